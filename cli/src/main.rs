@@ -1,0 +1,2 @@
+//! The `wavetap` command.
+fn main() {}

@@ -1,0 +1,337 @@
+//! The decoded instruction and its parts: what every later stage reads.
+
+use smallvec::SmallVec;
+
+use super::table::Variant;
+
+/// The register file a [`Reg`] belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RegFile {
+    /// Scalar registers *by their hardware operand code*: 0..=101 are `s0..s101`, then the named ones of [`scalar`].
+    Scalar,
+    /// Vector registers `v0..v255`.
+    Vector,
+    /// Accumulation registers `a0..a255`.
+    Accum,
+}
+
+/// Hardware operand codes of the named scalar registers (gfx9; AMD ISA guides, "SGPR and constant operands").
+pub mod scalar {
+    /// `flat_scratch_lo`; the high half follows.
+    pub const FLAT_SCRATCH: u16 = 102;
+    /// `xnack_mask_lo`; the high half follows.
+    pub const XNACK_MASK: u16 = 104;
+    /// `vcc_lo`; the high half follows.
+    pub const VCC: u16 = 106;
+    /// `ttmp0`; fifteen follow.
+    pub const TTMP0: u16 = 108;
+    /// `m0`.
+    pub const M0: u16 = 124;
+    /// `exec_lo`; the high half follows.
+    pub const EXEC: u16 = 126;
+    /// `src_shared_base`, then `src_shared_limit`, `src_private_base`, `src_private_limit`, `src_pops_exiting_wave_id`.
+    pub const SHARED_BASE: u16 = 235;
+    /// `src_vccz`.
+    pub const VCCZ: u16 = 251;
+    /// `src_execz`.
+    pub const EXECZ: u16 = 252;
+    /// `src_scc`: also how an implicit read or write of SCC is reported.
+    pub const SCC: u16 = 253;
+    /// `src_lds_direct`.
+    pub const LDS_DIRECT: u16 = 254;
+    /// The MODE register, which has no operand code: how implicit use of it (`s_setreg`) is reported.
+    pub const MODE: u16 = 300;
+}
+
+/// A run of consecutive 32-bit registers of one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Reg {
+    /// The file.
+    pub file: RegFile,
+    /// The first register (for [`RegFile::Scalar`]: its operand code).
+    pub first: u16,
+    /// How many registers, 1 to 32.
+    pub dwords: u8,
+}
+
+impl Reg {
+    /// Scalar registers by operand code.
+    #[must_use]
+    pub const fn scalar(first: u16, dwords: u8) -> Self {
+        Reg { file: RegFile::Scalar, first, dwords }
+    }
+
+    /// Vector registers.
+    #[must_use]
+    pub const fn vector(first: u16, dwords: u8) -> Self {
+        Reg { file: RegFile::Vector, first, dwords }
+    }
+
+    /// Accumulation registers.
+    #[must_use]
+    pub const fn accum(first: u16, dwords: u8) -> Self {
+        Reg { file: RegFile::Accum, first, dwords }
+    }
+
+    /// The 64-bit EXEC mask.
+    pub const EXEC: Reg = Reg::scalar(scalar::EXEC, 2);
+    /// The 64-bit VCC.
+    pub const VCC: Reg = Reg::scalar(scalar::VCC, 2);
+    /// SCC.
+    pub const SCC: Reg = Reg::scalar(scalar::SCC, 1);
+    /// M0.
+    pub const M0: Reg = Reg::scalar(scalar::M0, 1);
+
+    /// Whether the two runs share a register.
+    #[must_use]
+    pub fn overlaps(self, other: Reg) -> bool {
+        self.file == other.file && self.first < other.first + u16::from(other.dwords) && other.first < self.first + u16::from(self.dwords)
+    }
+}
+
+/// The part an operand plays, named as in the field's assemblers and manuals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // The names are the manuals' field names.
+pub enum Role {
+    Vdst,
+    Sdst,
+    Src0,
+    Src1,
+    Src2,
+    /// A tied source that has no field of its own: the old value of the destination (`v_mac`, DPP `old`).
+    Old,
+    /// VOP2 literal of `v_madmk`/`v_madak`.
+    Imm,
+    Simm16,
+    SimmTarget,
+    Sbase,
+    Soffset,
+    Sdata,
+    Vaddr,
+    Saddr,
+    Vdata,
+    Srsrc,
+    Ssamp,
+    Addr,
+    Data0,
+    Data1,
+    Hwreg,
+    Message,
+    WaitCount,
+    Attribute,
+    AttributeChannel,
+    ExportTarget,
+    Format,
+    Dmask,
+    Other,
+}
+
+/// Whether an instruction reads or writes an operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// Read only.
+    Read,
+    /// Written only.
+    Write,
+    /// Read and written.
+    ReadWrite,
+    /// Neither: an immediate that is no register.
+    None,
+}
+
+/// How the bits of an operand are understood: chooses the value of inline constants and the printing of literals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum ValueType {
+    B16,
+    B32,
+    B64,
+    I16,
+    I32,
+    I64,
+    F16,
+    Bf16,
+    F32,
+    F64,
+    /// Packed pairs of 16-bit values.
+    V2I16,
+    V2F16,
+    V2Bf16,
+    /// Packed pairs of 32-bit values (`v_pk_fma_f32`).
+    V2I32,
+    V2F32,
+    /// Wider than 64 bits or without a type.
+    Untyped,
+}
+
+/// What an operand is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Value {
+    /// Registers (named scalar ones and the read-only `src_*` included).
+    Reg(Reg),
+    /// An inline integer constant, -16..=64 (operand codes 128..=208).
+    InlineInt(i8),
+    /// An inline floating constant by operand code: 240..=248 = 0.5, -0.5, 1, -1, 2, -2, 4, -4, 1/(2*PI).
+    InlineFloat(u8),
+    /// A 32-bit literal that follows the instruction.
+    Literal(u32),
+    /// An immediate from a field: offsets, `simm16` (sign-extended where the instruction does so), hwreg, counters. A branch target is the displacement
+    /// in dwords from the next instruction.
+    Imm(i64),
+    /// The operand is absent (`off` as saddr/vaddr, unused src2).
+    Off,
+}
+
+/// One operand of a decoded instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Operand {
+    /// Its part in the instruction.
+    pub role: Role,
+    /// What it is.
+    pub value: Value,
+    /// Read, written or both.
+    pub access: Access,
+    /// How its bits are understood.
+    pub ty: ValueType,
+    /// Width in 32-bit registers that the instruction really reads or writes (1 for 16-bit values).
+    pub dwords: u8,
+}
+
+impl Operand {
+    /// The registers, if it is registers.
+    #[must_use]
+    pub fn reg(&self) -> Option<Reg> {
+        match self.value {
+            Value::Reg(reg) => Some(reg),
+            _ => None,
+        }
+    }
+}
+
+/// DPP fields of an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Dpp {
+    /// `dpp_ctrl`, 9 bits, as encoded.
+    pub ctrl: u16,
+    /// `row_mask`, 4 bits.
+    pub row_mask: u8,
+    /// `bank_mask`, 4 bits.
+    pub bank_mask: u8,
+    /// `bound_ctrl` as encoded (1: out-of-range lanes read 0).
+    pub bound_ctrl: bool,
+}
+
+/// SDWA fields of an instruction; selectors as encoded: 0-3 BYTE_n, 4 WORD_0, 5 WORD_1, 6 DWORD.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub struct Sdwa {
+    pub dst_sel: u8,
+    /// 0 PAD, 1 SEXT, 2 PRESERVE.
+    pub dst_unused: u8,
+    pub src0_sel: u8,
+    pub src1_sel: u8,
+    pub src0_sext: bool,
+    pub src1_sext: bool,
+}
+
+/// Modifier fields. A field the encoding lacks is zero. Bit n of a mask belongs to source n.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[allow(missing_docs)] // The names are the assembler's.
+pub struct Modifiers {
+    pub neg: u8,
+    pub abs: u8,
+    /// VOP3P: negate of the high half.
+    pub neg_hi: u8,
+    /// `op_sel` bits of src0..2, bit 3 the destination.
+    pub op_sel: u8,
+    /// VOP3P: `op_sel_hi`.
+    pub op_sel_hi: u8,
+    pub clamp: bool,
+    pub omod: u8,
+    /// Byte offset of a memory instruction, sign-extended where signed. DS with two offsets: `offset0`, as encoded (not scaled).
+    pub offset: i32,
+    /// DS `offset1`, as encoded (not scaled).
+    pub offset1: u8,
+    /// `glc` (gfx940: `sc0`).
+    pub glc: bool,
+    /// `slc` (gfx940: `nt`).
+    pub slc: bool,
+    /// gfx90a `scc`, gfx940 `sc1`.
+    pub scc: bool,
+    pub lds: bool,
+    pub tfe: bool,
+    pub lwe: bool,
+    pub nv: bool,
+    pub gds: bool,
+    pub idxen: bool,
+    pub offen: bool,
+    pub unorm: bool,
+    pub da: bool,
+    pub r128: bool,
+    pub d16: bool,
+    pub cbsz: u8,
+    pub abid: u8,
+    pub blgp: u8,
+    /// SMEM: `soffset_en`/`imm` say which offsets are there; see [`Role::Soffset`].
+    pub imm: bool,
+    pub high: bool,
+    pub dpp: Option<Dpp>,
+    pub sdwa: Option<Sdwa>,
+}
+
+/// One decoded instruction.
+///
+/// It knows its variant's table row, its operands with access and width, and its modifiers; it does not know its address.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Inst {
+    /// The table row.
+    pub variant: &'static Variant,
+    /// Encoded size in bytes, literal included: 4, 8, 12 …
+    pub size: u8,
+    /// Operands in the assembler's order (destinations first).
+    pub operands: SmallVec<[Operand; 5]>,
+    /// Modifiers.
+    pub modifiers: Modifiers,
+}
+
+impl Inst {
+    /// The operation's base name, without encoding suffix: `v_add_f32`, `s_and_saveexec_b64`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.variant.name
+    }
+
+    /// The first operand with this role.
+    #[must_use]
+    pub fn operand(&self, role: Role) -> Option<&Operand> {
+        self.operands.iter().find(|operand| operand.role == role)
+    }
+
+    /// Every register run the instruction reads, explicit and implicit. Implicit SCC, VCC, EXEC, M0, FLAT_SCRATCH and MODE are reported as
+    /// scalar registers by their code. A `ReadWrite` operand is in both lists. VALU and vector memory instructions read EXEC.
+    pub fn reads(&self) -> impl Iterator<Item = Reg> + '_ {
+        self.operands
+            .iter()
+            .filter(|operand| matches!(operand.access, Access::Read | Access::ReadWrite))
+            .filter_map(Operand::reg)
+            .chain(self.variant.implicit_reads.regs())
+    }
+
+    /// Every register run the instruction writes, explicit and implicit.
+    pub fn writes(&self) -> impl Iterator<Item = Reg> + '_ {
+        self.operands
+            .iter()
+            .filter(|operand| matches!(operand.access, Access::Write | Access::ReadWrite))
+            .filter_map(Operand::reg)
+            .chain(self.variant.implicit_writes.regs())
+    }
+
+    /// Displacement of a direct branch, in dwords from the next instruction.
+    #[must_use]
+    pub fn branch_displacement(&self) -> Option<i64> {
+        match self.operand(Role::SimmTarget)?.value {
+            Value::Imm(displacement) => Some(displacement),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! The compiled instruction tables: one [`Variant`] for each encoding form of an operation.
+
+use super::inst::{Access, Reg, Role, ValueType, scalar};
+
+bitflags::bitflags! {
+    /// Registers an instruction uses without naming them.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub struct Implicit: u16 {
+        /// SCC.
+        const SCC = 1;
+        /// The 64-bit VCC.
+        const VCC = 2;
+        /// The 64-bit EXEC.
+        const EXEC = 4;
+        /// M0.
+        const M0 = 8;
+        /// FLAT_SCRATCH.
+        const FLAT_SCRATCH = 16;
+        /// The MODE register.
+        const MODE = 32;
+    }
+
+    /// Wait counters that an instruction increments when it issues (gfx9: stores count in VM).
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub struct Counters: u8 {
+        /// `vmcnt`.
+        const VM = 1;
+        /// `lgkmcnt`.
+        const LGKM = 2;
+        /// `expcnt`.
+        const EXP = 4;
+    }
+
+    /// Properties of an instruction.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub struct Flags: u32 {
+        /// Executes per lane on the vector ALU (MFMA included).
+        const VALU = 1;
+        /// Executes on the scalar ALU.
+        const SALU = 2;
+        /// Reads memory or LDS.
+        const LOAD = 4;
+        /// Writes memory or LDS.
+        const STORE = 8;
+        /// Atomic read-modify-write.
+        const ATOMIC = 16;
+        /// An atomic that returns the old value.
+        const RETURNS = 32;
+        /// Matrix (MFMA/SMFMAC).
+        const MFMA = 64;
+        /// Transcendental.
+        const TRANS = 128;
+        /// A load that leaves the other half of its destination (d16).
+        const D16 = 256;
+        /// `s_barrier`.
+        const BARRIER = 512;
+        /// `s_waitcnt` and relatives.
+        const WAIT = 1024;
+    }
+}
+
+impl Implicit {
+    /// The registers of the set.
+    pub fn regs(self) -> impl Iterator<Item = Reg> {
+        const REGS: [(Implicit, Reg); 6] = [
+            (Implicit::SCC, Reg::SCC),
+            (Implicit::VCC, Reg::VCC),
+            (Implicit::EXEC, Reg::EXEC),
+            (Implicit::M0, Reg::M0),
+            (Implicit::FLAT_SCRATCH, Reg::scalar(scalar::FLAT_SCRATCH, 2)),
+            (Implicit::MODE, Reg::scalar(scalar::MODE, 1)),
+        ];
+        REGS.into_iter().filter(move |(flag, _)| self.contains(*flag)).map(|(_, reg)| reg)
+    }
+}
+
+/// The encoding family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)] // The manuals' names.
+pub enum Encoding {
+    Sop1,
+    Sop2,
+    Sopk,
+    Sopc,
+    Sopp,
+    Smem,
+    Vop1,
+    Vop2,
+    Vopc,
+    Vop3,
+    Vop3p,
+    Vintrp,
+    Ds,
+    Flat,
+    Global,
+    Scratch,
+    Mubuf,
+    Mtbuf,
+    Mimg,
+    Exp,
+    Vop1Dpp,
+    Vop2Dpp,
+    Vop1Sdwa,
+    Vop2Sdwa,
+    VopcSdwa,
+}
+
+/// How an instruction changes the flow of control.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Branch {
+    /// It does not.
+    None,
+    /// `s_branch`.
+    Jump,
+    /// `s_cbranch_*`, by its condition.
+    Conditional(Condition),
+    /// `s_call_b64`: direct call.
+    Call,
+    /// `s_swappc_b64`: indirect call.
+    IndirectCall,
+    /// `s_setpc_b64`, `s_rfe_*`: jump or return through a register.
+    IndirectJump,
+    /// `s_endpgm` and relatives.
+    End,
+    /// `s_cbranch_g_fork`, `s_cbranch_i_fork`, `s_cbranch_join`, `s_setvskip`: control flow no current compiler emits.
+    Obsolete,
+    /// `s_trap`.
+    Trap,
+}
+
+/// The condition of an `s_cbranch_*`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Condition {
+    Scc0,
+    Scc1,
+    VccZ,
+    VccNz,
+    ExecZ,
+    ExecNz,
+    /// `s_cbranch_cdbg*`: debugger state.
+    Debug,
+}
+
+/// The memory an instruction accesses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Memory {
+    None,
+    Scalar,
+    Global,
+    Flat,
+    Scratch,
+    Buffer,
+    Image,
+    Lds,
+    Gds,
+    Message,
+}
+
+/// Latency class, keys of the latency table (LLVM `SISchedule.td` classes under our own names).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Latency {
+    Valu32,
+    Valu64,
+    ValuF64,
+    Trans,
+    Mfma,
+    Salu,
+    Smem,
+    Lds,
+    Vmem,
+    Export,
+    Branch,
+    Barrier,
+    Message,
+    Wait,
+}
+
+/// One operand of a [`Variant`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OperandSpec {
+    /// Its part.
+    pub role: Role,
+    /// Read, written or both.
+    pub access: Access,
+    /// How its bits are understood.
+    pub ty: ValueType,
+    /// Width in 32-bit registers (fields may change it: see [`super::Inst::operands`]).
+    pub dwords: u8,
+}
+
+/// One row of the tables: an operation in one encoding form, on the targets that have it.
+#[derive(Debug, PartialEq)]
+pub struct Variant {
+    /// Base name without encoding suffix: `v_add_f32`.
+    pub name: &'static str,
+    /// The mnemonic as LLVM prints it: `v_add_f32_e32`.
+    pub mnemonic: &'static str,
+    /// Encoding family.
+    pub encoding: Encoding,
+    /// The value of the opcode field.
+    pub opcode: u16,
+    /// Operands in the assembler's order.
+    pub operands: &'static [OperandSpec],
+    /// Registers read without being named.
+    pub implicit_reads: Implicit,
+    /// Registers written without being named.
+    pub implicit_writes: Implicit,
+    /// Control flow.
+    pub branch: Branch,
+    /// Memory.
+    pub memory: Memory,
+    /// Wait counters incremented.
+    pub counters: Counters,
+    /// Latency class.
+    pub latency: Latency,
+    /// Properties.
+    pub flags: Flags,
+    /// Bytes of memory accessed per lane (0: none or not fixed).
+    pub memory_bytes: u8,
+}

@@ -1,0 +1,16 @@
+//! Wavetap rewrites the GPU code inside a HIP executable so that it counts what its branches and lanes do.
+//!
+//! # The map
+//!
+//! Data flows downwards; each stage borrows what the earlier ones made and changes none of it.
+//!
+//! | module | for |
+//! |---|---|
+//! | [`error`], [`bytes`], [`entity`] | located errors, checked reading, typed ids |
+//! | [`isa`] | the instruction tables: decode, encode, print |
+#![forbid(unsafe_code)]
+
+pub mod bytes;
+pub mod entity;
+pub mod error;
+pub mod isa;
