@@ -14,3 +14,5 @@ pub mod bytes;
 pub mod entity;
 pub mod error;
 pub mod isa;
+pub mod kernel;
+pub mod profile;
