@@ -8,9 +8,11 @@
 //! |---|---|
 //! | [`error`], [`bytes`], [`entity`] | located errors, checked reading, typed ids |
 //! | [`isa`] | the instruction tables: decode, encode, print |
+//! | [`emulator`] | runs dispatches without a GPU |
 #![forbid(unsafe_code)]
 
 pub mod bytes;
+pub mod emulator;
 pub mod entity;
 pub mod error;
 pub mod isa;

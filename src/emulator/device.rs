@@ -1,0 +1,159 @@
+//! The device: memory, loaded objects, dispatches.
+
+use crate::error::{Error, Result};
+use crate::isa::Target;
+
+use super::dispatch::Dispatch;
+use super::fault::{Fault, FaultKind};
+use super::loader::LoadedObject;
+use super::memory::{Allocation, AllocationKind, ForeignMemory, Memory};
+use super::trace::DispatchStats;
+
+/// How a [`Device`] behaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Checks waits and hazards, fills what is undefined with random bits, schedules at random.
+    pub strict: bool,
+    /// Chooses everything random; the same seed gives the same run.
+    pub seed: u64,
+    /// Wave-instructions that a dispatch may execute.
+    pub fuel: u64,
+    /// Collects a [`super::Trace`] for each dispatch.
+    pub trace: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { strict: true, seed: 0, fuel: 50_000_000_000, trace: false }
+    }
+}
+
+/// An emulated GPU.
+pub struct Device {
+    target: Target,
+    options: Options,
+    memory: Memory,
+}
+
+impl Device {
+    /// A device of this target with empty memory.
+    #[must_use]
+    pub fn new(target: Target, options: Options) -> Self {
+        Device { target, options, memory: Memory::new() }
+    }
+
+    /// Its target.
+    #[must_use]
+    pub fn target(&self) -> Target {
+        self.target
+    }
+
+    /// How it behaves.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// How it behaves from the next dispatch on.
+    pub fn options_mut(&mut self) -> &mut Options {
+        &mut self.options
+    }
+
+    /// Allocates zeroed device memory; `align` is a power of two (at least 256 is given). An allocation of no bytes gets an address of its own.
+    ///
+    /// # Errors
+    /// Limit when memory is used up, unsupported for an alignment that is no power of two.
+    pub fn malloc(&mut self, size: u64, align: u64) -> Result<u64> {
+        self.memory.malloc(size, align, AllocationKind::Device)
+    }
+
+    /// Frees what [`Device::malloc`] gave.
+    ///
+    /// # Errors
+    /// Unsupported if no such allocation starts at `address`.
+    pub fn free(&mut self, address: u64) -> Result<()> {
+        match self.memory.allocation_of(address) {
+            Some(allocation) if allocation.kind == AllocationKind::Device => self.memory.remove(address).map(|_| ()),
+            _ => Err(Error::unsupported(format!("no device allocation starts at {address:#x}"))),
+        }
+    }
+
+    /// Copies device memory out.
+    ///
+    /// # Errors
+    /// Unsupported if the range does not lie within one allocation.
+    pub fn read(&self, address: u64, into: &mut [u8]) -> Result<()> {
+        self.memory.peek(address, into).map_err(|kind| Error::unsupported(kind.to_string()))
+    }
+
+    /// Copies into device memory.
+    ///
+    /// # Errors
+    /// Unsupported if the range does not lie within one allocation.
+    pub fn write(&mut self, address: u64, from: &[u8]) -> Result<()> {
+        self.memory.write(address, from, super::MemoryAccess::Store).map_err(|kind| Error::unsupported(kind.to_string()))
+    }
+
+    /// Maps host memory in at its own address: kernels read and write it through `memory`.
+    ///
+    /// # Errors
+    /// Unsupported if the range is empty or overlaps another.
+    pub fn register_foreign(&mut self, memory: Box<dyn ForeignMemory>, address: u64, len: u64) -> Result<()> {
+        self.memory.register(memory, address, len)
+    }
+
+    /// Ends a mapping that [`Device::register_foreign`] made.
+    ///
+    /// # Errors
+    /// Unsupported if none starts at `address`.
+    pub fn unregister_foreign(&mut self, address: u64) -> Result<()> {
+        match self.memory.allocation_of(address) {
+            Some(allocation) if allocation.kind == AllocationKind::Foreign => self.memory.remove(address).map(|_| ()),
+            _ => Err(Error::unsupported(format!("no host memory is mapped at {address:#x}"))),
+        }
+    }
+
+    /// The allocation that contains `address`.
+    #[must_use]
+    pub fn allocation_of(&self, address: u64) -> Option<Allocation> {
+        self.memory.allocation_of(address)
+    }
+
+    /// Bytes of device memory in use.
+    #[must_use]
+    pub fn memory_in_use(&self) -> u64 {
+        self.memory.in_use()
+    }
+
+    /// Loads a code object (the bytes of its ELF file): one allocation, segments by virtual address, dynamic relocations applied.
+    ///
+    /// # Errors
+    /// Malformed if the file breaks the format, unsupported if it is for another target.
+    pub fn load(&mut self, _image: &[u8]) -> Result<LoadedObject> {
+        Err(Error::internal("the loader is not built yet"))
+    }
+
+    /// Frees a loaded object.
+    ///
+    /// # Errors
+    /// Unsupported if it is not loaded.
+    pub fn unload(&mut self, object: &LoadedObject) -> Result<()> {
+        self.memory.remove(object.base).map(|_| ())
+    }
+
+    /// Runs a dispatch to its end.
+    ///
+    /// # Errors
+    /// A [`Fault`] that names the instruction and what it did wrong.
+    pub fn dispatch(&mut self, _dispatch: &Dispatch) -> std::result::Result<DispatchStats, Fault> {
+        Err(Fault {
+            kind: FaultKind::Setup { reason: "the emulator is not built yet".to_owned() },
+            object: None,
+            address: 0,
+            instruction: String::new(),
+            lane: None,
+            workgroup: [0; 3],
+            wave: 0,
+        })
+    }
+}

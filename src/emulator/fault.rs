@@ -1,0 +1,199 @@
+//! Why a dispatch was stopped, with the instruction it happened at.
+
+use std::fmt;
+
+use super::loader::ObjectId;
+use super::memory::Allocation;
+
+/// What a memory instruction was doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryAccess {
+    /// Reading.
+    Load,
+    /// Writing.
+    Store,
+    /// Reading and writing at once.
+    Atomic,
+    /// Fetching an instruction.
+    Fetch,
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FaultKind {
+    /// An address outside every allocation.
+    Memory {
+        /// The first byte of the access.
+        address: u64,
+        /// Its size in bytes.
+        size: u32,
+        /// What was being done.
+        access: MemoryAccess,
+        /// The allocation that lies closest, if there is any.
+        nearest: Option<Allocation>,
+    },
+    /// An access to LDS outside what the dispatch packet allocates.
+    LdsBounds {
+        /// The first byte of the access.
+        offset: u64,
+        /// Its size in bytes.
+        size: u32,
+        /// Bytes allocated.
+        allocated: u32,
+    },
+    /// An access to scratch outside the private segment.
+    ScratchBounds {
+        /// The first byte of the access, within the lane's private segment.
+        offset: i64,
+        /// Its size in bytes.
+        size: u32,
+        /// Bytes allocated for each lane.
+        allocated: u32,
+    },
+    /// An address that the instruction needs aligned, and is not.
+    Misaligned {
+        /// The address.
+        address: u64,
+        /// The alignment needed.
+        align: u32,
+    },
+    /// A register whose pending result no wait has guaranteed.
+    MissingWait {
+        /// The register, as an assembler names it.
+        register: String,
+        /// Text of the operation that will write it.
+        pending: String,
+        /// Its code address (virtual, in the object).
+        pending_at: u64,
+        /// The counter to be waited for.
+        counter: &'static str,
+        /// Whether the register was to be written rather than read.
+        overwritten: bool,
+    },
+    /// Fewer wait states than the target requires.
+    Hazard {
+        /// The rule.
+        rule: &'static str,
+        /// Wait states required.
+        required: u32,
+        /// Wait states there were.
+        found: u32,
+        /// The register or resource concerned.
+        resource: String,
+    },
+    /// A register outside what the kernel descriptor allocates.
+    RegisterBounds {
+        /// The register, as an assembler names it.
+        register: String,
+        /// How many of its file are allocated.
+        allocated: u32,
+    },
+    /// An instruction this emulator has no meaning for.
+    UnknownInstruction {
+        /// Its name.
+        name: String,
+    },
+    /// Bytes that are no instruction.
+    Undecodable {
+        /// Why not.
+        reason: String,
+    },
+    /// Something the architecture leaves undefined.
+    Undefined {
+        /// What it was.
+        what: String,
+    },
+    /// `s_trap`.
+    Trap {
+        /// Its number.
+        id: u8,
+    },
+    /// The dispatch used up its fuel.
+    OutOfFuel,
+    /// Waves wait at a barrier that others can no longer reach, or sleep for ever.
+    Deadlock,
+    /// The dispatch itself cannot be set up: bad descriptor, sizes or addresses.
+    Setup {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// A dispatch that was stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// What went wrong.
+    pub kind: FaultKind,
+    /// The object whose code was running.
+    pub object: Option<ObjectId>,
+    /// Virtual address of the instruction in that object (or the raw program counter where no object is).
+    pub address: u64,
+    /// The instruction as a disassembler prints it; empty if it could not be decoded.
+    pub instruction: String,
+    /// The lane, where one lane is to blame.
+    pub lane: Option<u8>,
+    /// Workgroup id.
+    pub workgroup: [u32; 3],
+    /// The wave within the workgroup.
+    pub wave: u32,
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FaultKind::Memory { address, size, access, nearest } => {
+                let what = match access {
+                    MemoryAccess::Load => "load",
+                    MemoryAccess::Store => "store",
+                    MemoryAccess::Atomic => "atomic",
+                    MemoryAccess::Fetch => "instruction fetch",
+                };
+                write!(f, "{what} of {size} bytes at {address:#x} is outside every allocation")?;
+                if let Some(nearest) = nearest {
+                    write!(f, " (nearest: {:#x}..{:#x})", nearest.address, nearest.address + nearest.size)?;
+                }
+                Ok(())
+            }
+            FaultKind::LdsBounds { offset, size, allocated } => {
+                write!(f, "LDS access of {size} bytes at offset {offset:#x} is outside the {allocated} bytes of the workgroup")
+            }
+            FaultKind::ScratchBounds { offset, size, allocated } => {
+                write!(f, "scratch access of {size} bytes at offset {offset:#x} is outside the {allocated} bytes of the lane")
+            }
+            FaultKind::Misaligned { address, align } => write!(f, "address {address:#x} is not aligned to {align} bytes"),
+            FaultKind::MissingWait { register, pending, pending_at, counter, overwritten } => {
+                let verb = if *overwritten { "overwrites" } else { "reads" };
+                write!(f, "{verb} {register} while `{pending}` at {pending_at:#x} may still be in flight: {counter} was not waited for")
+            }
+            FaultKind::Hazard { rule, required, found, resource } => {
+                write!(f, "hazard on {resource}: {rule} needs {required} wait states, there are {found}")
+            }
+            FaultKind::RegisterBounds { register, allocated } => {
+                write!(f, "{register} is outside the {allocated} registers that the kernel descriptor allocates")
+            }
+            FaultKind::UnknownInstruction { name } => write!(f, "the emulator has no meaning for {name}"),
+            FaultKind::Undecodable { reason } => write!(f, "no instruction: {reason}"),
+            FaultKind::Undefined { what } => write!(f, "undefined: {what}"),
+            FaultKind::Trap { id } => write!(f, "s_trap {id}"),
+            FaultKind::OutOfFuel => f.write_str("the dispatch used up its fuel"),
+            FaultKind::Deadlock => f.write_str("every remaining wave waits at a barrier that cannot be completed"),
+            FaultKind::Setup { reason } => write!(f, "the dispatch cannot be set up: {reason}"),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kind)?;
+        if !self.instruction.is_empty() {
+            write!(f, ", in `{}`", self.instruction)?;
+        }
+        write!(f, " at {:#x}, workgroup {:?} wave {}", self.address, self.workgroup, self.wave)?;
+        if let Some(lane) = self.lane {
+            write!(f, " lane {lane}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Fault {}

@@ -1,0 +1,36 @@
+//! Runs kernel dispatches of gfx9-family code (wave64) without a GPU, and is deliberately a harsh machine.
+//!
+//! The emulator is the oracle of the project: it shares no code with what rewrites kernels. It reads kernel descriptors and program headers
+//! itself, resolves every instruction to its meaning by the name in the instruction tables, and counts branches by watching its own EXEC.
+//!
+//! In strict mode (see [`Options::strict`]) everything the hardware leaves open is made unkind: undefined registers, LDS and scratch hold seeded random bits, a
+//! result that no wait has guaranteed must not be touched, stores become visible to other waves late, required wait states are checked,
+//! and waves run in seeded random order.
+//!
+//! A [`Device`] has memory, loaded code objects and a way to run a dispatch:
+//!
+//! ```
+//! use wavetap::emulator::{Device, Options};
+//! use wavetap::isa::Target;
+//!
+//! let mut device = Device::new(Target::by_name("gfx90a").unwrap(), Options::default());
+//! let buffer = device.malloc(64, 16).unwrap();
+//! device.write(buffer, &[1, 2, 3]).unwrap();
+//! let mut back = [0; 3];
+//! device.read(buffer, &mut back).unwrap();
+//! assert_eq!(back, [1, 2, 3]);
+//! ```
+
+mod device;
+mod dispatch;
+mod fault;
+mod loader;
+mod memory;
+mod trace;
+
+pub use device::{Device, Options};
+pub use dispatch::Dispatch;
+pub use fault::{Fault, FaultKind, MemoryAccess};
+pub use loader::{LoadedObject, LoadedSymbol, ObjectId, SymbolKind};
+pub use memory::{Allocation, AllocationKind, ForeignMemory};
+pub use trace::{BranchCounts, CodeAddress, DispatchStats, ExecSiteCounts, Trace};
