@@ -9,6 +9,7 @@
 //! | [`error`], [`bytes`], [`entity`] | located errors, checked reading, typed ids |
 //! | [`isa`] | the instruction tables: decode, encode, print |
 //! | [`emulator`] | runs dispatches without a GPU |
+//! | [`kernel`] | the instructions that control reaches from an entry |
 #![forbid(unsafe_code)]
 
 pub mod bytes;

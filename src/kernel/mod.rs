@@ -1,3 +1,22 @@
-//! A kernel to be analysed and edited: its descriptor, its instructions, and the edits others ask for.
+//! Kernels and device functions: the instructions that control can reach, each with its address.
+//!
+//! A [`Body`] is made by following control flow from an entry, never by sweeping a section: what is not reached is data or padding and
+//! is not looked at, and a word that is reached and cannot be decoded is an error. A body is never changed after it was made; changes are
+//! lists of edits that later stages apply while they write new code.
+//!
+//! Calls and jumps through registers are resolved by following constants (`s_getpc_b64` and additions, pointers loaded from relocated
+//! slots). What cannot be resolved says so ([`CallTarget::Unknown`], [`Flow::IndirectJump`]); nothing is guessed.
 
+mod body;
+mod constants;
+mod decode;
 pub mod edit;
+mod image;
+
+pub use body::{Body, BodyKind, CallTarget, Flow};
+pub use image::Image;
+
+#[cfg(test)]
+pub(crate) mod assembly;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,213 @@
+//! Hand-built bodies for tests: instructions that are described, not decoded, so that tests of the analyses do not rest on the tables.
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::body::{Body, BodyKind};
+use super::image::Image;
+use crate::error::{Error, Result};
+use crate::isa::{
+    Access, Branch, Condition, Counters, Encoding, Flags, Implicit, Inst, Latency, Memory, Modifiers, Operand, Reg, RegFile, Role, Target,
+    Value, ValueType, Variant,
+};
+
+/// One described instruction.
+pub(crate) struct Op {
+    variant: Variant,
+    operands: SmallVec<[Operand; 5]>,
+    target: Option<&'static str>,
+    size: u8,
+}
+
+/// An instruction that does nothing, of this name.
+pub(crate) fn op(name: &'static str) -> Op {
+    let flags = if name.starts_with("v_") {
+        Flags::VALU
+    } else if name.starts_with("s_") {
+        Flags::SALU
+    } else {
+        Flags::empty()
+    };
+    let implicit_reads = if flags.contains(Flags::VALU) { Implicit::EXEC } else { Implicit::empty() };
+    Op {
+        variant: Variant {
+            name,
+            mnemonic: name,
+            encoding: Encoding::Sopp,
+            opcode: 0,
+            operands: &[],
+            implicit_reads,
+            implicit_writes: Implicit::empty(),
+            branch: Branch::None,
+            memory: Memory::None,
+            counters: Counters::empty(),
+            latency: Latency::Salu,
+            flags,
+            memory_bytes: 0,
+        },
+        operands: SmallVec::new(),
+        target: None,
+        size: 4,
+    }
+}
+
+impl Op {
+    fn operand(mut self, role: Role, value: Value, access: Access, dwords: u8) -> Op {
+        self.operands.push(Operand { role, value, access, ty: ValueType::B32, dwords });
+        self
+    }
+
+    /// Writes a register.
+    pub(crate) fn writes(self, reg: Reg) -> Op {
+        let role = if reg.file == RegFile::Scalar { Role::Sdst } else { Role::Vdst };
+        self.operand(role, Value::Reg(reg), Access::Write, reg.dwords)
+    }
+
+    /// Reads a register, as the next source.
+    pub(crate) fn reads(self, reg: Reg) -> Op {
+        let role = self.next_source();
+        self.operand(role, Value::Reg(reg), Access::Read, reg.dwords)
+    }
+
+    /// Reads a register in a given part.
+    pub(crate) fn reads_as(self, role: Role, reg: Reg) -> Op {
+        self.operand(role, Value::Reg(reg), Access::Read, reg.dwords)
+    }
+
+    /// Has a literal as the next source.
+    pub(crate) fn literal(mut self, value: u32) -> Op {
+        let role = self.next_source();
+        self.size = 8;
+        self.operand(role, Value::Literal(value), Access::Read, 1)
+    }
+
+    /// Has an inline integer as the next source.
+    pub(crate) fn int(self, value: i8) -> Op {
+        let role = self.next_source();
+        self.operand(role, Value::InlineInt(value), Access::Read, 1)
+    }
+
+    /// The counter fields of a wait; a count that is absent is its maximum.
+    pub(crate) fn wait(self, vm: Option<u8>, lgkm: Option<u8>, exp: Option<u8>) -> Op {
+        let vm = u32::from(vm.unwrap_or(63));
+        let bits = (vm & 15) | (vm >> 4) << 14 | u32::from(exp.unwrap_or(7)) << 4 | u32::from(lgkm.unwrap_or(15)) << 8;
+        let mut op = self.operand(Role::WaitCount, Value::Imm(i64::from(bits)), Access::None, 0);
+        op.variant.flags |= Flags::WAIT;
+        op
+    }
+
+    /// Implicit reads and writes.
+    pub(crate) fn implicit(mut self, reads: Implicit, writes: Implicit) -> Op {
+        self.variant.implicit_reads |= reads;
+        self.variant.implicit_writes |= writes;
+        self
+    }
+
+    /// Accesses memory and increments counters.
+    pub(crate) fn memory(mut self, memory: Memory, counters: Counters, flags: Flags) -> Op {
+        self.variant.memory = memory;
+        self.variant.counters = counters;
+        self.variant.flags |= flags;
+        self
+    }
+
+    /// Changes the flow of control.
+    pub(crate) fn branch(mut self, branch: Branch) -> Op {
+        self.variant.branch = branch;
+        self
+    }
+
+    /// Goes to a label.
+    pub(crate) fn to(mut self, label: &'static str) -> Op {
+        self.target = Some(label);
+        self
+    }
+
+    fn next_source(&self) -> Role {
+        let taken = |role| self.operands.iter().any(|operand| operand.role == role);
+        [Role::Src0, Role::Src1, Role::Src2].into_iter().find(|role| !taken(*role)).unwrap_or(Role::Other)
+    }
+}
+
+/// `s_branch label`
+pub(crate) fn jump(label: &'static str) -> Op {
+    op("s_branch").branch(Branch::Jump).to(label)
+}
+
+/// `s_cbranch_scc1 label`
+pub(crate) fn branch_scc1(label: &'static str) -> Op {
+    op("s_cbranch_scc1").branch(Branch::Conditional(Condition::Scc1)).implicit(Implicit::SCC, Implicit::empty()).to(label)
+}
+
+/// `s_endpgm`
+pub(crate) fn end() -> Op {
+    op("s_endpgm").branch(Branch::End)
+}
+
+/// `s_swappc_b64 link, target`
+pub(crate) fn swappc(link: u16, target: u16) -> Op {
+    op("s_swappc_b64").branch(Branch::IndirectCall).writes(Reg::scalar(link, 2)).reads(Reg::scalar(target, 2))
+}
+
+/// `s_setpc_b64 target`
+pub(crate) fn setpc(target: u16) -> Op {
+    op("s_setpc_b64").branch(Branch::IndirectJump).reads(Reg::scalar(target, 2))
+}
+
+/// A listing: labels and instructions from an address on.
+pub(crate) struct Listing {
+    insts: Vec<(u64, Op)>,
+    labels: FxHashMap<&'static str, u64>,
+    end: u64,
+}
+
+impl Listing {
+    pub(crate) fn at(address: u64) -> Listing {
+        Listing { insts: Vec::new(), labels: FxHashMap::default(), end: address }
+    }
+
+    pub(crate) fn label(mut self, name: &'static str) -> Listing {
+        self.labels.insert(name, self.end);
+        self
+    }
+
+    pub(crate) fn push(mut self, op: Op) -> Listing {
+        let size = u64::from(op.size);
+        self.insts.push((self.end, op));
+        self.end += size;
+        self
+    }
+
+    /// The instructions by address, branch displacements filled in.
+    pub(crate) fn assemble(self) -> FxHashMap<u64, Inst> {
+        let labels = self.labels;
+        self.insts
+            .into_iter()
+            .map(|(address, op)| {
+                let mut operands = op.operands;
+                if let Some(label) = op.target {
+                    let displacement = (labels[label] as i64 - (address + u64::from(op.size)) as i64) / 4;
+                    let value = Value::Imm(displacement);
+                    operands.push(Operand { role: Role::SimmTarget, value, access: Access::None, ty: ValueType::B16, dwords: 0 });
+                }
+                let variant: &'static Variant = Box::leak(Box::new(op.variant));
+                (address, Inst { variant, size: op.size, operands, modifiers: Modifiers::default() })
+            })
+            .collect()
+    }
+
+    /// The body that starts at `entry`.
+    pub(crate) fn try_body(self, image: &Image<'_>, kind: BodyKind, entry: u64) -> Result<Body> {
+        let insts = self.assemble();
+        let target = Target::by_name("gfx90a").expect("a target");
+        Body::from_decoder(target, image, "test", kind, entry, |address| {
+            insts.get(&address).cloned().ok_or_else(|| Error::malformed("no instruction").at(address))
+        })
+    }
+
+    /// The kernel that starts at the first instruction.
+    pub(crate) fn kernel(self) -> Body {
+        let entry = self.insts[0].0;
+        self.try_body(&Image::new(), BodyKind::Kernel, entry).expect("a kernel")
+    }
+}

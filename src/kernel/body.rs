@@ -1,0 +1,203 @@
+//! The instructions of one kernel or function, in address order, and how control leaves each of them.
+
+use crate::entity::InstId;
+use crate::isa::{Inst, Target};
+
+/// Whether a body is entered by the dispatcher or by a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BodyKind {
+    /// A kernel: nothing is pending at its entry and it cannot return.
+    Kernel,
+    /// A device function: returns through `s[30:31]` (AMDGPUUsage, "Call convention").
+    Function,
+}
+
+/// Where a call goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CallTarget {
+    /// To code at this address.
+    Known(u64),
+    /// Nobody knows: any function, of this code object or of another.
+    Unknown,
+}
+
+/// How control leaves an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Flow {
+    /// To the next instruction.
+    Next,
+    /// To another instruction of the body.
+    Jump(InstId),
+    /// To this instruction of the body, or to the next one.
+    Branch(InstId),
+    /// To a function that returns to the next instruction.
+    Call(CallTarget),
+    /// To a function that returns to this body's caller.
+    TailCall(CallTarget),
+    /// Back to the caller.
+    Return,
+    /// To an unknown place.
+    IndirectJump,
+    /// The wave ends.
+    End,
+}
+
+impl Flow {
+    /// Whether control can go on to the next instruction.
+    #[must_use]
+    pub fn falls_through(self) -> bool {
+        matches!(self, Flow::Next | Flow::Branch(_) | Flow::Call(_))
+    }
+}
+
+/// One kernel or device function: every instruction that is reachable from its entry, in address order.
+///
+/// An [`InstId`] is the index of an instruction in that order. Instructions that follow each other by index need not follow each other in
+/// memory: bytes between them are not reachable.
+#[derive(Debug, Clone)]
+pub struct Body {
+    pub(super) name: String,
+    pub(super) kind: BodyKind,
+    pub(super) target: Target,
+    pub(super) entry: InstId,
+    pub(super) insts: Vec<Inst>,
+    pub(super) addresses: Vec<u64>,
+    pub(super) flows: Vec<Flow>,
+}
+
+impl Body {
+    /// The symbol's name, or one made from the address.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Kernel or function.
+    #[must_use]
+    pub fn kind(&self) -> BodyKind {
+        self.kind
+    }
+
+    /// The processor it is for.
+    #[must_use]
+    pub fn target(&self) -> Target {
+        self.target
+    }
+
+    /// The instruction at which it is entered (not always the first one in memory).
+    #[must_use]
+    pub fn entry(&self) -> InstId {
+        self.entry
+    }
+
+    /// The address of the entry.
+    #[must_use]
+    pub fn entry_address(&self) -> u64 {
+        self.address(self.entry)
+    }
+
+    /// How many instructions it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.insts.len()
+    }
+
+    /// Never true: the entry is an instruction.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.insts.is_empty()
+    }
+
+    /// All instruction indices in address order.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = InstId> + ExactSizeIterator + use<> {
+        (0..self.insts.len() as u32).map(InstId)
+    }
+
+    /// All instructions, in address order.
+    #[must_use]
+    pub fn insts(&self) -> &[Inst] {
+        &self.insts
+    }
+
+    /// One instruction.
+    ///
+    /// # Panics
+    /// If `id` is not of this body.
+    #[must_use]
+    pub fn inst(&self, id: InstId) -> &Inst {
+        &self.insts[id.index()]
+    }
+
+    /// The original virtual address of an instruction.
+    ///
+    /// # Panics
+    /// If `id` is not of this body.
+    #[must_use]
+    pub fn address(&self, id: InstId) -> u64 {
+        self.addresses[id.index()]
+    }
+
+    /// The address behind an instruction.
+    ///
+    /// # Panics
+    /// If `id` is not of this body.
+    #[must_use]
+    pub fn end_address(&self, id: InstId) -> u64 {
+        self.address(id) + u64::from(self.inst(id).size)
+    }
+
+    /// The lowest and the highest address, the latter exclusive. There may be gaps in between.
+    #[must_use]
+    pub fn span(&self) -> std::ops::Range<u64> {
+        match (self.addresses.first(), self.insts.len().checked_sub(1)) {
+            (Some(&first), Some(last)) => first..self.end_address(InstId(last as u32)),
+            _ => 0..0,
+        }
+    }
+
+    /// The instruction that starts at `address`.
+    #[must_use]
+    pub fn at(&self, address: u64) -> Option<InstId> {
+        self.addresses.binary_search(&address).ok().map(|index| InstId(index as u32))
+    }
+
+    /// The instruction whose bytes contain `address`.
+    #[must_use]
+    pub fn containing(&self, address: u64) -> Option<InstId> {
+        let index = self.addresses.partition_point(|&start| start <= address).checked_sub(1)?;
+        let id = InstId(index as u32);
+        (address < self.end_address(id)).then_some(id)
+    }
+
+    /// How control leaves an instruction.
+    ///
+    /// # Panics
+    /// If `id` is not of this body.
+    #[must_use]
+    pub fn flow(&self, id: InstId) -> Flow {
+        self.flows[id.index()]
+    }
+
+    /// The instruction that follows in memory, when control falls through to it.
+    #[must_use]
+    pub fn next(&self, id: InstId) -> Option<InstId> {
+        if self.flow(id).falls_through() { self.at(self.end_address(id)) } else { None }
+    }
+
+    /// The instructions of this body that control can reach directly from `id`. A call is followed by the instruction it returns to.
+    pub fn successors(&self, id: InstId) -> impl Iterator<Item = InstId> + use<> {
+        let taken = match self.flow(id) {
+            Flow::Jump(to) | Flow::Branch(to) => Some(to),
+            _ => None,
+        };
+        taken.into_iter().chain(self.next(id))
+    }
+
+    /// The calls: instruction and target, tail calls included.
+    pub fn calls(&self) -> impl Iterator<Item = (InstId, CallTarget)> + '_ {
+        self.ids().filter_map(|id| match self.flow(id) {
+            Flow::Call(target) | Flow::TailCall(target) => Some((id, target)),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,245 @@
+//! Constants in scalar registers, followed far enough to know where `s_swappc_b64` and `s_setpc_b64` go.
+//!
+//! A forward analysis over the instructions of one body. Each scalar register holds a known word, a half of the return address the body was
+//! entered with, or something unknown; at a join values that differ become unknown; a call makes everything unknown. Compilers form the
+//! address of a function as `s_getpc_b64` plus a 64-bit literal (`s_add_u32`, `s_addc_u32`), or load it from a slot that the loader
+//! relocates; long branches are formed in the first way and end in `s_setpc_b64`.
+
+use rustc_hash::FxHashMap;
+
+use super::body::{Body, BodyKind, Flow};
+use super::decode::RETURN_ADDRESS;
+use super::image::Image;
+use crate::entity::InstId;
+use crate::isa::{Branch, Inst, Reg, RegFile, Role, Value, scalar};
+
+/// Where an instruction that jumps through registers goes, as far as constants tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Target {
+    Address(u64),
+    ReturnAddress,
+    Unknown,
+}
+
+/// What a scalar register holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Word {
+    Unknown,
+    Known(u32),
+    /// A half (0 low, 1 high) of the return address that the function was entered with.
+    Return(u8),
+}
+
+/// Scalar registers that operands name by codes below 128.
+const SCALARS: usize = 128;
+
+#[derive(Debug, Clone, PartialEq)]
+struct State {
+    words: [Word; SCALARS],
+    scc: Option<bool>,
+}
+
+impl State {
+    const UNKNOWN: State = State { words: [Word::Unknown; SCALARS], scc: None };
+
+    fn at_entry(kind: BodyKind) -> State {
+        let mut state = State::UNKNOWN;
+        if kind == BodyKind::Function {
+            state.words[RETURN_ADDRESS.first as usize] = Word::Return(0);
+            state.words[RETURN_ADDRESS.first as usize + 1] = Word::Return(1);
+        }
+        state
+    }
+
+    /// Keeps what both agree on; tells whether that changed `self`.
+    fn meet(&mut self, other: &State) -> bool {
+        let mut changed = false;
+        for (mine, theirs) in self.words.iter_mut().zip(&other.words) {
+            if mine != theirs && *mine != Word::Unknown {
+                *mine = Word::Unknown;
+                changed = true;
+            }
+        }
+        if self.scc != other.scc && self.scc.is_some() {
+            self.scc = None;
+            changed = true;
+        }
+        changed
+    }
+
+    fn word(&self, reg: Reg, index: u8) -> Word {
+        match reg.file {
+            RegFile::Scalar => self.words.get(usize::from(reg.first) + usize::from(index)).copied().unwrap_or(Word::Unknown),
+            _ => Word::Unknown,
+        }
+    }
+
+    /// A 32-bit part of a source operand.
+    fn source(&self, inst: &Inst, role: Role, index: u8) -> Word {
+        match inst.operand(role).map(|operand| operand.value) {
+            Some(Value::Reg(reg)) if index < reg.dwords => self.word(reg, index),
+            // Literals of 64-bit operations are zero-extended, inline integers sign-extended.
+            Some(Value::Literal(literal)) => Word::Known(if index == 0 { literal } else { 0 }),
+            Some(Value::InlineInt(value)) => {
+                Word::Known(if index == 0 { i32::from(value) as u32 } else { (i32::from(value) >> 31) as u32 })
+            }
+            Some(Value::Imm(value)) => Word::Known((value >> (32 * u32::from(index))) as u32),
+            _ => Word::Unknown,
+        }
+    }
+
+    fn set(&mut self, reg: Reg, index: u8, word: Word) {
+        if reg.file == RegFile::Scalar
+            && let Some(place) = self.words.get_mut(usize::from(reg.first) + usize::from(index))
+        {
+            *place = word;
+        }
+    }
+
+    /// The effect of one instruction.
+    fn step(&mut self, inst: &Inst, next_pc: u64, image: &Image<'_>) {
+        if matches!(inst.variant.branch, Branch::Call | Branch::IndirectCall) {
+            *self = State::UNKNOWN;
+            return;
+        }
+        let destination = inst.operand(Role::Sdst).or_else(|| inst.operand(Role::Sdata)).and_then(|operand| operand.reg());
+        let mut results: [Word; 16] = [Word::Unknown; 16];
+        let mut carry_out = None;
+        match inst.name() {
+            "s_getpc_b64" => results[..2].copy_from_slice(&[Word::Known(next_pc as u32), Word::Known((next_pc >> 32) as u32)]),
+            "s_mov_b32" => results[0] = self.source(inst, Role::Src0, 0),
+            "s_mov_b64" => {
+                for index in 0..2 {
+                    results[usize::from(index)] = self.source(inst, Role::Src0, index);
+                }
+            }
+            "s_movk_i32" => results[0] = self.source(inst, Role::Simm16, 0),
+            "s_add_u32" => (results[0], carry_out) = self.add(inst, Some(false)),
+            "s_addc_u32" => (results[0], carry_out) = self.add(inst, self.scc),
+            "s_sub_u32" => (results[0], carry_out) = self.subtract(inst, Some(false)),
+            "s_subb_u32" => (results[0], carry_out) = self.subtract(inst, self.scc),
+            name if name.starts_with("s_load_dword") => self.load(inst, image, &mut results),
+            _ => {}
+        }
+        for reg in inst.writes() {
+            if reg == Reg::SCC {
+                self.scc = carry_out;
+            }
+            for index in 0..reg.dwords {
+                let word = if Some(reg) == destination { results.get(usize::from(index)).copied() } else { None };
+                self.set(reg, index, word.unwrap_or(Word::Unknown));
+            }
+        }
+        if indirectly_writes_scalars(inst) {
+            self.words = [Word::Unknown; SCALARS];
+        }
+    }
+
+    fn add(&self, inst: &Inst, carry_in: Option<bool>) -> (Word, Option<bool>) {
+        match (self.source(inst, Role::Src0, 0), self.source(inst, Role::Src1, 0), carry_in) {
+            (Word::Known(a), Word::Known(b), Some(carry)) => {
+                let sum = u64::from(a) + u64::from(b) + u64::from(carry);
+                (Word::Known(sum as u32), Some(sum >> 32 != 0))
+            }
+            _ => (Word::Unknown, None),
+        }
+    }
+
+    fn subtract(&self, inst: &Inst, borrow_in: Option<bool>) -> (Word, Option<bool>) {
+        match (self.source(inst, Role::Src0, 0), self.source(inst, Role::Src1, 0), borrow_in) {
+            (Word::Known(a), Word::Known(b), Some(borrow)) => {
+                let difference = i64::from(a) - i64::from(b) - i64::from(borrow);
+                (Word::Known(difference as u32), Some(difference < 0))
+            }
+            _ => (Word::Unknown, None),
+        }
+    }
+
+    /// A scalar load from a known address gives known words where the loader puts pointers.
+    fn load(&self, inst: &Inst, image: &Image<'_>, results: &mut [Word; 16]) {
+        let Some(base) = inst.operand(Role::Sbase).and_then(|operand| operand.reg()) else { return };
+        let (Word::Known(low), Word::Known(high)) = (self.word(base, 0), self.word(base, 1)) else { return };
+        let offset = match inst.operand(Role::Soffset).map(|operand| operand.value) {
+            None | Some(Value::Off) => i64::from(inst.modifiers.offset),
+            Some(Value::Imm(value)) => value,
+            Some(_) => return,
+        };
+        let address = (u64::from(low) | u64::from(high) << 32).wrapping_add_signed(offset) & !3;
+        for pair in 0..results.len() / 2 {
+            if let Some(target) = image.pointer(address.wrapping_add(8 * pair as u64)) {
+                results[2 * pair] = Word::Known(target as u32);
+                results[2 * pair + 1] = Word::Known((target >> 32) as u32);
+            }
+        }
+    }
+
+    fn target(&self, inst: &Inst) -> Target {
+        match (self.source(inst, Role::Src0, 0), self.source(inst, Role::Src0, 1)) {
+            (Word::Known(low), Word::Known(high)) => Target::Address(u64::from(low) | u64::from(high) << 32),
+            (Word::Return(0), Word::Return(1)) => Target::ReturnAddress,
+            _ => Target::Unknown,
+        }
+    }
+}
+
+/// Whether the instruction writes scalar registers that M0 chooses.
+fn indirectly_writes_scalars(inst: &Inst) -> bool {
+    inst.name().starts_with("s_movreld")
+}
+
+/// The targets of all `s_swappc_b64` and `s_setpc_b64` of a body.
+pub(super) fn indirect_targets(body: &Body, image: &Image<'_>) -> Vec<(InstId, Target)> {
+    let indirect = |id: &InstId| matches!(body.inst(*id).name(), "s_swappc_b64" | "s_setpc_b64");
+    if !body.ids().any(|id| indirect(&id)) {
+        return Vec::new();
+    }
+    // States are kept where control joins or turns only; straight code is walked again from there.
+    let mut states: FxHashMap<InstId, State> = FxHashMap::default();
+    let mut leaders = vec![false; body.len()];
+    leaders[body.entry().index()] = true;
+    for id in body.ids() {
+        if !matches!(body.flow(id), Flow::Next | Flow::Call(_)) {
+            body.successors(id).for_each(|to| leaders[to.index()] = true);
+        }
+    }
+    states.insert(body.entry(), State::at_entry(body.kind()));
+    let mut work = vec![body.entry()];
+    let mut found: FxHashMap<InstId, Target> = FxHashMap::default();
+    while let Some(leader) = work.pop() {
+        let mut state = states[&leader].clone();
+        let mut id = leader;
+        loop {
+            if indirect(&id) {
+                found.insert(id, state.target(body.inst(id)));
+            }
+            state.step(body.inst(id), body.end_address(id), image);
+            let mut following = None;
+            for to in body.successors(id) {
+                if !leaders[to.index()] {
+                    following = Some(to);
+                    continue;
+                }
+                let changed = match states.get_mut(&to) {
+                    Some(old) => old.meet(&state),
+                    None => {
+                        states.insert(to, state.clone());
+                        true
+                    }
+                };
+                if changed {
+                    work.push(to);
+                }
+            }
+            match following {
+                Some(to) => id = to,
+                None => break,
+            }
+        }
+    }
+    let mut found: Vec<_> = found.into_iter().collect();
+    found.sort_by_key(|(id, _)| *id);
+    found
+}
+
+/// EXEC and the other named registers have codes below 128 too, so one array serves all.
+const _: () = assert!((scalar::EXEC as usize) + 2 <= SCALARS);

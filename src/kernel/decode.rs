@@ -1,0 +1,187 @@
+//! Making a [`Body`]: decode what control reaches, resolve indirect jumps, decode what those reach, until nothing new is found.
+
+use std::collections::BTreeMap;
+
+use super::body::{Body, BodyKind, CallTarget, Flow};
+use super::constants;
+use super::image::Image;
+use crate::entity::InstId;
+use crate::error::{Error, Result, ResultExt};
+use crate::isa::{self, Branch, Inst, Reg, Role, Target};
+
+/// Return address of a device function (AMDGPUUsage, "Call convention").
+pub(super) const RETURN_ADDRESS: Reg = Reg::scalar(30, 2);
+
+impl Body {
+    /// Decodes everything that control can reach from `entry`.
+    ///
+    /// ```
+    /// # use wavetap::{isa::Target, kernel::{Body, BodyKind, Image}};
+    /// # let Some(target) = Target::by_name("gfx90a") else { return };
+    /// let code = [0x81, 0xbf, 0x80, 0xbf, 0x00, 0x00]; // runs into bytes that are no instruction
+    /// let mut image = Image::new();
+    /// image.add_code(0x1000, &code);
+    /// assert!(Body::decode(target, &image, "kernel", BodyKind::Kernel, 0x1000).is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// Malformed if control reaches a word that is no instruction or runs off the executable bytes; unsupported if two reachable
+    /// instructions overlap or an obsolete instruction changes the flow of control in a way that nothing here follows.
+    pub fn decode(target: Target, image: &Image<'_>, name: &str, kind: BodyKind, entry: u64) -> Result<Body> {
+        let decode = |address: u64| {
+            let bytes = image.code_from(address).ok_or_else(|| Error::malformed("control runs off the executable code").at(address))?;
+            isa::decode(target, bytes).map_err(|error| error.within(format!("code at {address:#x}")))
+        };
+        Self::from_decoder(target, image, name, kind, entry, decode).within(|| name.to_owned())
+    }
+
+    /// [`Body::decode`] with any source of instructions.
+    pub(super) fn from_decoder(
+        target: Target,
+        image: &Image<'_>,
+        name: &str,
+        kind: BodyKind,
+        entry: u64,
+        decode: impl Fn(u64) -> Result<Inst>,
+    ) -> Result<Body> {
+        let mut insts = BTreeMap::new();
+        let mut resolved = BTreeMap::new();
+        let mut work = vec![entry];
+        loop {
+            reach(&mut insts, work, &decode)?;
+            let body = assemble(target, name, kind, entry, &insts, &resolved)?;
+            work = Vec::new();
+            let mut changed = false;
+            for (id, found) in constants::indirect_targets(&body, image) {
+                let address = body.address(id);
+                let mut resolution = resolve(&body, image, id, found);
+                // Code that a resolved jump reaches can make the jump's own register ambiguous. Then it stays unknown for good.
+                if resolved.get(&address).is_some_and(|old| *old != resolution) {
+                    resolution = Resolution::Unknown;
+                }
+                changed |= resolved.insert(address, resolution) != Some(resolution);
+                if let Resolution::Jump(to) = resolution {
+                    work.push(to);
+                }
+            }
+            if !changed {
+                return Ok(body);
+            }
+        }
+    }
+}
+
+/// What is known of an instruction that goes where a register says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Resolution {
+    Jump(u64),
+    TailCall(u64),
+    Call(u64),
+    Return,
+    Unknown,
+}
+
+/// Gives a resolved register value its meaning: a jump stays inside the body, a tail call starts another function.
+fn resolve(body: &Body, image: &Image<'_>, id: InstId, found: constants::Target) -> Resolution {
+    match (body.inst(id).variant.branch, found) {
+        (Branch::IndirectCall, constants::Target::Address(to)) if image.code_from(to).is_some() => Resolution::Call(to),
+        (Branch::IndirectJump, constants::Target::Address(to)) if image.entry_name(to).is_some() => Resolution::TailCall(to),
+        (Branch::IndirectJump, constants::Target::Address(to)) if image.code_from(to).is_some() => Resolution::Jump(to),
+        (Branch::IndirectJump, constants::Target::ReturnAddress) => Resolution::Return,
+        _ => Resolution::Unknown,
+    }
+}
+
+/// Adds to `insts` everything that control reaches from the addresses in `work`.
+fn reach(insts: &mut BTreeMap<u64, Inst>, mut work: Vec<u64>, decode: &impl Fn(u64) -> Result<Inst>) -> Result<()> {
+    while let Some(mut pc) = work.pop() {
+        while !insts.contains_key(&pc) {
+            if !pc.is_multiple_of(4) {
+                return Err(Error::malformed("control reaches an address that is not a multiple of 4").at(pc));
+            }
+            let inst = decode(pc)?;
+            let next =
+                pc.checked_add(u64::from(inst.size)).ok_or_else(|| Error::malformed("code at the end of the address space").at(pc))?;
+            let branch = inst.variant.branch;
+            if let Some(target) = direct_target(&inst, pc) {
+                work.push(target);
+            }
+            if branch == Branch::Obsolete {
+                return Err(Error::unsupported(format!("{} changes the flow of control through hardware state", inst.name())).at(pc));
+            }
+            insts.insert(pc, inst);
+            if matches!(branch, Branch::Jump | Branch::End | Branch::IndirectJump) {
+                break;
+            }
+            pc = next;
+        }
+    }
+    let mut previous_end = 0;
+    for (&address, inst) in &*insts {
+        if address < previous_end {
+            return Err(Error::unsupported("control reaches the middle of an instruction").at(address));
+        }
+        previous_end = address + u64::from(inst.size);
+    }
+    Ok(())
+}
+
+/// The address a direct jump or conditional branch goes to. Calls are not followed: their targets are bodies of their own.
+fn direct_target(inst: &Inst, pc: u64) -> Option<u64> {
+    if !matches!(inst.variant.branch, Branch::Jump | Branch::Conditional(_)) {
+        return None;
+    }
+    displaced(inst, pc)
+}
+
+/// The address that an instruction's displacement names: dwords from the next instruction.
+pub(super) fn displaced(inst: &Inst, pc: u64) -> Option<u64> {
+    let displacement = inst.branch_displacement()?;
+    Some(pc.wrapping_add(u64::from(inst.size)).wrapping_add_signed(displacement * 4))
+}
+
+/// Puts the decoded instructions in order and gives each its flow.
+fn assemble(
+    target: Target,
+    name: &str,
+    kind: BodyKind,
+    entry: u64,
+    insts: &BTreeMap<u64, Inst>,
+    resolved: &BTreeMap<u64, Resolution>,
+) -> Result<Body> {
+    if u32::try_from(insts.len()).is_err() {
+        return Err(Error::limit("more than 2^32 instructions in one kernel"));
+    }
+    let addresses: Vec<u64> = insts.keys().copied().collect();
+    let id_at = |address: u64| {
+        let index = addresses.binary_search(&address).map_err(|_| Error::internal("a branch target was not decoded").at(address))?;
+        Ok::<_, Error>(InstId(index as u32))
+    };
+    let mut flows = Vec::with_capacity(insts.len());
+    for (&address, inst) in insts {
+        let missing = || Error::malformed(format!("{} without a target", inst.name())).at(address);
+        flows.push(match inst.variant.branch {
+            Branch::None | Branch::Trap | Branch::Obsolete => Flow::Next,
+            Branch::Jump => Flow::Jump(id_at(displaced(inst, address).ok_or_else(missing)?)?),
+            Branch::Conditional(_) => Flow::Branch(id_at(displaced(inst, address).ok_or_else(missing)?)?),
+            Branch::Call => Flow::Call(CallTarget::Known(displaced(inst, address).ok_or_else(missing)?)),
+            Branch::End => Flow::End,
+            Branch::IndirectCall | Branch::IndirectJump => match resolved.get(&address) {
+                Some(&Resolution::Call(to)) => Flow::Call(CallTarget::Known(to)),
+                Some(&Resolution::Jump(to)) => Flow::Jump(id_at(to)?),
+                Some(&Resolution::TailCall(to)) => Flow::TailCall(CallTarget::Known(to)),
+                Some(Resolution::Return) => Flow::Return,
+                _ if inst.variant.branch == Branch::IndirectCall => Flow::Call(CallTarget::Unknown),
+                _ if kind == BodyKind::Function && jumps_to(inst, RETURN_ADDRESS) => Flow::Return,
+                _ => Flow::IndirectJump,
+            },
+        });
+    }
+    let entry = id_at(entry)?;
+    Ok(Body { name: name.to_owned(), kind, target, entry, insts: insts.values().cloned().collect(), addresses, flows })
+}
+
+/// Whether an indirect jump goes where this register pair says.
+fn jumps_to(inst: &Inst, pair: Reg) -> bool {
+    inst.operand(Role::Src0).and_then(|operand| operand.reg()) == Some(pair)
+}

@@ -1,0 +1,64 @@
+//! What decoding needs to know of a loaded code object: its executable bytes, its functions and its relocated pointers, by virtual address.
+
+use std::collections::BTreeMap;
+
+/// Executable bytes, function starts and relocated pointer slots of one code object, by virtual address.
+#[derive(Debug, Clone, Default)]
+pub struct Image<'d> {
+    code: BTreeMap<u64, &'d [u8]>,
+    entries: BTreeMap<u64, String>,
+    pointers: BTreeMap<u64, u64>,
+}
+
+impl<'d> Image<'d> {
+    /// An image without any code.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an executable range (a section of the code object).
+    pub fn add_code(&mut self, address: u64, bytes: &'d [u8]) {
+        self.code.insert(address, bytes);
+    }
+
+    /// Adds the start of a kernel or device function and its name.
+    pub fn add_entry(&mut self, address: u64, name: impl Into<String>) {
+        self.entries.insert(address, name.into());
+    }
+
+    /// Adds an 8-byte slot in memory that the loader fills with a pointer (a relocation), and the address it will point to.
+    pub fn add_pointer(&mut self, slot: u64, target: u64) {
+        self.pointers.insert(slot, target);
+    }
+
+    /// The executable bytes from `address` to the end of their range.
+    #[must_use]
+    pub fn code_from(&self, address: u64) -> Option<&'d [u8]> {
+        let (start, bytes) = self.code.range(..=address).next_back()?;
+        let bytes = bytes.get(usize::try_from(address - start).ok()?..)?;
+        (!bytes.is_empty()).then_some(bytes)
+    }
+
+    /// The executable ranges: start address and bytes.
+    pub fn code(&self) -> impl Iterator<Item = (u64, &'d [u8])> + '_ {
+        self.code.iter().map(|(address, bytes)| (*address, *bytes))
+    }
+
+    /// The name of the kernel or function that starts at `address`.
+    #[must_use]
+    pub fn entry_name(&self, address: u64) -> Option<&str> {
+        self.entries.get(&address).map(String::as_str)
+    }
+
+    /// Where the relocated pointer slot at `slot` points.
+    #[must_use]
+    pub fn pointer(&self, slot: u64) -> Option<u64> {
+        self.pointers.get(&slot).copied()
+    }
+
+    /// The relocated pointer slots whose target is executable: functions whose address is taken.
+    pub fn code_pointers(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.pointers.iter().map(|(slot, target)| (*slot, *target)).filter(|(_, target)| self.code_from(*target).is_some())
+    }
+}
