@@ -1,0 +1,42 @@
+#!/bin/sh
+# Builds other kinds of file from the same sources into a folder: hip-samples/variants.sh FOLDER
+#   no-pie          a position-dependent executable
+#   shared.so       a shared library (its kernels are launched by the exported function `main`)
+#   compressed      --offload-compress: a CCOB v2 bundle
+#   v4 v5 v6        -mcode-object-version
+#   two-bundles     two translation units without -fgpu-rdc: two concatenated bundles and two wrappers
+#   rdc             -fgpu-rdc: one linked device image
+#   features        target ids with xnack+ and xnack- beside each other
+#   NAME.GFX.co     bare code objects
+#   NAME.hipfb      a bare bundle
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+[ $# -eq 1 ] || { echo "usage: $0 FOLDER" >&2; exit 2; }
+mkdir -p "$1"
+out=$(cd "$1" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+clang=${CLANGXX:-clang++-19}
+"$here/bitcode.sh" "$work"
+cd "$here/src"
+hip() {
+    "$clang" -w -x hip -std=c++17 -O2 -Xarch_device -gline-tables-only --rocm-device-lib-path="$work" \
+        -fdebug-compilation-dir=. -ffile-prefix-map="$PWD"=. -ffile-prefix-map=/usr/= "$@"
+}
+
+hip --offload-arch=gfx90a -fno-pie -no-pie divergence.hip -o "$out/no-pie" -lamdhip64
+hip --offload-arch=gfx90a -fPIC -shared divergence.hip -o "$out/shared.so" -lamdhip64
+hip --offload-arch=gfx90a --offload-arch=gfx906 --offload-compress divergence.hip -o "$out/compressed" -lamdhip64
+for version in 4 5 6; do
+    hip --offload-arch=gfx90a -mcode-object-version=$version two_kernels.hip -o "$out/v$version" -lamdhip64
+done
+hip --offload-arch=gfx90a -c divergence.hip -o "$work/one.o"
+hip --offload-arch=gfx90a -Dmain=unused_main -c vectoradd.hip -o "$work/two.o"
+"$clang" "$work/one.o" "$work/two.o" -o "$out/two-bundles" -lamdhip64
+hip --offload-arch=gfx90a -fgpu-rdc divergence.hip -o "$out/rdc" -lamdhip64
+hip --offload-arch=gfx90a:xnack+ --offload-arch=gfx90a:xnack- divergence.hip -o "$out/features" -lamdhip64
+for target in gfx90a gfx906 gfx908 gfx900; do
+    hip --offload-arch=$target --offload-device-only --no-gpu-bundle-output vectoradd.hip -o "$out/vectoradd.$target.co"
+done
+hip --offload-arch=gfx90a --offload-arch=gfx906 --offload-device-only --gpu-bundle-output vectoradd.hip -o "$out/vectoradd.hipfb"
