@@ -1,0 +1,1 @@
+//! What the file tests need: the samples, the command, its reports.

@@ -1,0 +1,91 @@
+#!/bin/bash
+# Runs every check of the project. `./test.sh --help` says what there is.
+set -uo pipefail
+cd "$(dirname "$0")" || exit 1
+
+# What the tests compile with, disassemble with and link against. Debian 12's names.
+packages="clang-19 lld-19 llvm-19 libclang-rt-19-dev clang-tools-19 rocm-device-libs libamdhip64-dev"
+
+usage() {
+    cat <<HELP
+usage: ./test.sh [--full] [--no-install]
+
+Checks formatting, lints and documentation, then runs all tests. Needs Rust with rustfmt and clippy, and these Debian
+packages, which are installed with apt where they are missing (as root or through sudo):
+
+    $packages
+
+  --full        also the long tests: more seeds, whole libraries (fetches them first), every variant of the samples
+  --no-install  install nothing: fail when a package is missing
+HELP
+}
+
+full=0
+install=1
+for option in "$@"; do
+    case $option in
+        --full) full=1 ;;
+        --no-install) install=0 ;;
+        -h | --help) usage; exit 0 ;;
+        *) echo "test.sh: unknown option $option" >&2; usage >&2; exit 2 ;;
+    esac
+done
+
+die() {
+    echo "test.sh: $*" >&2
+    exit 1
+}
+
+# --- the Rust toolchain
+command -v cargo >/dev/null || die "cargo is not on the PATH: install Rust (rustup)"
+cargo fmt --version >/dev/null 2>&1 || die "this Rust toolchain has no rustfmt: run 'rustup component add rustfmt'"
+cargo clippy --version >/dev/null 2>&1 || die "this Rust toolchain has no clippy: run 'rustup component add clippy'"
+
+# --- the packages
+installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
+command -v dpkg-query >/dev/null || die "this is not Debian or one of its children; install by hand what --help lists and adapt"
+missing=
+for package in $packages; do
+    installed "$package" || missing="$missing $package"
+done
+if [ -n "$missing" ]; then
+    [ "$install" = 1 ] || die "these packages are missing:$missing"
+    root=
+    if [ "$(id -u)" != 0 ]; then
+        command -v sudo >/dev/null || die "not root and no sudo, so these packages cannot be installed:$missing"
+        root=sudo
+    fi
+    echo "test.sh: installing$missing"
+    export DEBIAN_FRONTEND=noninteractive
+    $root apt-get update -q || die "apt-get update failed"
+    # shellcheck disable=SC2086  # one word for each package
+    $root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing || die "apt-get could not install$missing"
+fi
+
+# --- the checks, each timed; a failure does not hide the later ones
+failed=
+step() {
+    local name=$1 start=$SECONDS
+    shift
+    echo "== $name: $*"
+    if "$@"; then
+        echo "== $name: ok, $((SECONDS - start)) s"
+    else
+        echo "== $name: FAILED, $((SECONDS - start)) s" >&2
+        failed="$failed $name"
+    fi
+}
+
+if [ "$full" = 1 ]; then
+    export WAVETAP_FULL_TESTS=1
+    step corpora rewriter-tests/fetch-corpora.sh
+fi
+step fmt cargo fmt --all --check
+step clippy cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
+RUSTDOCFLAGS="-D warnings" step doc cargo doc --quiet --workspace --no-deps --locked
+# Last, so that the output ends with the test summaries.
+cargo test --workspace --no-fail-fast --locked
+tests=$?
+
+[ -z "$failed" ] || die "failed before the tests:$failed"
+exit $tests
