@@ -10,9 +10,11 @@
 //! | [`isa`] | the instruction tables: decode, encode, print |
 //! | [`emulator`] | runs dispatches without a GPU |
 //! | [`kernel`] | the instructions that control reaches from an entry |
+//! | [`cfg`] | blocks, edges, dominators, loops, the call graph |
 #![forbid(unsafe_code)]
 
 pub mod bytes;
+pub mod cfg;
 pub mod emulator;
 pub mod entity;
 pub mod error;

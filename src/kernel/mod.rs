@@ -19,4 +19,6 @@ pub use image::Image;
 #[cfg(test)]
 pub(crate) mod assembly;
 #[cfg(test)]
+pub(crate) mod random;
+#[cfg(test)]
 mod tests;

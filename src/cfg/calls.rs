@@ -1,0 +1,177 @@
+//! A whole code object's code: every kernel and function, and who calls whom.
+
+use std::collections::BTreeMap;
+
+use crate::entity::InstId;
+use crate::error::Error;
+use crate::isa::Target;
+use crate::kernel::{Body, BodyKind, CallTarget, Flow, Image};
+
+/// Index of a body in a [`Program`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BodyId(pub u32);
+
+impl BodyId {
+    /// The index as a `usize`.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Everything that a body can execute by calling, directly or through others.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Callees {
+    /// The functions, ascending; the body itself only if it is recursive.
+    pub bodies: Vec<BodyId>,
+    /// Whether any function at all may be called: some call or jump goes to an unknown place, or to code that cannot be decoded.
+    pub unknown: bool,
+}
+
+/// The code of one code object: its kernels, its functions, those only found because they are called, and the call graph.
+///
+/// A body that cannot be decoded is kept with its error: the others stay usable, and calls to it count as unknown.
+#[derive(Debug, Clone)]
+pub struct Program {
+    target: Target,
+    bodies: Vec<Body>,
+    by_entry: BTreeMap<u64, BodyId>,
+    undecodable: Vec<(String, u64, Error)>,
+}
+
+impl Program {
+    /// Decodes the bodies at `entries` (name, kind, address) and all that they call.
+    #[must_use]
+    pub fn build(target: Target, image: &Image<'_>, entries: impl IntoIterator<Item = (String, BodyKind, u64)>) -> Program {
+        let decode = |name: &str, kind, address| Body::decode(target, image, name, kind, address);
+        Self::build_with(target, image, entries, decode)
+    }
+
+    pub(super) fn build_with(
+        target: Target,
+        image: &Image<'_>,
+        entries: impl IntoIterator<Item = (String, BodyKind, u64)>,
+        decode: impl Fn(&str, BodyKind, u64) -> Result<Body, Error>,
+    ) -> Program {
+        let mut program = Program { target, bodies: Vec::new(), by_entry: BTreeMap::new(), undecodable: Vec::new() };
+        let mut work: Vec<_> = entries.into_iter().collect();
+        work.reverse();
+        let mut seen = std::collections::BTreeSet::new();
+        while let Some((name, kind, address)) = work.pop() {
+            if !seen.insert(address) {
+                continue;
+            }
+            match decode(&name, kind, address) {
+                Ok(body) => {
+                    for (_, target) in body.calls() {
+                        if let CallTarget::Known(to) = target {
+                            let name = image.entry_name(to).map_or_else(|| format!("function_at_{to:#x}"), str::to_owned);
+                            // Entries that were asked for come first, with the kind that was asked for.
+                            work.insert(0, (name, BodyKind::Function, to));
+                        }
+                    }
+                    let id = BodyId(program.bodies.len() as u32);
+                    program.by_entry.insert(address, id);
+                    program.bodies.push(body);
+                }
+                Err(error) => program.undecodable.push((name, address, error)),
+            }
+        }
+        program
+    }
+
+    /// The processor.
+    #[must_use]
+    pub fn target(&self) -> Target {
+        self.target
+    }
+
+    /// All bodies.
+    #[must_use]
+    pub fn bodies(&self) -> &[Body] {
+        &self.bodies
+    }
+
+    /// All body indices.
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = BodyId> + use<> {
+        (0..self.bodies.len() as u32).map(BodyId)
+    }
+
+    /// One body.
+    ///
+    /// # Panics
+    /// If `id` is not of this program.
+    #[must_use]
+    pub fn body(&self, id: BodyId) -> &Body {
+        &self.bodies[id.index()]
+    }
+
+    /// The body that is entered at `address`.
+    #[must_use]
+    pub fn at(&self, address: u64) -> Option<BodyId> {
+        self.by_entry.get(&address).copied()
+    }
+
+    /// The body of this name.
+    #[must_use]
+    pub fn by_name(&self, name: &str) -> Option<BodyId> {
+        self.ids().find(|id| self.body(*id).name() == name)
+    }
+
+    /// Kernels and functions that cannot be decoded: name, entry address and why.
+    #[must_use]
+    pub fn undecodable(&self) -> &[(String, u64, Error)] {
+        &self.undecodable
+    }
+
+    /// The body that a call enters, if that is known and could be decoded.
+    #[must_use]
+    pub fn callee(&self, target: CallTarget) -> Option<BodyId> {
+        match target {
+            CallTarget::Known(address) => self.at(address),
+            CallTarget::Unknown => None,
+        }
+    }
+
+    /// The calls of a body, tail calls included: where, and which body; none where that is unknown.
+    pub fn call_sites(&self, id: BodyId) -> impl Iterator<Item = (InstId, Option<BodyId>)> + '_ {
+        self.body(id).calls().map(|(inst, target)| (inst, self.callee(target)))
+    }
+
+    /// Everything that `id` can execute besides its own instructions.
+    #[must_use]
+    pub fn callees(&self, id: BodyId) -> Callees {
+        let mut reached = std::collections::BTreeSet::new();
+        let mut unknown = false;
+        let mut work = vec![id];
+        while let Some(caller) = work.pop() {
+            unknown |= self.jumps_away(caller);
+            for (_, callee) in self.call_sites(caller) {
+                match callee {
+                    Some(callee) if reached.insert(callee) => work.push(callee),
+                    Some(_) => {}
+                    None => unknown = true,
+                }
+            }
+        }
+        Callees { bodies: reached.into_iter().collect(), unknown }
+    }
+
+    /// The calls of this body that are known: body and instruction. A function whose address is taken may have callers that are not listed.
+    pub fn callers(&self, id: BodyId) -> impl Iterator<Item = (BodyId, InstId)> + '_ {
+        self.ids().flat_map(move |caller| {
+            self.call_sites(caller).filter(move |(_, callee)| *callee == Some(id)).map(move |(inst, _)| (caller, inst))
+        })
+    }
+
+    /// Whether some body calls or jumps to an unknown place.
+    #[must_use]
+    pub fn has_unknown_calls(&self) -> bool {
+        self.ids().any(|id| self.jumps_away(id) || self.call_sites(id).any(|(_, callee)| callee.is_none()))
+    }
+
+    fn jumps_away(&self, id: BodyId) -> bool {
+        let body = self.body(id);
+        body.ids().any(|inst| body.flow(inst) == Flow::IndirectJump)
+    }
+}
