@@ -11,10 +11,12 @@
 //! | [`emulator`] | runs dispatches without a GPU |
 //! | [`kernel`] | the instructions that control reaches from an entry |
 //! | [`cfg`] | blocks, edges, dominators, loops, the call graph |
+//! | [`dataflow`] | liveness, reaching definitions, outstanding memory operations |
 #![forbid(unsafe_code)]
 
 pub mod bytes;
 pub mod cfg;
+pub mod dataflow;
 pub mod emulator;
 pub mod entity;
 pub mod error;

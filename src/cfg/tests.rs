@@ -188,7 +188,11 @@ fn the_call_graph_finds_functions_without_symbols_recursion_and_the_unknown() {
     let mut image = Image::new();
     image.add_code(0x1000, vec![0; 0x4000].leak());
     image.add_entry(0x2000, "named");
-    let decode = |_: &str, kind, address| -> Result<Body, _> { listing(address).try_body(&image, kind, address) };
+    let names = std::cell::RefCell::new(BTreeSet::new());
+    let decode = |name: &str, kind, address| -> Result<Body, _> {
+        names.borrow_mut().insert(name.to_owned());
+        listing(address).try_body(&image, kind, address)
+    };
     let entries = [0x1000_u64, 0x4000, 0x4100].map(|address| (format!("k{address:x}"), BodyKind::Kernel, address));
     let program = Program::build_with(target, &image, entries, decode);
     assert_eq!(program.undecodable().len(), 1);
@@ -201,5 +205,5 @@ fn the_call_graph_finds_functions_without_symbols_recursion_and_the_unknown() {
     assert!(program.callees(unknown).unknown);
     assert!(program.has_unknown_calls());
     assert_eq!(program.callers(named).count(), 2);
-    assert_eq!(program.by_name("function_at_0x3000"), Some(leaf));
+    assert_eq!(names.into_inner(), ["function_at_0x3000", "k1000", "k4000", "k4100", "named"].map(str::to_owned).into());
 }

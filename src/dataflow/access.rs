@@ -1,0 +1,84 @@
+//! What one instruction reads and writes, as sets, with what the operands alone do not tell.
+
+use super::regset::RegSet;
+use crate::isa::{Flags, Inst, Memory, Reg, RegFile};
+use crate::kernel::Body;
+
+/// The registers an instruction accesses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Accesses {
+    /// Everything it may read.
+    pub reads: RegSet,
+    /// Everything it may write.
+    pub writes: RegSet,
+    /// What it certainly overwrites as a whole: a subset of `writes`, scalar registers only.
+    pub kills: RegSet,
+}
+
+impl Accesses {
+    /// The accesses of an instruction by itself. Calls and jumps say nothing here of what they lead to.
+    ///
+    /// `indexed` says that the body changes register indices at run time ([`Accesses::indexed`]).
+    #[must_use]
+    pub fn of(inst: &Inst, indexed: bool) -> Accesses {
+        let reads: RegSet = inst.reads().collect();
+        let writes: RegSet = inst.writes().collect();
+        let mut accesses = Accesses { reads, writes, kills: RegSet::EMPTY };
+        accesses.kills = if conditional(inst) { RegSet::EMPTY } else { inst.writes().filter(|reg| reg.file == RegFile::Scalar).collect() };
+        // MODE is written in parts (`s_setreg_b32` of some of its bits, `s_set_gpr_idx_on` of one).
+        accesses.kills.remove(Reg::scalar(crate::isa::scalar::MODE, 1));
+        if conditional(inst) {
+            accesses.reads = accesses.reads.union(accesses.writes);
+        }
+        if inst.variant.flags.intersects(Flags::D16 | Flags::MFMA) || inst.modifiers.sdwa.is_some() || inst.modifiers.dpp.is_some() {
+            // Parts of the destination survive. (No vector write kills; this keeps the *reads* complete.)
+            accesses.reads = accesses.reads.union(vectors(accesses.writes));
+        }
+        let name = inst.name();
+        if name.starts_with("s_movrel") {
+            // The register is the named one plus M0.
+            accesses.reads = accesses.reads.union(scalars());
+            if name.starts_with("s_movreld") {
+                accesses.writes = accesses.writes.union(scalars());
+                accesses.kills = RegSet::EMPTY;
+            }
+        }
+        if name.starts_with("v_movrel") || (indexed && inst.variant.flags.contains(Flags::VALU)) {
+            accesses.reads = accesses.reads.union(all_vectors());
+            accesses.writes = accesses.writes.union(all_vectors());
+        }
+        if inst.variant.branch == crate::isa::Branch::Trap {
+            // The trap handler may look at anything.
+            accesses.reads = RegSet::ALL;
+        }
+        if inst.variant.memory == Memory::Message {
+            accesses.reads.insert(Reg::M0);
+        }
+        accesses
+    }
+
+    /// Whether a body switches on VGPR indexing (`s_set_gpr_idx_on`), which lets any vector instruction access any vector register.
+    #[must_use]
+    pub fn indexed(body: &Body) -> bool {
+        body.insts().iter().any(|inst| inst.name().starts_with("s_set_gpr_idx"))
+    }
+}
+
+/// Whether the instruction may leave its scalar destination as it was.
+fn conditional(inst: &Inst) -> bool {
+    let name = inst.name();
+    name.starts_with("s_cmov") || name.starts_with("s_bitset")
+}
+
+fn vectors(set: RegSet) -> RegSet {
+    set.intersection(all_vectors())
+}
+
+fn all_vectors() -> RegSet {
+    (0..16).flat_map(|run| [Reg::vector(16 * run, 16), Reg::accum(16 * run, 16)]).collect()
+}
+
+/// `s0..` to VCC: what an indexed scalar access can reach.
+fn scalars() -> RegSet {
+    (0..crate::isa::scalar::VCC + 2).map(|code| Reg::scalar(code, 1)).collect()
+}

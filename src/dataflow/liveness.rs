@@ -1,0 +1,131 @@
+//! Live registers at every point.
+//!
+//! Backward over instructions: live before = (live after − killed) ∪ read. Only scalar registers are killed: a vector write under a partial
+//! EXEC leaves other lanes as they were, and EXEC is not proved to be full anywhere. At `s_endpgm` nothing is live. Everything is live where a
+//! function returns, tail-calls, or jumps to an unknown place, and before a call with an unknown target.
+
+use super::access::Accesses;
+use super::regset::RegSet;
+use super::summary::Summaries;
+use crate::cfg::Cfg;
+use crate::entity::{InstId, ProgramPoint, Side};
+use crate::kernel::{Body, Flow};
+
+/// The live registers of a body, before and after each instruction.
+#[derive(Debug, Clone)]
+pub struct Liveness {
+    before: Vec<RegSet>,
+    after: Vec<RegSet>,
+    fall_through: Vec<RegSet>,
+}
+
+impl Liveness {
+    /// Computes liveness; `summaries` tells what calls read.
+    #[must_use]
+    pub fn compute(body: &Body, cfg: &Cfg, summaries: &Summaries) -> Liveness {
+        Self::solve(body, cfg, summaries, RegSet::ALL)
+    }
+
+    /// Liveness with a given set live where control goes back to the caller.
+    pub(super) fn solve(body: &Body, cfg: &Cfg, summaries: &Summaries, at_return: RegSet) -> Liveness {
+        let indexed = Accesses::indexed(body);
+        let effects: Vec<Effect> = body.ids().map(|id| Effect::of(body, id, indexed, summaries, at_return)).collect();
+        let mut block_in = vec![RegSet::EMPTY; cfg.len()];
+        let mut queued = vec![true; cfg.len()];
+        // Processed from the back: postorder first.
+        let mut work: Vec<_> = cfg.reverse_postorder().to_vec();
+        while let Some(block) = work.pop() {
+            queued[block.index()] = false;
+            let data = cfg.block(block);
+            let mut live = data.successors.iter().fold(RegSet::EMPTY, |live, edge| live.union(block_in[edge.block.index()]));
+            for id in data.insts().rev() {
+                live = effects[id.index()].apply(live);
+            }
+            if live != block_in[block.index()] {
+                block_in[block.index()] = live;
+                for edge in &data.predecessors {
+                    if !std::mem::replace(&mut queued[edge.block.index()], true) {
+                        work.push(edge.block);
+                    }
+                }
+            }
+        }
+        let mut liveness = Liveness {
+            before: vec![RegSet::EMPTY; body.len()],
+            after: vec![RegSet::EMPTY; body.len()],
+            fall_through: vec![RegSet::EMPTY; body.len()],
+        };
+        for data in cfg.blocks() {
+            let mut live = data.successors.iter().fold(RegSet::EMPTY, |live, edge| live.union(block_in[edge.block.index()]));
+            for id in data.insts().rev() {
+                liveness.after[id.index()] = live.union(effects[id.index()].leaving);
+                live = effects[id.index()].apply(live);
+                liveness.before[id.index()] = live;
+            }
+        }
+        for id in body.ids() {
+            if let Some(next) = body.next(id) {
+                liveness.fall_through[id.index()] = liveness.before[next.index()];
+            }
+        }
+        liveness
+    }
+
+    /// What is live just before an instruction, on every path that reaches it.
+    ///
+    /// # Panics
+    /// If `id` is not of this body.
+    #[must_use]
+    pub fn before(&self, id: InstId) -> &RegSet {
+        &self.before[id.index()]
+    }
+
+    /// What is live just after an instruction, wherever control goes.
+    ///
+    /// # Panics
+    /// If `id` is not of this body.
+    #[must_use]
+    pub fn after(&self, id: InstId) -> &RegSet {
+        &self.after[id.index()]
+    }
+
+    /// What is live at a point. After an instruction means where it falls through: empty if it never does.
+    ///
+    /// # Panics
+    /// If the point is not of this body.
+    #[must_use]
+    pub fn at(&self, point: ProgramPoint) -> &RegSet {
+        match point.side {
+            Side::Before => self.before(point.inst),
+            Side::After => &self.fall_through[point.inst.index()],
+        }
+    }
+}
+
+/// The backward effect of one instruction, calls included.
+struct Effect {
+    reads: RegSet,
+    kills: RegSet,
+    /// Live because control leaves the body here.
+    leaving: RegSet,
+}
+
+impl Effect {
+    fn of(body: &Body, id: InstId, indexed: bool, summaries: &Summaries, at_return: RegSet) -> Effect {
+        let own = Accesses::of(body.inst(id), indexed);
+        let mut effect = Effect { reads: own.reads, kills: own.kills, leaving: RegSet::EMPTY };
+        match body.flow(id) {
+            // The callee reads what the call itself left, so a link register that the call writes is not read from before it.
+            Flow::Call(target) => effect.reads = effect.reads.union(summaries.of(target).reads.difference(own.kills)),
+            Flow::TailCall(target) => effect.leaving = summaries.of(target).reads.union(at_return),
+            Flow::Return => effect.leaving = at_return,
+            Flow::IndirectJump => effect.leaving = RegSet::ALL,
+            Flow::Next | Flow::Jump(_) | Flow::Branch(_) | Flow::End => {}
+        }
+        effect
+    }
+
+    fn apply(&self, after: RegSet) -> RegSet {
+        after.union(self.leaving).difference(self.kills).union(self.reads)
+    }
+}

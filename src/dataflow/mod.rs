@@ -1,0 +1,28 @@
+//! What holds at each point of a body: live registers, definitions that reach a use, outstanding memory operations.
+//!
+//! All analyses are conservative in one stated direction, and each says which:
+//!
+//! * [`Liveness`]: a register that is *not* live is really never read again before it is written. Vector registers are written under EXEC, so
+//!   no write of one ends its life. Where a call's target is unknown, where a function returns, and at jumps to unknown places, everything is live.
+//! * [`Summaries`]: what a call may read and write, at most.
+//! * [`Definitions`]: every instruction whose result may be what a use reads is found.
+//! * [`Waits`]: an operation that is not listed as pending is really complete.
+
+mod access;
+mod definitions;
+mod liveness;
+mod regset;
+mod summary;
+mod usage;
+mod waits;
+
+pub use access::Accesses;
+pub use definitions::{Definition, Definitions};
+pub use liveness::Liveness;
+pub use regset::RegSet;
+pub use summary::{Summaries, Summary};
+pub use usage::{UsedRegisters, used_registers};
+pub use waits::{Certainty, Counter, MOST, Operation, PendingOperation, Wait, WaitCounts, WaitSummaries, WaitedOperation, Waits};
+
+#[cfg(test)]
+mod tests;

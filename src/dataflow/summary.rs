@@ -1,0 +1,85 @@
+//! What a call may read and write: the sum over everything the callee may execute.
+
+use rustc_hash::FxHashMap;
+
+use super::access::Accesses;
+use super::liveness::Liveness;
+use super::regset::RegSet;
+use crate::cfg::{BodyId, Cfg, Program};
+use crate::kernel::{Body, CallTarget, Flow};
+
+/// What calling a function may do to registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Summary {
+    /// Registers whose value at the call may be read. Saving a register in order to restore it counts as reading it.
+    pub reads: RegSet,
+    /// Registers that may be written, restored ones included.
+    pub writes: RegSet,
+}
+
+impl Summary {
+    /// Nothing is known: everything may be read and written.
+    pub const UNKNOWN: Summary = Summary { reads: RegSet::ALL, writes: RegSet::ALL };
+    const NOTHING: Summary = Summary { reads: RegSet::EMPTY, writes: RegSet::EMPTY };
+}
+
+/// The summaries of all functions of a program.
+#[derive(Debug, Clone, Default)]
+pub struct Summaries {
+    by_entry: FxHashMap<u64, Summary>,
+}
+
+impl Summaries {
+    /// Summaries for a body by itself: every call may do anything.
+    #[must_use]
+    pub fn none() -> Summaries {
+        Summaries::default()
+    }
+
+    /// Computes the summaries of all bodies of a program, as the least fixed point over the call graph.
+    #[must_use]
+    pub fn compute(program: &Program) -> Summaries {
+        let cfgs: Vec<Cfg> = program.bodies().iter().map(Cfg::build).collect();
+        let mut summaries = Summaries::default();
+        for body in program.bodies() {
+            summaries.by_entry.insert(body.entry_address(), Summary::NOTHING);
+        }
+        let mut work: Vec<BodyId> = program.ids().collect();
+        while let Some(id) = work.pop() {
+            let body = program.body(id);
+            let summary = summarize(body, &cfgs[id.index()], &summaries);
+            if summaries.by_entry.insert(body.entry_address(), summary) != Some(summary) {
+                for (caller, _) in program.callers(id) {
+                    if !work.contains(&caller) {
+                        work.push(caller);
+                    }
+                }
+            }
+        }
+        summaries
+    }
+
+    /// What a call of `target` may do.
+    #[must_use]
+    pub fn of(&self, target: CallTarget) -> Summary {
+        match target {
+            CallTarget::Known(address) => self.by_entry.get(&address).copied().unwrap_or(Summary::UNKNOWN),
+            CallTarget::Unknown => Summary::UNKNOWN,
+        }
+    }
+}
+
+fn summarize(body: &Body, cfg: &Cfg, summaries: &Summaries) -> Summary {
+    let liveness = Liveness::solve(body, cfg, summaries, RegSet::EMPTY);
+    let indexed = Accesses::indexed(body);
+    let mut writes = RegSet::EMPTY;
+    for id in body.ids() {
+        writes = writes.union(Accesses::of(body.inst(id), indexed).writes);
+        match body.flow(id) {
+            Flow::Call(target) | Flow::TailCall(target) => writes = writes.union(summaries.of(target).writes),
+            Flow::IndirectJump => writes = RegSet::ALL,
+            _ => {}
+        }
+    }
+    Summary { reads: *liveness.before(body.entry()), writes }
+}

@@ -1,0 +1,303 @@
+//! The analyses against brute force: searches over single registers and random executions of random small kernels.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::*;
+use crate::cfg::Cfg;
+use crate::entity::{InstId, ProgramPoint, Side};
+use crate::isa::{Branch, Counters, Flags, Implicit, Memory, Reg, RegFile};
+use crate::kernel::assembly::{Listing, Op, branch_scc1, end, op, setpc, swappc};
+use crate::kernel::random::{Random, random_kernel_of};
+use crate::kernel::{Body, BodyKind, Flow, Image};
+
+const REGS: [Reg; 6] = [Reg::scalar(0, 1), Reg::scalar(1, 1), Reg::vector(0, 1), Reg::vector(1, 1), Reg::SCC, Reg::accum(0, 1)];
+
+fn random_alu(random: &mut Random) -> Op {
+    let mut instruction = op("s_alu");
+    let pick = |random: &mut Random| REGS[random.below(REGS.len() as u64) as usize];
+    if random.below(3) > 0 {
+        instruction = instruction.reads(pick(random));
+    }
+    match pick(random) {
+        Reg::SCC => instruction.implicit(Implicit::empty(), Implicit::SCC),
+        reg => instruction.writes(reg),
+    }
+}
+
+#[test]
+fn liveness_is_the_existence_of_a_path_to_a_read() {
+    let mut random = Random::new(11);
+    for _ in 0..400 {
+        let body = random_kernel_of(&mut random, 16, random_alu);
+        let cfg = Cfg::build(&body);
+        let liveness = Liveness::compute(&body, &cfg, &Summaries::none());
+        for reg in REGS {
+            let reads = |id: InstId| body.inst(id).reads().any(|read| read.overlaps(reg));
+            let kills = |id: InstId| reg.file == RegFile::Scalar && body.inst(id).writes().any(|write| write.overlaps(reg));
+            for start in body.ids() {
+                let (mut seen, mut work, mut live) = (BTreeSet::new(), vec![start], false);
+                while let Some(id) = work.pop() {
+                    if !seen.insert(id) {
+                        continue;
+                    }
+                    live |= reads(id);
+                    if !reads(id) && !kills(id) {
+                        work.extend(body.successors(id));
+                    }
+                }
+                assert_eq!(liveness.before(start).contains(reg), live, "{reg:?} before {start:?}");
+                let after = body.successors(start).any(|next| liveness.before(next).contains(reg));
+                assert_eq!(liveness.after(start).contains(reg), after);
+                let falls = body.next(start).is_some_and(|next| liveness.before(next).contains(reg));
+                assert_eq!(liveness.at(ProgramPoint { inst: start, side: Side::After }).contains(reg), falls);
+            }
+        }
+    }
+}
+
+#[test]
+fn everything_is_live_where_control_leaves_to_somewhere_else() {
+    let of = |listing: Listing, kind| -> RegSet {
+        let body: Body = listing.try_body(&Image::new(), kind, 0).expect("a body");
+        let cfg = Cfg::build(&body);
+        *Liveness::compute(&body, &cfg, &Summaries::none()).before(body.entry())
+    };
+    let set = || op("s_mov_b32").writes(Reg::scalar(7, 1)).int(0);
+    assert!(of(Listing::at(0).push(set()).push(end()), BodyKind::Kernel).is_empty());
+    let mut all_but_s7 = RegSet::ALL;
+    all_but_s7.remove(Reg::scalar(7, 1));
+    assert_eq!(of(Listing::at(0).push(set()).push(setpc(30)), BodyKind::Function), all_but_s7);
+    assert_eq!(of(Listing::at(0).push(set()).push(setpc(4)), BodyKind::Kernel), all_but_s7);
+    assert_eq!(of(Listing::at(0).push(op("s_trap").branch(Branch::Trap)).push(end()), BodyKind::Kernel), RegSet::ALL);
+    // The call itself writes the link register, whatever the callee reads.
+    let called = of(Listing::at(0).push(swappc(30, 4)).push(end()), BodyKind::Kernel);
+    let mut all_but_link = RegSet::ALL;
+    all_but_link.remove(Reg::scalar(30, 2));
+    assert_eq!(called, all_but_link);
+}
+
+#[test]
+fn partial_and_conditional_writes_do_not_kill() {
+    let live_before_write = |write: Op, reg: Reg| {
+        let body = Listing::at(0).push(write).push(op("s_use").reads(reg)).push(end()).kernel();
+        let cfg = Cfg::build(&body);
+        Liveness::compute(&body, &cfg, &Summaries::none()).before(InstId(0)).overlaps(reg)
+    };
+    let s = Reg::scalar(4, 1);
+    assert!(!live_before_write(op("s_mov_b32").writes(s), s));
+    assert!(live_before_write(op("s_cmov_b32").writes(s), s));
+    assert!(live_before_write(op("s_movreld_b32").writes(s), s));
+    assert!(live_before_write(op("v_mov_b32").writes(Reg::vector(1, 1)), Reg::vector(1, 1)));
+    assert!(!live_before_write(op("v_cmp_lt_u32").writes(Reg::VCC), Reg::VCC));
+    assert!(live_before_write(op("s_mov_b32").writes(Reg::scalar(106, 1)), Reg::VCC), "the high half lives on");
+}
+
+/// One concrete step at random; none where the wave ends.
+fn random_step(body: &Body, random: &mut Random, at: InstId) -> Option<InstId> {
+    let next: Vec<_> = body.successors(at).collect();
+    if next.is_empty() { None } else { Some(next[random.below(next.len() as u64) as usize]) }
+}
+
+#[test]
+fn definitions_include_every_last_writer_of_random_executions() {
+    const LANES: usize = 2;
+    let mut random = Random::new(13);
+    let alu = |random: &mut Random| match random.below(5) {
+        0 => op("s_mov_b64").writes(Reg::EXEC),
+        1 => op("s_and_b64").writes(Reg::EXEC).reads(Reg::EXEC).reads(Reg::scalar(1, 1)),
+        2 => op("v_alu").writes(Reg::vector(random.below(2) as u16, 1)).reads(Reg::vector(random.below(2) as u16, 1)),
+        3 => op("s_alu").writes(Reg::scalar(0, 1)).reads(Reg::scalar(0, 1)),
+        _ => op("v_readlane_b32").writes(Reg::scalar(0, 1)).reads(Reg::vector(0, 1)),
+    };
+    let mut lonely = 0;
+    for _ in 0..150 {
+        let body = random_kernel_of(&mut random, 20, alu);
+        let cfg = Cfg::build(&body);
+        let summaries = Summaries::none();
+        let definitions = Definitions::new(&body, &cfg, &summaries);
+        for _ in 0..20 {
+            let mut exec = [true; LANES];
+            let mut writers: BTreeMap<(Reg, usize), Definition> = BTreeMap::new();
+            let mut at = Some(body.entry());
+            for _ in 0..60 {
+                let Some(id) = at else { break };
+                let inst = body.inst(id);
+                let across = inst.name() == "v_readlane_b32";
+                for reg in inst.reads().filter(|reg| reg.dwords == 1 && *reg != Reg::SCC) {
+                    let reaching = definitions.reaching(id, reg);
+                    lonely += usize::from(reaching.len() == 1);
+                    let lanes = (0..LANES).filter(|lane| if reg.file == RegFile::Scalar { *lane == 0 } else { across || exec[*lane] });
+                    for lane in lanes {
+                        let writer = writers.get(&(reg, lane)).copied().unwrap_or(Definition::Entry);
+                        assert!(reaching.contains(&writer), "{writer:?} reaches {id:?} for {reg:?}, found {reaching:?}");
+                    }
+                }
+                for reg in inst.writes() {
+                    match reg {
+                        Reg::EXEC => {
+                            let narrow = inst.name() == "s_and_b64";
+                            exec.iter_mut().for_each(|lane| *lane = random.below(2) == 0 && (*lane || !narrow));
+                        }
+                        _ => {
+                            for lane in (0..LANES).filter(|lane| if reg.file == RegFile::Scalar { *lane == 0 } else { exec[*lane] }) {
+                                writers.insert((reg, lane), Definition::Inst(id));
+                            }
+                        }
+                    }
+                }
+                at = random_step(&body, &mut random, id);
+            }
+        }
+    }
+    assert!(lonely > 100, "the search should often end at one definition: {lonely}");
+}
+
+/// `s_waitcnt` and memory operations on one or both of the counters.
+fn random_memory(random: &mut Random, ordered: bool) -> Op {
+    let load = |memory, counters| op("s_memory").memory(memory, counters, Flags::LOAD).writes(Reg::vector(9, 1));
+    match random.below(if ordered { 4 } else { 7 }) {
+        0 => op("s_waitcnt").wait(Some(random.below(4) as u8), None, None),
+        1 => op("s_waitcnt").wait(None, Some(random.below(3) as u8), None),
+        2 => load(Memory::Global, Counters::VM),
+        3 => load(Memory::Lds, Counters::LGKM),
+        4 => load(Memory::Scalar, Counters::LGKM),
+        5 => load(Memory::Flat, Counters::VM | Counters::LGKM),
+        _ => op("s_waitcnt").wait(Some(0), Some(0), None),
+    }
+}
+
+/// A queue of one counter in one execution. In order, the oldest completes first; otherwise any may.
+fn concrete_wait(queue: &mut VecDeque<(InstId, Memory)>, count: u8, random: &mut Random) -> Vec<InstId> {
+    let mut completed = Vec::new();
+    while queue.len() > usize::from(count) {
+        // Only an operation with no older one of its own ordered kind can complete.
+        let ready: Vec<usize> = (0..queue.len())
+            .filter(|&index| {
+                let memory = queue[index].1;
+                matches!(memory, Memory::Scalar | Memory::Flat) || !queue.iter().take(index).any(|older| older.1 == memory)
+            })
+            .collect();
+        let chosen = ready[random.below(ready.len() as u64) as usize];
+        completed.extend(queue.remove(chosen).map(|(id, _)| id));
+    }
+    completed
+}
+
+#[test]
+fn waits_wait_for_what_random_executions_complete() {
+    let mut random = Random::new(17);
+    let (mut must, mut may, mut unordered) = (0, 0, 0);
+    for round in 0..600 {
+        let ordered = round % 2 == 0;
+        let body = random_kernel_of(&mut random, 20, |random| random_memory(random, ordered));
+        let cfg = Cfg::build(&body);
+        let summaries = WaitSummaries::none();
+        let waits = Waits::compute(&body, &cfg, &summaries);
+        for _ in 0..30 {
+            let mut queues: BTreeMap<Counter, VecDeque<(InstId, Memory)>> = BTreeMap::new();
+            let mut at = Some(body.entry());
+            for _ in 0..60 {
+                let Some(id) = at else { break };
+                let inst = body.inst(id);
+                for counter in Counter::ALL {
+                    let queue = queues.entry(counter).or_default();
+                    let pending = waits.pending(id, counter);
+                    for (index, (operation, memory)) in queue.iter().enumerate() {
+                        let found = pending.iter().find(|each| each.operation == Operation::Inst(*operation));
+                        let found = found.unwrap_or_else(|| panic!("{operation:?} may be pending before {id:?}"));
+                        let younger = (queue.len() - 1 - index) as u8;
+                        if ordered {
+                            assert!((found.min_younger..=found.max_younger).contains(&younger), "{memory:?} {found:?} {younger}");
+                        }
+                    }
+                    for each in pending.iter().filter(|each| each.certain) {
+                        assert!(queue.iter().any(|(operation, _)| Operation::Inst(*operation) == each.operation), "{each:?} before {id:?}");
+                    }
+                    if let Some(count) = WaitCounts::of(inst).and_then(|counts| counts.get(counter)) {
+                        let wait = waits.all().iter().find(|wait| wait.inst == id && wait.counter == counter).expect("listed");
+                        assert_eq!(wait.count, count);
+                        let completed = concrete_wait(queue, count, &mut random);
+                        for done in &completed {
+                            let listed = wait.operations.iter().find(|each| each.operation == Operation::Inst(*done));
+                            listed.unwrap_or_else(|| panic!("{done:?} is waited for by {id:?}: {wait:?}"));
+                        }
+                        for each in &wait.operations {
+                            match each.certainty {
+                                Certainty::Must => {
+                                    must += 1;
+                                    assert!(completed.iter().any(|done| Operation::Inst(*done) == each.operation), "{each:?} by {id:?}");
+                                }
+                                Certainty::May => may += 1,
+                                Certainty::Unordered => {
+                                    unordered += 1;
+                                    assert!(!ordered && count > 0);
+                                }
+                            }
+                        }
+                    } else if inst.variant.counters.contains([Counters::VM, Counters::LGKM, Counters::EXP][counter as usize]) {
+                        queue.push_back((id, inst.variant.memory));
+                    }
+                }
+                at = random_step(&body, &mut random, id);
+            }
+        }
+    }
+    assert!(must > 1000 && may > 1000 && unordered > 100, "all three should occur: {must} {may} {unordered}");
+}
+
+#[test]
+fn counted_waits_wait_for_the_oldest() {
+    let load = |to: u16| op("global_load_dword").memory(Memory::Global, Counters::VM, Flags::LOAD).writes(Reg::vector(to, 1));
+    let body = Listing::at(0)
+        .push(load(0))
+        .push(branch_scc1("skip"))
+        .push(load(1))
+        .label("skip")
+        .push(load(2))
+        .push(op("s_waitcnt").wait(Some(1), None, None))
+        .push(op("s_waitcnt").wait(Some(0), Some(0), None))
+        .push(end())
+        .kernel();
+    let cfg = Cfg::build(&body);
+    let summaries = WaitSummaries::none();
+    let waits = Waits::compute(&body, &cfg, &summaries);
+    let operations =
+        |index: usize| -> Vec<_> { waits.all()[index].operations.iter().map(|each| (each.operation, each.certainty)).collect::<Vec<_>>() };
+    let inst = |index| Operation::Inst(InstId(index));
+    // Load 0 has at least one younger one on both paths; load 1 exactly one where it is executed.
+    assert_eq!(operations(0), [(inst(0), Certainty::Must), (inst(2), Certainty::May)]);
+    assert_eq!(operations(1), [(inst(3), Certainty::Must)]);
+    assert!(operations(2).is_empty(), "nothing counts in lgkmcnt");
+    assert_eq!(waits.pending_writes(InstId(4)), RegSet::from_iter([Reg::vector(0, 3)]));
+    assert_eq!(waits.pending_writes(InstId(5)), RegSet::from_iter([Reg::vector(2, 1)]));
+    assert_eq!(waits.all_pending_writes()[6], RegSet::EMPTY);
+}
+
+#[test]
+fn the_wait_fields_are_gfx9s() {
+    let counts = |vm, lgkm, exp| {
+        let body = Listing::at(0).push(op("s_waitcnt").wait(vm, lgkm, exp)).push(end()).kernel();
+        let counts = WaitCounts::of(body.inst(InstId(0))).expect("a wait");
+        Counter::ALL.map(|counter| counts.get(counter))
+    };
+    assert_eq!(counts(Some(0), None, None), [Some(0), None, None]);
+    assert_eq!(counts(Some(62), Some(14), Some(6)), [Some(62), Some(14), Some(6)]);
+    assert_eq!(counts(Some(17), Some(0), None), [Some(17), Some(0), None]);
+}
+
+#[test]
+fn calls_make_everything_uncertain() {
+    let load = || op("global_load_dword").memory(Memory::Global, Counters::VM, Flags::LOAD).writes(Reg::vector(0, 1));
+    let body = Listing::at(0).push(load()).push(swappc(30, 4)).push(op("s_waitcnt").wait(Some(0), None, None)).push(end()).kernel();
+    assert!(matches!(body.flow(InstId(1)), Flow::Call(_)));
+    let cfg = Cfg::build(&body);
+    let summaries = WaitSummaries::none();
+    let waits = Waits::compute(&body, &cfg, &summaries);
+    let expected = [Operation::Inst(InstId(0)), Operation::Callee(InstId(1))];
+    let found: Vec<_> = waits.all()[0].operations.iter().map(|each| (each.operation, each.certainty)).collect();
+    assert_eq!(found, expected.map(|operation| (operation, Certainty::May)));
+    assert_eq!(waits.pending_writes(InstId(2)), RegSet::ALL);
+    let function = Listing::at(0).push(setpc(30)).try_body(&Image::new(), BodyKind::Function, 0).expect("a function");
+    let cfg = Cfg::build(&function);
+    assert_eq!(Waits::compute(&function, &cfg, &summaries).pending_writes(InstId(0)), RegSet::ALL);
+}
