@@ -7,6 +7,9 @@
 //! | module | for |
 //! |---|---|
 //! | [`error`], [`bytes`], [`entity`] | located errors, checked reading, typed ids |
+//! | [`elf`] | the checked tables of an ELF file, host or device |
+//! | [`offload_bundle`] | finding, unpacking and writing the bundles of code objects in a host file |
+//! | [`code_object`] | symbols, kernels, descriptors, metadata and source lines of a device ELF |
 //! | [`isa`] | the instruction tables: decode, encode, print |
 //! | [`emulator`] | runs dispatches without a GPU |
 //! | [`kernel`] | the instructions that control reaches from an entry |
@@ -16,10 +19,13 @@
 
 pub mod bytes;
 pub mod cfg;
+pub mod code_object;
 pub mod dataflow;
+pub mod elf;
 pub mod emulator;
 pub mod entity;
 pub mod error;
 pub mod isa;
 pub mod kernel;
+pub mod offload_bundle;
 pub mod profile;

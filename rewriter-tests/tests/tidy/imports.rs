@@ -12,7 +12,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("entity", &[]),
     ("elf", &[]),
     ("offload_bundle", &["elf"]),
-    ("code_object", &["elf"]),
+    ("code_object", &["elf", "isa"]),
     ("isa", &[]),
     ("profile", &[]),
     ("kernel", FORMATS),

@@ -1,0 +1,141 @@
+//! The kernels and functions of a code object and where their code lies.
+
+use std::ops::Range;
+
+use super::descriptor::{DESCRIPTOR_SIZE, ENTRY_ALIGN, KernelDescriptor};
+use super::metadata::{KernelMetadata, Metadata};
+use crate::elf::constants::{PF_X, SHF_EXECINSTR};
+use crate::elf::{Elf, Symbol};
+use crate::error::{Error, Result, ResultExt};
+
+/// What a descriptor's symbol ends with.
+pub const DESCRIPTOR_SUFFIX: &str = ".kd";
+
+/// A kernel.
+#[derive(Debug, Clone)]
+pub struct Kernel {
+    /// The mangled name, without `.kd`.
+    pub name: String,
+    /// Virtual address of its descriptor.
+    pub descriptor_address: u64,
+    /// File offset of its descriptor.
+    pub descriptor_offset: u64,
+    /// The descriptor.
+    pub descriptor: KernelDescriptor,
+    /// Virtual address of its first instruction.
+    pub entry: u64,
+    /// The virtual addresses of its code. Without a symbol that has a size it reaches to the next function or the section's end, and may then
+    /// end with padding.
+    pub code: Range<u64>,
+    /// Whether `code` ends where a symbol's size says.
+    pub sized: bool,
+    /// What the metadata note says of it.
+    pub metadata: Option<KernelMetadata>,
+}
+
+/// A device function that is not a kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function {
+    /// The mangled name.
+    pub name: String,
+    /// The virtual addresses of its code; as for a [`Kernel`].
+    pub code: Range<u64>,
+    /// Whether `code` ends where the symbol's size says.
+    pub sized: bool,
+}
+
+impl Kernel {
+    /// The name of its descriptor's symbol.
+    #[must_use]
+    pub fn symbol(&self) -> String {
+        format!("{}{DESCRIPTOR_SUFFIX}", self.name)
+    }
+}
+
+/// Finds all kernels, by address of their entry, and all other functions, by address.
+pub(super) fn find(elf: &Elf<'_>, symbols: &[Symbol<'_>], metadata: Option<&Metadata>) -> Result<(Vec<Kernel>, Vec<Function>)> {
+    let mut kernels: Vec<Kernel> = Vec::new();
+    for symbol in symbols.iter().filter(|symbol| symbol.is_defined() && symbol.is_object()) {
+        let Some(name) = symbol.name.strip_suffix(DESCRIPTOR_SUFFIX) else { continue };
+        if !kernels.iter().any(|kernel| kernel.name == name) {
+            kernels.push(read_kernel(elf, symbol, name, metadata).within(|| format!("kernel {name}"))?);
+        }
+    }
+    let mut starts: Vec<u64> = symbols.iter().filter(|symbol| is_code(symbol)).map(|symbol| symbol.address).collect();
+    starts.extend(kernels.iter().map(|kernel| kernel.entry));
+    starts.sort_unstable();
+    starts.dedup();
+    for kernel in &mut kernels {
+        let symbol = symbols.iter().filter(|symbol| is_code(symbol) && symbol.address == kernel.entry).max_by_key(|symbol| symbol.size);
+        let size = symbol.map_or(0, |symbol| symbol.size);
+        (kernel.code, kernel.sized) = code_range(elf, kernel.entry, size, &starts).within(|| format!("kernel {}", kernel.name))?;
+    }
+    let mut functions: Vec<Function> = Vec::new();
+    for symbol in symbols.iter().filter(|symbol| is_code(symbol)) {
+        let known =
+            kernels.iter().any(|kernel| kernel.entry == symbol.address) || functions.iter().any(|other| other.code.start == symbol.address);
+        if !known {
+            let (code, sized) = code_range(elf, symbol.address, symbol.size, &starts).within(|| format!("function {}", symbol.name))?;
+            functions.push(Function { name: symbol.name.to_owned(), code, sized });
+        }
+    }
+    kernels.sort_by_key(|kernel| kernel.entry);
+    functions.sort_by_key(|function| function.code.start);
+    Ok((kernels, functions))
+}
+
+fn is_code(symbol: &Symbol<'_>) -> bool {
+    symbol.is_defined() && symbol.is_function()
+}
+
+fn read_kernel(elf: &Elf<'_>, symbol: &Symbol<'_>, name: &str, metadata: Option<&Metadata>) -> Result<Kernel> {
+    let address = symbol.address;
+    let offset = elf.file_offset(address, DESCRIPTOR_SIZE).ok_or_else(|| {
+        Error::malformed(format!("the kernel descriptor at address {address:#x} does not lie in the file's loaded segments"))
+    })?;
+    // The loader finds the descriptor through its section, so both ways must lead to the same bytes.
+    let section = elf.sections.get(usize::from(symbol.section)).filter(|section| section.covers(address));
+    if section.map(|section| section.offset.wrapping_add(address - section.address)) != Some(offset) {
+        return Err(
+            Error::malformed(format!("the kernel descriptor at address {address:#x} is not in the section its symbol names")).at(offset)
+        );
+    }
+    let descriptor = KernelDescriptor::read(elf.data, offset)?;
+    let entry = address.wrapping_add_signed(descriptor.entry_byte_offset());
+    if !entry.is_multiple_of(ENTRY_ALIGN) {
+        return Err(Error::malformed(format!("its entry {entry:#x} is not on a multiple of {ENTRY_ALIGN}")).at(offset));
+    }
+    let executable = |load: &&crate::elf::Segment| load.flags & PF_X != 0 && entry >= load.address && entry - load.address < load.file_size;
+    if !elf.loads().any(|load| executable(&load)) {
+        return Err(Error::malformed(format!("its entry {entry:#x} is not in an executable segment")).at(offset));
+    }
+    let symbol = symbol.name;
+    let metadata = metadata.and_then(|metadata| metadata.kernels.iter().find(|kernel| kernel.symbol == symbol)).cloned();
+    Ok(Kernel {
+        name: name.to_owned(),
+        descriptor_address: address,
+        descriptor_offset: offset,
+        descriptor,
+        entry,
+        code: entry..entry,
+        sized: false,
+        metadata,
+    })
+}
+
+/// The range of code that starts at `start`: `size` bytes, or up to the next start or the end of the section.
+fn code_range(elf: &Elf<'_>, start: u64, size: u64, starts: &[u64]) -> Result<(Range<u64>, bool)> {
+    let section = elf.sections.iter().find(|section| section.covers(start) && section.flags & SHF_EXECINSTR != 0);
+    let section = section.ok_or_else(|| Error::malformed(format!("its code at {start:#x} is not in an executable section")))?;
+    let limit = section.address + section.size;
+    let end = if size != 0 {
+        start.checked_add(size).filter(|&end| end <= limit)
+    } else {
+        let next = starts.partition_point(|&other| other <= start);
+        Some(starts.get(next).map_or(limit, |&next| next.min(limit)))
+    };
+    let end = end.ok_or_else(|| Error::malformed(format!("its code at {start:#x} of {size:#x} bytes reaches past its section")))?;
+    // The bytes must be there: a section may claim more than its segment holds.
+    elf.bytes_at(start, end - start)?;
+    Ok((start..end, size != 0))
+}

@@ -1,0 +1,351 @@
+//! The `NT_AMDGPU_METADATA` note: MessagePack that tells the runtime each kernel's arguments and sizes (AMDGPUUsage, "Code Object Metadata").
+//!
+//! The note is kept whole as an [`rmpv::Value`], which encodes to the same bytes again; [`KernelMetadata`] is a typed view of what this program needs.
+
+use rmpv::Value;
+
+use crate::bytes;
+use crate::elf::Elf;
+use crate::elf::constants::{NT_AMDGPU_METADATA, PT_NOTE, SHT_NOTE};
+use crate::error::{Error, Result, ResultExt};
+
+/// Largest note that is read.
+const MAX_SIZE: u64 = 64 << 20;
+
+/// Deepest nesting that is read; compilers write five levels.
+const MAX_DEPTH: usize = 32;
+
+/// Owner of the metadata note, with its terminating zero.
+pub const NOTE_OWNER: &[u8; 7] = b"AMDGPU\0";
+
+/// Bytes of a note before its owner's name: name size, descriptor size, type.
+const NOTE_HEADER_SIZE: u64 = 12;
+
+/// Notes and their parts are aligned to this.
+const NOTE_ALIGN: u64 = 4;
+
+/// The metadata of a code object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Metadata {
+    /// Everything, as written.
+    pub value: Value,
+    /// The kernels, typed.
+    pub kernels: Vec<KernelMetadata>,
+    /// File offset of the note's descriptor (the MessagePack data).
+    pub file_offset: u64,
+    /// Size of the descriptor in bytes.
+    pub size: u64,
+}
+
+/// What the metadata says of one kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KernelMetadata {
+    /// The kernel's name (mangled).
+    pub name: String,
+    /// The symbol of its descriptor: the name with `.kd`.
+    pub symbol: String,
+    /// Bytes of kernel arguments, hidden ones included.
+    pub kernarg_segment_size: u64,
+    /// Alignment of the kernel arguments.
+    pub kernarg_segment_align: u64,
+    /// Static LDS in bytes.
+    pub group_segment_fixed_size: u64,
+    /// Scratch bytes per work-item.
+    pub private_segment_fixed_size: u64,
+    /// Largest workgroup it may be launched with.
+    pub max_flat_workgroup_size: u64,
+    /// Lanes of a wave.
+    pub wavefront_size: u64,
+    /// Scalar registers used, VCC and the like included.
+    pub sgpr_count: u64,
+    /// Vector registers used (accumulation registers included where they share the allocation).
+    pub vgpr_count: u64,
+    /// Accumulation registers used; 0 when it does not say.
+    pub agpr_count: u64,
+    /// Scalar registers spilled.
+    pub sgpr_spill_count: u64,
+    /// Vector registers spilled.
+    pub vgpr_spill_count: u64,
+    /// The scratch size is not known statically.
+    pub uses_dynamic_stack: bool,
+    /// The workgroup size the source requires, x, y, z.
+    pub reqd_workgroup_size: Option<[u64; 3]>,
+    /// The arguments in the order written.
+    pub args: Vec<Argument>,
+}
+
+/// One kernel argument.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Argument {
+    /// Its name in the source, if it says.
+    pub name: Option<String>,
+    /// Offset in the kernel argument segment.
+    pub offset: u64,
+    /// Size in bytes.
+    pub size: u64,
+    /// What it is.
+    pub value_kind: ValueKind,
+}
+
+macro_rules! value_kinds {
+    ($($variant:ident $text:literal $doc:literal)*) => {
+        /// What an argument is; the hidden ones are filled in by the runtime.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub enum ValueKind {
+            $(#[doc = $doc] $variant,)*
+            /// A kind that is not known here, as written.
+            Other(String),
+        }
+
+        impl ValueKind {
+            /// The kind of this name.
+            #[must_use]
+            pub fn parse(text: &str) -> Self {
+                match text {
+                    $($text => ValueKind::$variant,)*
+                    other => ValueKind::Other(other.to_owned()),
+                }
+            }
+
+            /// Its name as written in the metadata.
+            #[must_use]
+            pub fn name(&self) -> &str {
+                match self {
+                    $(ValueKind::$variant => $text,)*
+                    ValueKind::Other(name) => name,
+                }
+            }
+        }
+    };
+}
+
+value_kinds! {
+    ByValue "by_value" "Bytes copied by value."
+    GlobalBuffer "global_buffer" "A pointer to memory."
+    DynamicSharedPointer "dynamic_shared_pointer" "A pointer to LDS that the launch sizes."
+    Sampler "sampler" "A sampler."
+    Image "image" "An image."
+    Pipe "pipe" "A pipe."
+    Queue "queue" "A queue."
+    HiddenBlockCountX "hidden_block_count_x" "u32: complete workgroups in x."
+    HiddenBlockCountY "hidden_block_count_y" "u32: complete workgroups in y."
+    HiddenBlockCountZ "hidden_block_count_z" "u32: complete workgroups in z."
+    HiddenGroupSizeX "hidden_group_size_x" "u16: workgroup size in x."
+    HiddenGroupSizeY "hidden_group_size_y" "u16: workgroup size in y."
+    HiddenGroupSizeZ "hidden_group_size_z" "u16: workgroup size in z."
+    HiddenRemainderX "hidden_remainder_x" "u16: size of the partial workgroup in x."
+    HiddenRemainderY "hidden_remainder_y" "u16: size of the partial workgroup in y."
+    HiddenRemainderZ "hidden_remainder_z" "u16: size of the partial workgroup in z."
+    HiddenGlobalOffsetX "hidden_global_offset_x" "u64: first work-item id in x."
+    HiddenGlobalOffsetY "hidden_global_offset_y" "u64: first work-item id in y."
+    HiddenGlobalOffsetZ "hidden_global_offset_z" "u64: first work-item id in z."
+    HiddenGridDims "hidden_grid_dims" "u16: dimensions of the grid."
+    HiddenNone "hidden_none" "Nothing; the place is reserved."
+    HiddenPrintfBuffer "hidden_printf_buffer" "Address of the printf buffer."
+    HiddenHostcallBuffer "hidden_hostcall_buffer" "Address of the host call buffer."
+    HiddenDefaultQueue "hidden_default_queue" "Address of the default queue."
+    HiddenCompletionAction "hidden_completion_action" "Address for device-side enqueue."
+    HiddenMultigridSyncArg "hidden_multigrid_sync_arg" "Address of the multi-grid barrier."
+    HiddenHeapV1 "hidden_heap_v1" "Address of the device heap."
+    HiddenDynamicLdsSize "hidden_dynamic_lds_size" "u32: bytes of LDS that the launch added."
+    HiddenPrivateBase "hidden_private_base" "u32: high half of the scratch aperture."
+    HiddenSharedBase "hidden_shared_base" "u32: high half of the LDS aperture."
+    HiddenQueuePtr "hidden_queue_ptr" "Address of the queue."
+}
+
+impl ValueKind {
+    /// Whether the runtime fills it in.
+    #[must_use]
+    pub fn is_hidden(&self) -> bool {
+        self.name().starts_with("hidden_")
+    }
+}
+
+impl Metadata {
+    /// Finds and reads the metadata note; `None` when the object has none.
+    ///
+    /// # Errors
+    /// Malformed when a note or its contents break the format; a limit when it is too large or too deep.
+    pub fn read(elf: &Elf<'_>) -> Result<Option<Self>> {
+        let segments = elf.segments.iter().filter(|segment| segment.kind == PT_NOTE).map(|segment| (segment.offset, segment.file_size));
+        let sections = elf.sections.iter().filter(|section| section.kind == SHT_NOTE).map(|section| (section.offset, section.size));
+        for (start, size) in segments.chain(sections) {
+            if let Some((offset, size)) = find_note(elf.data, start, size).within(|| format!("the notes at {start:#x}"))? {
+                let encoded = bytes::slice(elf.data, offset, size, "metadata note")?;
+                return Self::decode(encoded, offset).within(|| "the metadata note".into()).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Decodes the descriptor of a metadata note that lies at `file_offset`.
+    ///
+    /// # Errors
+    /// Malformed when it is no MessagePack of the documented shape; a limit when it is too large or too deep.
+    pub fn decode(encoded: &[u8], file_offset: u64) -> Result<Self> {
+        let size = encoded.len() as u64;
+        if size > MAX_SIZE {
+            return Err(Error::limit(format!("metadata of {size:#x} bytes, at most {MAX_SIZE:#x} are read")).at(file_offset));
+        }
+        let mut rest = encoded;
+        let value = rmpv::decode::read_value_with_max_depth(&mut rest, MAX_DEPTH).map_err(|error| {
+            let at = file_offset + (encoded.len() - rest.len()) as u64;
+            Error::malformed(format!("metadata is not MessagePack: {error}")).at(at)
+        })?;
+        let mut kernels = Vec::new();
+        if let Some(list) = lookup(&value, "amdhsa.kernels") {
+            let list = list.as_array().ok_or_else(|| Error::malformed("amdhsa.kernels is not a list").at(file_offset))?;
+            for (index, kernel) in list.iter().enumerate() {
+                let typed = KernelMetadata::read(kernel).within(|| format!("kernel {index} of the metadata"));
+                kernels.push(typed.map_err(|error| error.at(file_offset))?);
+            }
+        }
+        Ok(Metadata { value, kernels, file_offset, size })
+    }
+}
+
+/// Encodes metadata. What [`Metadata::decode`] read from a compiler's note gives the same bytes again.
+///
+/// # Errors
+/// Internal if the encoder fails.
+pub fn encode(value: &Value) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    rmpv::encode::write_value(&mut out, value).map_err(|error| Error::internal(format!("metadata does not encode: {error}")))?;
+    Ok(out)
+}
+
+/// Sets a number (`.sgpr_count`, `.group_segment_fixed_size`, …) of the kernel whose descriptor has this symbol.
+///
+/// # Errors
+/// Malformed if the metadata has no such kernel.
+pub fn set_kernel_number(value: &mut Value, symbol: &str, key: &str, number: u64) -> Result<()> {
+    set_kernel_value(value, symbol, key, Value::from(number))
+}
+
+/// Sets any value of the kernel whose descriptor has this symbol; a key that is not there is added at the end.
+///
+/// # Errors
+/// Malformed if the metadata has no such kernel.
+pub fn set_kernel_value(value: &mut Value, symbol: &str, key: &str, new: Value) -> Result<()> {
+    let missing = || Error::malformed(format!("the metadata has no kernel with the descriptor {symbol}"));
+    let Some(Value::Array(kernels)) = lookup_mut(value, "amdhsa.kernels") else {
+        return Err(missing());
+    };
+    let named = |kernel: &&mut Value| lookup(kernel, ".symbol").and_then(Value::as_str) == Some(symbol);
+    let Some(Value::Map(pairs)) = kernels.iter_mut().find(named) else {
+        return Err(missing());
+    };
+    match pairs.iter_mut().find(|(name, _)| name.as_str() == Some(key)) {
+        Some((_, place)) => *place = new,
+        None => pairs.push((Value::from(key), new)),
+    }
+    Ok(())
+}
+
+/// A whole metadata note around an encoded descriptor, padded to its alignment.
+#[must_use]
+pub fn note_bytes(descriptor: &[u8]) -> Vec<u8> {
+    let mut note = Vec::with_capacity(descriptor.len() + 32);
+    note.extend_from_slice(&(NOTE_OWNER.len() as u32).to_le_bytes());
+    note.extend_from_slice(&(descriptor.len() as u32).to_le_bytes());
+    note.extend_from_slice(&NT_AMDGPU_METADATA.to_le_bytes());
+    note.extend_from_slice(NOTE_OWNER);
+    note.resize(note.len().next_multiple_of(NOTE_ALIGN as usize), 0);
+    note.extend_from_slice(descriptor);
+    note.resize(note.len().next_multiple_of(NOTE_ALIGN as usize), 0);
+    note
+}
+
+/// File offset and size of the metadata note's descriptor among the notes in a range of the file.
+fn find_note(data: &[u8], start: u64, size: u64) -> Result<Option<(u64, u64)>> {
+    let notes = bytes::slice(data, start, size, "notes")?;
+    let mut at = 0;
+    while at + NOTE_HEADER_SIZE <= size {
+        let name_size = u64::from(bytes::u32_at(notes, at, "note name size")?);
+        let descriptor_size = u64::from(bytes::u32_at(notes, at + 4, "note size")?);
+        let kind = bytes::u32_at(notes, at + 8, "note type")?;
+        let name = bytes::slice(notes, at + NOTE_HEADER_SIZE, name_size, "note name").map_err(|error| error.at(start + at))?;
+        let descriptor = bytes::align_up(at + NOTE_HEADER_SIZE + name_size, NOTE_ALIGN);
+        bytes::slice(notes, descriptor, descriptor_size, "note contents")?;
+        if kind == NT_AMDGPU_METADATA && name == NOTE_OWNER {
+            return Ok(Some((start + descriptor, descriptor_size)));
+        }
+        at = bytes::align_up(descriptor + descriptor_size, NOTE_ALIGN);
+    }
+    Ok(None)
+}
+
+fn lookup<'v>(map: &'v Value, key: &str) -> Option<&'v Value> {
+    map.as_map()?.iter().find(|(name, _)| name.as_str() == Some(key)).map(|(_, value)| value)
+}
+
+fn lookup_mut<'v>(map: &'v mut Value, key: &str) -> Option<&'v mut Value> {
+    let Value::Map(pairs) = map else { return None };
+    pairs.iter_mut().find(|(name, _)| name.as_str() == Some(key)).map(|(_, value)| value)
+}
+
+fn text(map: &Value, key: &str) -> Result<Option<String>> {
+    let Some(value) = lookup(map, key) else { return Ok(None) };
+    let text = value.as_str().ok_or_else(|| Error::malformed(format!("{key} is not a string")))?;
+    Ok(Some(text.to_owned()))
+}
+
+fn number(map: &Value, key: &str) -> Result<Option<u64>> {
+    let Some(value) = lookup(map, key) else { return Ok(None) };
+    value.as_u64().map(Some).ok_or_else(|| Error::malformed(format!("{key} is not a number of at least 0")))
+}
+
+fn required<T>(found: Option<T>, key: &str) -> Result<T> {
+    found.ok_or_else(|| Error::malformed(format!("{key} is missing")))
+}
+
+impl KernelMetadata {
+    fn read(map: &Value) -> Result<Self> {
+        let count = |key| required(number(map, key)?, key);
+        let optional = |key| Ok::<_, Error>(number(map, key)?.unwrap_or(0));
+        let mut kernel = KernelMetadata {
+            name: required(text(map, ".name")?, ".name")?,
+            symbol: required(text(map, ".symbol")?, ".symbol")?,
+            kernarg_segment_size: count(".kernarg_segment_size")?,
+            kernarg_segment_align: count(".kernarg_segment_align")?,
+            group_segment_fixed_size: count(".group_segment_fixed_size")?,
+            private_segment_fixed_size: count(".private_segment_fixed_size")?,
+            max_flat_workgroup_size: count(".max_flat_workgroup_size")?,
+            wavefront_size: count(".wavefront_size")?,
+            sgpr_count: count(".sgpr_count")?,
+            vgpr_count: count(".vgpr_count")?,
+            agpr_count: optional(".agpr_count")?,
+            sgpr_spill_count: optional(".sgpr_spill_count")?,
+            vgpr_spill_count: optional(".vgpr_spill_count")?,
+            uses_dynamic_stack: lookup(map, ".uses_dynamic_stack").and_then(Value::as_bool).unwrap_or(false),
+            ..KernelMetadata::default()
+        };
+        if let Some(sizes) = lookup(map, ".reqd_workgroup_size").and_then(Value::as_array) {
+            let sizes: Vec<u64> = sizes.iter().filter_map(Value::as_u64).collect();
+            let sizes = sizes.try_into().map_err(|_| Error::malformed(".reqd_workgroup_size is not three numbers"))?;
+            kernel.reqd_workgroup_size = Some(sizes);
+        }
+        let Some(args) = lookup(map, ".args") else { return Ok(kernel) };
+        for (index, arg) in args.as_array().ok_or_else(|| Error::malformed(".args is not a list"))?.iter().enumerate() {
+            kernel.args.push(Argument::read(arg).within(|| format!("argument {index}"))?);
+        }
+        Ok(kernel)
+    }
+
+    /// The first argument of a kind.
+    #[must_use]
+    pub fn argument(&self, kind: &ValueKind) -> Option<&Argument> {
+        self.args.iter().find(|argument| argument.value_kind == *kind)
+    }
+}
+
+impl Argument {
+    fn read(map: &Value) -> Result<Self> {
+        Ok(Argument {
+            name: text(map, ".name")?,
+            offset: required(number(map, ".offset")?, ".offset")?,
+            size: required(number(map, ".size")?, ".size")?,
+            value_kind: ValueKind::parse(&required(text(map, ".value_kind")?, ".value_kind")?),
+        })
+    }
+}

@@ -1,0 +1,235 @@
+//! A device ELF: its kernels, their descriptors and metadata, symbols, relocations and source lines.
+//!
+//! [`CodeObject::parse`] checks everything that the rest of the program relies on: headers, notes, descriptors and code ranges lie in the file, entries are
+//! aligned and executable. What it gives out borrows the file's bytes.
+
+use std::borrow::Cow;
+
+use crate::elf::constants::{ELFOSABI_AMDGPU_HSA, EM_AMDGPU, ET_DYN, SHT_DYNSYM, SHT_SYMTAB};
+use crate::elf::{Elf, Relocation, Symbol};
+use crate::error::{Error, Result};
+use crate::isa::Target;
+
+mod descriptor;
+mod kernels;
+mod lines;
+pub mod metadata;
+mod processor;
+mod registers;
+
+pub use descriptor::{DESCRIPTOR_SIZE, ENTRY_ALIGN, Field, KernelDescriptor};
+pub use kernels::{DESCRIPTOR_SUFFIX, Function, Kernel};
+pub use lines::{Frame, LineTable, SourceLocation};
+pub use metadata::{Argument, KernelMetadata, Metadata, ValueKind};
+pub use processor::{Feature, Features, processor_name};
+pub use registers::{InitialRegisters, KernargPreload, MAX_USER_SGPRS, WorkItemIds, initial_registers};
+
+/// The global symbol that a rewritten code object has, and no other.
+pub const CONTROL_SYMBOL: &str = "__wavetap_control";
+
+/// A checked device ELF.
+#[derive(Debug, Clone)]
+pub struct CodeObject<'d> {
+    elf: Elf<'d>,
+    version: u8,
+    symbols: Vec<Symbol<'d>>,
+    dynamic_symbols: Vec<Symbol<'d>>,
+    relocations: Vec<Relocation>,
+    metadata: Option<Metadata>,
+    kernels: Vec<Kernel>,
+    functions: Vec<Function>,
+}
+
+impl<'d> CodeObject<'d> {
+    /// Parses a code object of version 4, 5 or 6.
+    ///
+    /// # Errors
+    /// Malformed, with the place, when anything that is read contradicts the format; unsupported for other versions and relocatable objects.
+    pub fn parse(data: &'d [u8]) -> Result<Self> {
+        let elf = Elf::parse(data)?;
+        let header = elf.header;
+        if header.machine != EM_AMDGPU {
+            return Err(Error::unsupported(format!("an ELF file for machine {}, {EM_AMDGPU} (AMD GPU) expected", header.machine)).at(18));
+        }
+        if header.os_abi != ELFOSABI_AMDGPU_HSA {
+            return Err(
+                Error::unsupported(format!("a code object for OS ABI {}, {ELFOSABI_AMDGPU_HSA} (HSA) expected", header.os_abi)).at(7)
+            );
+        }
+        let version = match header.abi_version {
+            2 => 4,
+            3 => 5,
+            4 => 6,
+            other => return Err(Error::unsupported(format!("code object with ABI version {other}: 2 to 4 (v4 to v6) are handled")).at(8)),
+        };
+        if header.kind != ET_DYN {
+            return Err(Error::unsupported(format!(
+                "a device ELF of type {}: only linked objects (type {ET_DYN}) are handled",
+                header.kind
+            ))
+            .at(16));
+        }
+        let table = |kind| match elf.sections.iter().find(|section| section.kind == kind) {
+            Some(section) => elf.symbols(section),
+            None => Ok(Vec::new()),
+        };
+        let (symbols, dynamic_symbols) = (table(SHT_SYMTAB)?, table(SHT_DYNSYM)?);
+        let relocations = elf.dynamic_relocations()?;
+        let metadata = Metadata::read(&elf)?;
+        let named = if symbols.is_empty() { &dynamic_symbols } else { &symbols };
+        let (kernels, functions) = kernels::find(&elf, named, metadata.as_ref())?;
+        Ok(CodeObject { elf, version, symbols, dynamic_symbols, relocations, metadata, kernels, functions })
+    }
+
+    /// The whole file.
+    #[must_use]
+    pub fn data(&self) -> &'d [u8] {
+        self.elf.data
+    }
+
+    /// Headers, segments and sections.
+    #[must_use]
+    pub fn elf(&self) -> &Elf<'d> {
+        &self.elf
+    }
+
+    /// Code object version: 4, 5 or 6.
+    #[must_use]
+    pub fn version(&self) -> u8 {
+        self.version
+    }
+
+    /// The target, if it is one this program knows the instructions of.
+    #[must_use]
+    pub fn target(&self) -> Option<Target> {
+        Target::by_elf_flags(self.elf.header.flags)
+    }
+
+    /// The processor's name, known instructions or not.
+    #[must_use]
+    pub fn processor(&self) -> Option<&'static str> {
+        processor_name(self.elf.header.flags)
+    }
+
+    /// The device settings it was compiled for.
+    #[must_use]
+    pub fn features(&self) -> Features {
+        Features::from_flags(self.elf.header.flags)
+    }
+
+    /// Processor and required settings: `gfx90a:sramecc+:xnack-`.
+    #[must_use]
+    pub fn target_id(&self) -> String {
+        let flags = self.elf.header.flags;
+        let processor = self.processor().map_or_else(|| format!("unknown processor {:#x}", flags & 0xff), str::to_owned);
+        format!("{processor}{}", self.features())
+    }
+
+    /// The symbols of `.symtab`, the null symbol included; empty when it was stripped.
+    #[must_use]
+    pub fn symbols(&self) -> &[Symbol<'d>] {
+        &self.symbols
+    }
+
+    /// The symbols of `.dynsym`, the null symbol included.
+    #[must_use]
+    pub fn dynamic_symbols(&self) -> &[Symbol<'d>] {
+        &self.dynamic_symbols
+    }
+
+    /// A defined symbol by name, from `.symtab` or else `.dynsym`.
+    #[must_use]
+    pub fn symbol(&self, name: &str) -> Option<&Symbol<'d>> {
+        self.symbols.iter().chain(&self.dynamic_symbols).find(|symbol| symbol.name == name && symbol.is_defined())
+    }
+
+    /// The relocations that a loader applies; their symbols are indices into [`Self::dynamic_symbols`].
+    #[must_use]
+    pub fn relocations(&self) -> &[Relocation] {
+        &self.relocations
+    }
+
+    /// The metadata note.
+    #[must_use]
+    pub fn metadata(&self) -> Option<&Metadata> {
+        self.metadata.as_ref()
+    }
+
+    /// The kernels by address of their entry.
+    #[must_use]
+    pub fn kernels(&self) -> &[Kernel] {
+        &self.kernels
+    }
+
+    /// The kernel of this (mangled) name.
+    #[must_use]
+    pub fn kernel(&self, name: &str) -> Option<&Kernel> {
+        self.kernels.iter().find(|kernel| kernel.name == name)
+    }
+
+    /// The functions that are not kernels, by address. A stripped object names only exported ones.
+    #[must_use]
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// File offset of `len` bytes at a virtual address, if the file has them.
+    #[must_use]
+    pub fn file_offset(&self, address: u64, len: u64) -> Option<u64> {
+        self.elf.file_offset(address, len)
+    }
+
+    /// The bytes at a virtual address.
+    ///
+    /// # Errors
+    /// Malformed if the file does not have all of them in one loaded segment.
+    pub fn bytes_at(&self, address: u64, len: u64) -> Result<&'d [u8]> {
+        self.elf.bytes_at(address, len)
+    }
+
+    /// The end of the loaded image: the highest address behind a segment.
+    #[must_use]
+    pub fn image_end(&self) -> u64 {
+        self.elf.loads().map(crate::elf::Segment::end).max().unwrap_or(0)
+    }
+
+    /// Whether it was rewritten by this program.
+    #[must_use]
+    pub fn is_rewritten(&self) -> bool {
+        self.symbol(CONTROL_SYMBOL).is_some()
+    }
+
+    /// Loads the source lines; `None` when it was compiled without debug information.
+    ///
+    /// # Errors
+    /// Malformed when the DWARF breaks its format.
+    pub fn line_table(&self) -> Result<Option<LineTable>> {
+        LineTable::load(&self.elf)
+    }
+}
+
+/// Deepest nesting of a mangled name that is followed.
+const DEMANGLE_DEPTH: u32 = 128;
+
+/// A C++ name as a person writes it; a name that is not mangled, or nested too deeply, stays as it is. `.kd` is kept.
+///
+/// ```
+/// assert_eq!(wavetap::code_object::demangle("_Z3addPfi"), "add(float*, int)");
+/// assert_eq!(wavetap::code_object::demangle("plain"), "plain");
+/// ```
+#[must_use]
+pub fn demangle(name: &str) -> Cow<'_, str> {
+    let (stem, suffix) = match name.strip_suffix(DESCRIPTOR_SUFFIX) {
+        Some(stem) => (stem, DESCRIPTOR_SUFFIX),
+        None => (name, ""),
+    };
+    let options = cpp_demangle::ParseOptions::default().recursion_limit(DEMANGLE_DEPTH);
+    let symbol = stem.starts_with("_Z").then(|| cpp_demangle::BorrowedSymbol::new_with_options(stem.as_bytes(), &options));
+    match symbol {
+        Some(Ok(symbol)) => {
+            let options = cpp_demangle::DemangleOptions::new().recursion_limit(DEMANGLE_DEPTH);
+            symbol.demangle_with_options(&options).map_or(Cow::Borrowed(name), |text| Cow::Owned(text + suffix))
+        }
+        _ => Cow::Borrowed(name),
+    }
+}

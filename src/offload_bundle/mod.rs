@@ -1,0 +1,220 @@
+//! Finding the code objects in what a person has: a host executable or library, a raw `.hip_fatbin`, bundles, a bare code object.
+//!
+//! [`Input::parse`] takes any bytes and says what they are. Bundles may be plain or compressed, one or several behind each other; their entries are
+//! code objects for one [`TargetId`] each. In a host file the [`Wrapper`]s tell which bundles the HIP runtime will see.
+
+use std::borrow::Cow;
+
+use crate::elf::constants::{EM_AMDGPU, EM_X86_64};
+use crate::elf::{self, Elf};
+use crate::error::{Error, Result, ResultExt};
+
+mod compressed;
+mod plain;
+mod target_id;
+mod wrapper;
+
+#[cfg(test)]
+mod tests;
+
+pub use compressed::{CompressedHeader, MAGIC as COMPRESSED_MAGIC};
+pub use plain::{ENTRY_ALIGN, MAGIC as PLAIN_MAGIC, write_plain};
+pub use target_id::TargetId;
+pub use wrapper::{MAGIC as WRAPPER_MAGIC, POINTER_OFFSET, Pointer, SECTION as WRAPPER_SECTION, SIZE as WRAPPER_SIZE, Wrapper};
+
+/// The section of a host file that holds the bundles.
+pub const FATBIN_SECTION: &str = ".hip_fatbin";
+
+/// What sort of container an input is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Container {
+    /// An x86-64 executable or shared library with bundles inside.
+    Host {
+        /// The wrappers, in address order within their section.
+        wrappers: Vec<Wrapper>,
+    },
+    /// One or more bundles behind each other (also the contents of `.hip_fatbin`).
+    Bundles,
+    /// A device ELF by itself.
+    CodeObject,
+}
+
+/// One entry of a bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The id as written: `hipv4-amdgcn-amd-amdhsa--gfx90a`.
+    pub id: String,
+    /// The id's processor and features; `None` for the host's (empty) entry.
+    pub target: Option<TargetId>,
+    /// Offset within the unpacked bundle.
+    pub offset: u64,
+    /// Size in bytes.
+    pub size: u64,
+}
+
+/// One bundle.
+#[derive(Debug, Clone)]
+pub struct Bundle<'d> {
+    /// Offset of the bundle in the input file.
+    pub offset: u64,
+    /// Its size in the input file.
+    pub size: u64,
+    /// The header, if it is compressed.
+    pub compressed: Option<CompressedHeader>,
+    /// The entries in file order.
+    pub entries: Vec<Entry>,
+    /// The plain bundle: part of the input, or unpacked.
+    pub content: Cow<'d, [u8]>,
+}
+
+/// A device code object found in an input.
+#[derive(Debug, Clone, Copy)]
+pub struct Found<'i> {
+    /// Indices of bundle and entry; `None` when the input is the code object itself.
+    pub place: Option<(usize, usize)>,
+    /// The id it was bundled under.
+    pub target: Option<&'i TargetId>,
+    /// Its bytes.
+    pub bytes: &'i [u8],
+}
+
+/// An input file, taken apart.
+#[derive(Debug, Clone)]
+pub struct Input<'d> {
+    /// The whole file.
+    pub data: &'d [u8],
+    /// What it is.
+    pub container: Container,
+    /// The bundles in file order; none when the input is a bare code object.
+    pub bundles: Vec<Bundle<'d>>,
+}
+
+impl Bundle<'_> {
+    /// The contents of an entry; empty if there is no such entry.
+    #[must_use]
+    pub fn entry_bytes(&self, index: usize) -> &[u8] {
+        let range = self.entries.get(index).map(|entry| entry.offset as usize..(entry.offset + entry.size) as usize);
+        range.and_then(|range| self.content.get(range)).unwrap_or_default()
+    }
+}
+
+impl<'d> Bundle<'d> {
+    /// Parses the bundle, plain or compressed, at `offset` of `data`; it may end before `data` does.
+    ///
+    /// # Errors
+    /// Malformed when a size lies, entries overlap or the checksum differs; a limit when it would unpack to too much.
+    pub fn parse_at(data: &'d [u8], offset: u64) -> Result<Self> {
+        let rest = usize::try_from(offset).ok().and_then(|start| data.get(start..));
+        let rest = rest.ok_or_else(|| Error::malformed("a bundle was expected behind the end of the data").at(offset))?;
+        let place = || format!("the bundle at {offset:#x}");
+        if rest.starts_with(compressed::MAGIC) {
+            let header = CompressedHeader::parse(rest).within(place)?;
+            let content = compressed::unpack(rest, &header).within(place)?;
+            let entries = plain::parse_table(&content).within(|| format!("the compressed bundle at {offset:#x}"))?;
+            return Ok(Bundle { offset, size: header.total_size, compressed: Some(header), entries, content: Cow::Owned(content) });
+        }
+        let entries = plain::parse_table(rest).within(place)?;
+        let size = plain::end_of(&entries);
+        Ok(Bundle { offset, size, compressed: None, entries, content: Cow::Borrowed(&rest[..size as usize]) })
+    }
+}
+
+impl<'d> Input<'d> {
+    /// Finds out what `data` is and takes it apart.
+    ///
+    /// # Errors
+    /// Malformed or unsupported, with the place, if it is none of the containers or breaks their format.
+    pub fn parse(data: &'d [u8]) -> Result<Self> {
+        if elf::is_elf(data) {
+            let elf = Elf::parse(data)?;
+            return match elf.header.machine {
+                EM_AMDGPU => Ok(Input { data, container: Container::CodeObject, bundles: Vec::new() }),
+                EM_X86_64 => Self::parse_host(&elf),
+                other => Err(Error::unsupported(format!("an ELF file for machine {other}: neither x86-64 nor AMD GPU")).at(18)),
+            };
+        }
+        if !is_bundle(data) {
+            return Err(Error::malformed("neither an ELF file nor an offload bundle"));
+        }
+        let bundles = sequence(data, 0, data.len() as u64)?;
+        Ok(Input { data, container: Container::Bundles, bundles })
+    }
+
+    fn parse_host(elf: &Elf<'d>) -> Result<Self> {
+        let mut bundles = Vec::new();
+        for section in elf.sections.iter().filter(|section| section.name == FATBIN_SECTION && section.has_contents()) {
+            let end = section.offset + elf.contents(section)?.len() as u64;
+            bundles.extend(sequence(elf.data, section.offset, end).within(|| FATBIN_SECTION.into())?);
+        }
+        let mut wrappers = wrapper::read(elf)?;
+        for wrapper in &wrappers {
+            let place = || format!("the wrapper at {:#x}", wrapper.file_offset);
+            let offset = elf.file_offset(wrapper.bundle_address, 1).ok_or_else(|| {
+                let message = format!("it names a bundle at address {:#x}, which is not in the file", wrapper.bundle_address);
+                Error::malformed(message).at(wrapper.file_offset + POINTER_OFFSET).within(place())
+            })?;
+            if !bundles.iter().any(|bundle: &Bundle<'_>| bundle.offset == offset) {
+                bundles.push(Bundle::parse_at(elf.data, offset).within(place)?);
+            }
+        }
+        if bundles.is_empty() {
+            return Err(Error::unsupported("an x86-64 program without device code (no .hip_fatbin, no .hipFatBinSegment)"));
+        }
+        bundles.sort_by_key(|bundle| bundle.offset);
+        for wrapper in &mut wrappers {
+            let offset = elf.file_offset(wrapper.bundle_address, 1);
+            let index = bundles.iter().position(|bundle| Some(bundle.offset) == offset);
+            wrapper.bundle = index.ok_or_else(|| Error::internal("a wrapper's bundle was lost"))?;
+        }
+        Ok(Input { data: elf.data, container: Container::Host { wrappers }, bundles })
+    }
+
+    /// The wrappers of a host file; none otherwise.
+    #[must_use]
+    pub fn wrappers(&self) -> &[Wrapper] {
+        match &self.container {
+            Container::Host { wrappers } => wrappers,
+            _ => &[],
+        }
+    }
+
+    /// Whether the HIP runtime will see a bundle: a wrapper names it, or the input has no wrappers at all.
+    #[must_use]
+    pub fn is_live(&self, bundle: usize) -> bool {
+        let wrappers = self.wrappers();
+        wrappers.is_empty() || wrappers.iter().any(|wrapper| wrapper.bundle == bundle)
+    }
+
+    /// The device code objects that the HIP runtime will see, in file order.
+    pub fn code_objects(&self) -> impl Iterator<Item = Found<'_>> {
+        let bare = matches!(self.container, Container::CodeObject).then_some(Found { place: None, target: None, bytes: self.data });
+        let bundled = self.bundles.iter().enumerate().filter(|(index, _)| self.is_live(*index)).flat_map(|(number, bundle)| {
+            bundle.entries.iter().enumerate().filter_map(move |(index, entry)| {
+                let (target, bytes) = (entry.target.as_ref()?, bundle.entry_bytes(index));
+                elf::is_elf(bytes).then_some(Found { place: Some((number, index)), target: Some(target), bytes })
+            })
+        });
+        bare.into_iter().chain(bundled)
+    }
+}
+
+fn is_bundle(data: &[u8]) -> bool {
+    data.starts_with(PLAIN_MAGIC) || data.starts_with(COMPRESSED_MAGIC)
+}
+
+/// The bundles between two offsets of `data`, with nothing but zeros between them.
+fn sequence(data: &[u8], start: u64, end: u64) -> Result<Vec<Bundle<'_>>> {
+    let data = &data[..end as usize];
+    let mut bundles = Vec::new();
+    let mut at = start;
+    while let Some(zeros) = data[at as usize..].iter().position(|&byte| byte != 0) {
+        at += zeros as u64;
+        if !is_bundle(&data[at as usize..]) {
+            return Err(Error::malformed("an offload bundle was expected").at(at));
+        }
+        let bundle = Bundle::parse_at(data, at)?;
+        at += bundle.size;
+        bundles.push(bundle);
+    }
+    Ok(bundles)
+}

@@ -1,0 +1,125 @@
+//! The plain bundle: a table of (offset, size, id), then the entries' bytes.
+
+use super::{Bundle, Entry, TargetId};
+use crate::bytes;
+use crate::error::{Error, Result, ResultExt};
+
+/// The first bytes of a plain bundle (Clang, `ClangOffloadBundler`).
+pub const MAGIC: &[u8; 24] = b"__CLANG_OFFLOAD_BUNDLE__";
+
+/// Entries start on multiples of this, so that a runtime can map a code object (what Clang's driver asks the bundler for).
+pub const ENTRY_ALIGN: u64 = 4096;
+
+/// Most entries a bundle may have; today's compilers know some sixty processors.
+const MAX_ENTRIES: u64 = 4096;
+
+/// Longest entry id.
+const MAX_ID: u64 = 4096;
+
+/// Parses the table of a plain bundle at the start of `content` and checks that its entries lie within `content` and do not overlap.
+pub(super) fn parse_table(content: &[u8]) -> Result<Vec<Entry>> {
+    let magic = bytes::slice(content, 0, MAGIC.len() as u64, "bundle magic")?;
+    if magic != MAGIC {
+        return Err(Error::malformed("an offload bundle was expected (magic __CLANG_OFFLOAD_BUNDLE__)").at(0));
+    }
+    let mut at = MAGIC.len() as u64;
+    let count = bytes::u64_at(content, at, "number of bundle entries")?;
+    if count > MAX_ENTRIES {
+        return Err(Error::malformed(format!("{count} bundle entries, at most {MAX_ENTRIES} expected")).at(at));
+    }
+    at += 8;
+    let mut entries = Vec::new();
+    for index in 0..count {
+        let place = || format!("bundle entry {index}");
+        let offset = bytes::u64_at(content, at, "entry offset").within(place)?;
+        let size = bytes::u64_at(content, at + 8, "entry size").within(place)?;
+        let id_size = bytes::u64_at(content, at + 16, "entry id size").within(place)?;
+        if id_size > MAX_ID {
+            return Err(Error::malformed(format!("an entry id of {id_size} bytes")).at(at + 16)).within(place);
+        }
+        let id = bytes::slice(content, at + 24, id_size, "entry id").within(place)?;
+        let id = std::str::from_utf8(id).map_err(|_| Error::malformed("an entry id is not UTF-8").at(at + 24)).within(place)?;
+        bytes::slice(content, offset, size, "entry contents").within(place)?;
+        entries.push(Entry { id: id.to_owned(), target: TargetId::of_entry(id), offset, size });
+        at += 24 + id_size;
+    }
+    check_places(&entries, at)?;
+    Ok(entries)
+}
+
+/// No entry lies in the table or in another entry.
+fn check_places(entries: &[Entry], table_end: u64) -> Result<()> {
+    let mut order: Vec<usize> = (0..entries.len()).filter(|&index| entries[index].size != 0).collect();
+    order.sort_by_key(|&index| entries[index].offset);
+    let mut end = table_end;
+    for index in order {
+        let entry = &entries[index];
+        if entry.offset < end {
+            let message = format!("entry {} overlaps what lies before it, up to {end:#x}", entry.id);
+            return Err(Error::malformed(message).at(entry.offset).within(format!("bundle entry {index}")));
+        }
+        end = entry.offset + entry.size;
+    }
+    Ok(())
+}
+
+/// Where a plain bundle ends: behind its table and its last entry.
+pub(super) fn end_of(entries: &[Entry]) -> u64 {
+    let table = (MAGIC.len() + 8) as u64 + entries.iter().map(|entry| 24 + entry.id.len() as u64).sum::<u64>();
+    entries.iter().filter(|entry| entry.size != 0).map(|entry| entry.offset + entry.size).max().unwrap_or(0).max(table)
+}
+
+/// Writes a plain bundle of (id, contents), entries aligned as Clang aligns them.
+///
+/// # Examples
+///
+/// ```
+/// use wavetap::offload_bundle::{Bundle, Input, write_plain};
+///
+/// let bundle = write_plain(&[("host-x86_64-unknown-linux-gnu", b""), ("hipv4-amdgcn-amd-amdhsa--gfx90a", b"code")]);
+/// let input = Input::parse(&bundle)?;
+/// assert_eq!(input.bundles[0].entry_bytes(1), b"code");
+/// # Ok::<(), wavetap::error::Error>(())
+/// ```
+#[must_use]
+pub fn write_plain(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let table: usize = MAGIC.len() + 8 + entries.iter().map(|(id, _)| 24 + id.len()).sum::<usize>();
+    let mut places = Vec::with_capacity(entries.len());
+    let mut end = table as u64;
+    for (_, contents) in entries {
+        let start = bytes::align_up(end, ENTRY_ALIGN);
+        places.push(start);
+        end = if contents.is_empty() { end } else { start + contents.len() as u64 };
+    }
+    let mut out = Vec::with_capacity(end as usize);
+    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(&(entries.len() as u64).to_le_bytes());
+    for ((id, contents), start) in entries.iter().zip(&places) {
+        out.extend_from_slice(&start.to_le_bytes());
+        out.extend_from_slice(&(contents.len() as u64).to_le_bytes());
+        out.extend_from_slice(&(id.len() as u64).to_le_bytes());
+        out.extend_from_slice(id.as_bytes());
+    }
+    for ((_, contents), start) in entries.iter().zip(&places).filter(|((_, contents), _)| !contents.is_empty()) {
+        out.resize(*start as usize, 0);
+        out.extend_from_slice(contents);
+    }
+    // An empty last entry still names a place, which must not lie behind the bundle.
+    let last = places.iter().copied().max().unwrap_or(0) as usize;
+    if out.len() < last {
+        out.resize(last, 0);
+    }
+    out
+}
+
+impl Bundle<'_> {
+    /// Writes this bundle as a plain one, with some entries' contents replaced: `replacement(index)` gives the new contents or `None`.
+    #[must_use]
+    pub fn write_with<'r>(&self, replacement: impl Fn(usize) -> Option<&'r [u8]>) -> Vec<u8> {
+        let contents: Vec<&[u8]> =
+            (0..self.entries.len()).map(|index| replacement(index).unwrap_or_else(|| self.entry_bytes(index))).collect();
+        let entries: Vec<(&str, &[u8])> =
+            self.entries.iter().zip(contents).map(|(entry, contents)| (entry.id.as_str(), contents)).collect();
+        write_plain(&entries)
+    }
+}

@@ -1,0 +1,90 @@
+//! The wrappers in `.hipFatBinSegment`: 24 bytes per translation unit that tell the HIP runtime where its bundle is.
+
+use crate::bytes;
+use crate::elf::Elf;
+use crate::elf::constants::R_X86_64_RELATIVE;
+use crate::error::{Error, Result, ResultExt};
+
+/// The section that holds the wrappers.
+pub const SECTION: &str = ".hipFatBinSegment";
+
+/// First word of a wrapper: `HIPF` (what HIP's `__hipRegisterFatBinary` checks).
+pub const MAGIC: u32 = 0x4849_5046;
+
+/// Bytes of one wrapper: magic, version, pointer to the bundle, reserved pointer.
+pub const SIZE: u64 = 24;
+
+/// Offset of the bundle's address within a wrapper.
+pub const POINTER_OFFSET: u64 = 8;
+
+/// Where the address in a wrapper comes from when the program is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pointer {
+    /// The word in the file, as it is (fixed-address executable) or with the load address added (`DT_RELR`).
+    InPlace,
+    /// The addend of an `R_X86_64_RELATIVE` relocation; the 64-bit addend is at this file offset.
+    Addend {
+        /// File offset of `r_addend`.
+        file_offset: u64,
+    },
+}
+
+/// One wrapper.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wrapper {
+    /// Its virtual address.
+    pub address: u64,
+    /// Its file offset; the word with the bundle's address is at [`POINTER_OFFSET`] behind it.
+    pub file_offset: u64,
+    /// Virtual address of the bundle it names.
+    pub bundle_address: u64,
+    /// The word in the file where the bundle's address is or will be; often 0 when a relocation supplies it.
+    pub in_place: u64,
+    /// Where the address comes from.
+    pub pointer: Pointer,
+    /// Index of the bundle it names.
+    pub bundle: usize,
+}
+
+/// Reads all wrappers of a host file; `bundle` is not known yet and left 0.
+pub(super) fn read(elf: &Elf<'_>) -> Result<Vec<Wrapper>> {
+    let mut wrappers = Vec::new();
+    let sections: Vec<_> = elf.sections.iter().filter(|section| section.name == SECTION && section.is_alloc()).collect();
+    if sections.is_empty() {
+        return Ok(wrappers);
+    }
+    let relocations = elf.dynamic_relocations().within(|| "the relocation table".into())?;
+    for section in sections {
+        let contents = elf.contents(section)?;
+        if !(contents.len() as u64).is_multiple_of(SIZE) {
+            let message = format!("{SECTION} has {} bytes, a multiple of {SIZE} expected", contents.len());
+            return Err(Error::malformed(message).at(section.offset));
+        }
+        for start in (0..contents.len() as u64).step_by(SIZE as usize) {
+            let (address, file_offset) = (section.address + start, section.offset + start);
+            let magic = bytes::u32_at(contents, start, "wrapper magic")?;
+            if magic != MAGIC {
+                return Err(Error::malformed(format!("a wrapper starts with {magic:#x}, {MAGIC:#x} expected")).at(file_offset));
+            }
+            let version = bytes::u32_at(contents, start + 4, "wrapper version")?;
+            if version != 1 {
+                return Err(Error::unsupported(format!("a wrapper of version {version}, 1 is handled")).at(file_offset + 4));
+            }
+            let in_place = bytes::u64_at(contents, start + POINTER_OFFSET, "wrapper pointer")?;
+            let place = address + POINTER_OFFSET;
+            let mut naming = relocations.iter().filter(|relocation| relocation.address.abs_diff(place) < 8);
+            let (pointer, bundle_address) = match (naming.next(), naming.next()) {
+                (None, _) => (Pointer::InPlace, in_place),
+                (Some(one), None) if one.address == place && one.kind == R_X86_64_RELATIVE => {
+                    (Pointer::Addend { file_offset: one.file_offset + 16 }, one.addend as u64)
+                }
+                (Some(one), _) => {
+                    let message = format!("a wrapper's pointer is relocated by type {} at {:#x}", one.kind, one.address);
+                    return Err(Error::unsupported(message).at(one.file_offset));
+                }
+            };
+            wrappers.push(Wrapper { address, file_offset, bundle_address, in_place, pointer, bundle: 0 });
+        }
+    }
+    Ok(wrappers)
+}
