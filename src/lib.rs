@@ -15,6 +15,8 @@
 //! | [`kernel`] | the instructions that control reaches from an entry |
 //! | [`cfg`] | blocks, edges, dominators, loops, the call graph |
 //! | [`dataflow`] | liveness, reaching definitions, outstanding memory operations |
+//! | [`instrument`] | probes: what is counted, as edits of a kernel |
+//! | [`layout`] | places original and inserted code at new addresses |
 #![forbid(unsafe_code)]
 
 pub mod bytes;
@@ -25,7 +27,9 @@ pub mod elf;
 pub mod emulator;
 pub mod entity;
 pub mod error;
+pub mod instrument;
 pub mod isa;
 pub mod kernel;
+pub mod layout;
 pub mod offload_bundle;
 pub mod profile;

@@ -12,9 +12,11 @@ mod constants;
 mod decode;
 pub mod edit;
 mod image;
+mod refusal;
 
 pub use body::{Body, BodyKind, CallTarget, Flow};
 pub use image::Image;
+pub use refusal::{Reason, Refusal, Stop};
 
 #[cfg(test)]
 pub(crate) mod assembly;

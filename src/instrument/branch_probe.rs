@@ -1,0 +1,46 @@
+//! The probe of a scalar branch: how often it was reached and how often it was taken.
+
+use super::asm::{Asm, EXEC, VCC, c, s, s2, v};
+use super::plan::Plan;
+use crate::error::{Error, Result};
+use crate::isa::Condition;
+use crate::kernel::edit::Snippet;
+
+/// Lane of `taken`; lane 0 (executions) always holds 1.
+const TAKEN: u32 = 1;
+/// Both lanes.
+const COUNTED: u32 = 0b11;
+
+/// Before an `s_cbranch_*`. It works with EXEC = 0 too.
+pub(super) fn before_branch(plan: &Plan, condition: Condition, scc_is_live: bool, offset: u32) -> Result<Snippet> {
+    let r = plan.registers;
+    let mut asm = Asm::new(plan.target);
+    let done = asm.new_label();
+    let taken = s(r.first);
+    if scc_is_live {
+        plan.save_scc(&mut asm)?;
+    }
+    plan.skip_if_off(&mut asm, done)?;
+    match condition {
+        Condition::Scc1 => asm.op("s_mov_b32", &[taken, s(r.saved_scc)])?,
+        Condition::Scc0 => asm.op("s_xor_b32", &[taken, s(r.saved_scc), c(1)])?,
+        Condition::VccZ | Condition::VccNz | Condition::ExecZ | Condition::ExecNz => {
+            let register = if matches!(condition, Condition::VccZ | Condition::VccNz) { VCC } else { EXEC };
+            let if_zero = matches!(condition, Condition::VccZ | Condition::ExecZ);
+            asm.op("s_cmp_eq_u64", &[register, c(0)])?;
+            asm.op("s_cselect_b32", &[taken, c(if_zero.into()), c((!if_zero).into())])?;
+        }
+        Condition::Debug => return Err(Error::internal("a debugger's branch is no site")),
+    }
+    plan.reach(&mut asm, offset)?;
+    asm.op("s_mov_b64", &[s2(r.saved_exec), EXEC])?;
+    asm.op("v_writelane_b32", &[v(r.data), taken, c(TAKEN)])?;
+    asm.op("s_mov_b64", &[EXEC, c(COUNTED)])?;
+    plan.add(&mut asm, offset)?;
+    plan.restore_exec(&mut asm)?;
+    asm.bind(done);
+    if scc_is_live {
+        plan.restore_scc(&mut asm)?;
+    }
+    Ok(asm.finish())
+}

@@ -1,0 +1,137 @@
+//! What a wave finds in its registers at entry: asking for more of it, and putting the rest back where the original code expects it.
+
+use super::asm::{Asm, c, s, s2, v};
+use crate::code_object::{Field, InitialRegisters, KernelDescriptor, WorkItemIds, initial_registers};
+use crate::error::{Error, Result};
+use crate::isa::Target;
+use crate::kernel::{Reason, Refusal, Stop};
+
+/// User SGPRs that the hardware sets at most (AMDGPUUsage, "Initial Kernel Execution State").
+const MAX_USER_SGPRS: u32 = 16;
+/// SGPRs of the dispatch packet's address.
+const DISPATCH_PTR_SGPRS: u32 = 2;
+/// All three work-item ids.
+const WORK_ITEM_X_Y_Z: u32 = 2;
+/// Bits of one packed work-item id.
+const WORK_ITEM_BITS: u32 = 10;
+
+/// Entry registers before and after more of them were asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    old: InitialRegisters,
+    new: InitialRegisters,
+}
+
+impl Entry {
+    /// Asks in `descriptor` for the dispatch packet's address, all workgroup ids and all work-item ids.
+    pub(super) fn extend(target: Target, descriptor: &mut KernelDescriptor) -> Result<Entry, Stop> {
+        let old = initial_registers(descriptor, target)?;
+        if old.kernarg_preload.is_some() {
+            return Err(Refusal::new(Reason::KernargPreload, "kernel arguments are preloaded into SGPRs").into());
+        }
+        if old.dispatch_ptr.is_none() {
+            let wanted = u32::from(old.used_user_sgprs) + DISPATCH_PTR_SGPRS;
+            if wanted > MAX_USER_SGPRS {
+                let detail = format!("the dispatch packet's address would make {wanted} user SGPRs of at most {MAX_USER_SGPRS}");
+                return Err(Refusal::new(Reason::UserSgprs, detail).into());
+            }
+            descriptor.set(Field::ENABLE_SGPR_DISPATCH_PTR, 1)?;
+            descriptor.set(Field::USER_SGPR_COUNT, wanted.max(old.user_sgprs.into()))?;
+        }
+        for field in [Field::ENABLE_WORKGROUP_ID_X, Field::ENABLE_WORKGROUP_ID_Y, Field::ENABLE_WORKGROUP_ID_Z] {
+            descriptor.set(field, 1)?;
+        }
+        descriptor.set(Field::ENABLE_VGPR_WORKITEM_ID, WORK_ITEM_X_Y_Z)?;
+        let new = initial_registers(descriptor, target)?;
+        Ok(Entry { old, new })
+    }
+
+    /// How many scalar registers are set at entry, or expected to be by the original code.
+    pub(super) fn scalars(&self) -> u16 {
+        self.old.total.max(self.new.total)
+    }
+
+    /// The pair with the dispatch packet's address.
+    pub(super) fn dispatch_ptr(&self) -> Result<u16> {
+        self.new.dispatch_ptr.ok_or_else(|| Error::internal("the dispatch packet's address was not enabled"))
+    }
+
+    /// The registers with the workgroup ids.
+    pub(super) fn workgroup_ids(&self) -> Result<[u16; 3]> {
+        match (self.new.workgroup_id_x, self.new.workgroup_id_y, self.new.workgroup_id_z) {
+            (Some(x), Some(y), Some(z)) => Ok([x, y, z]),
+            _ => Err(Error::internal("the workgroup ids were not enabled")),
+        }
+    }
+
+    /// Reads the work-item ids of the first active lane into three scalar registers. Destroys SCC.
+    pub(super) fn first_lane_ids(&self, asm: &mut Asm, into: [u16; 3]) -> Result<()> {
+        match self.new.work_item_ids {
+            WorkItemIds::Separate { .. } => {
+                for (vector, register) in (0..).zip(into) {
+                    asm.op("v_readfirstlane_b32", &[s(register), v(vector)])?;
+                }
+            }
+            WorkItemIds::Packed { .. } => {
+                let [x, y, z] = into;
+                asm.op("v_readfirstlane_b32", &[s(x), v(0)])?;
+                // s_bfe_u32: offset in bits 4:0, width in bits 22:16.
+                asm.op("s_bfe_u32", &[s(y), s(x), c(WORK_ITEM_BITS << 16 | WORK_ITEM_BITS)])?;
+                asm.op("s_bfe_u32", &[s(z), s(x), c(WORK_ITEM_BITS << 16 | (2 * WORK_ITEM_BITS))])?;
+                asm.op("s_and_b32", &[s(x), s(x), c((1 << WORK_ITEM_BITS) - 1)])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the registers look as they would without what was added: the last thing a prologue does.
+    pub(super) fn restore(&self, asm: &mut Asm) -> Result<()> {
+        if let (WorkItemIds::Packed { count }, WorkItemIds::Packed { count: 3 }) = (self.old.work_item_ids, self.new.work_item_ids)
+            && count < 3
+        {
+            let mask = (1 << (u32::from(count) * WORK_ITEM_BITS)) - 1;
+            asm.op("v_and_b32_e32", &[v(0), c(mask), v(0)])?;
+        }
+        // A value never moves up, so going from the lowest to the highest overwrites nothing that is still needed.
+        for (to, from, width) in self.moves() {
+            debug_assert!(to <= from);
+            if to == from {
+                continue;
+            }
+            if width.is_multiple_of(2) && to.is_multiple_of(2) && from.is_multiple_of(2) {
+                for pair in (0..width).step_by(2) {
+                    asm.op("s_mov_b64", &[s2(to + pair), s2(from + pair)])?;
+                }
+            } else {
+                for single in 0..width {
+                    asm.op("s_mov_b32", &[s(to + single), s(from + single)])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Where each value is expected, where it is, and how many registers it has, in ascending order.
+    fn moves(&self) -> Vec<(u16, u16, u16)> {
+        let values = |r: &InitialRegisters| {
+            [
+                (r.private_segment_buffer, 4),
+                (r.dispatch_ptr, 2),
+                (r.queue_ptr, 2),
+                (r.kernarg_ptr, 2),
+                (r.dispatch_id, 2),
+                (r.flat_scratch_init, 2),
+                (r.private_segment_size, 1),
+                (r.workgroup_id_x, 1),
+                (r.workgroup_id_y, 1),
+                (r.workgroup_id_z, 1),
+                (r.workgroup_info, 1),
+                (r.private_segment_wave_offset, 1),
+            ]
+        };
+        let mut moves: Vec<_> =
+            values(&self.old).into_iter().zip(values(&self.new)).filter_map(|((old, width), (new, _))| Some((old?, new?, width))).collect();
+        moves.sort_unstable();
+        moves
+    }
+}

@@ -1,0 +1,82 @@
+//! The probe of an instruction that narrows EXEC: how many lanes were there, how many go on, did they agree.
+//!
+//! Lanes 0 to 4 of the data register hold what is added to the five counters; lanes 0 (executions) and 4 (empty) are always 1, and EXEC
+//! chooses between lanes 0 to 3 and lane 4, so that a wave that arrives with EXEC = 0 counts in `empty` alone.
+
+use super::asm::{Asm, EXEC, c, s, s2, v};
+use super::plan::Plan;
+use crate::error::Result;
+use crate::isa::Value;
+use crate::kernel::edit::Snippet;
+
+/// Lane of `agreements`.
+const AGREEMENTS: u32 = 1;
+/// Lane of `lanes_before`.
+const LANES_BEFORE: u32 = 2;
+/// Lane of `lanes_after`.
+const LANES_AFTER: u32 = 3;
+/// Lanes of executions, agreements, lanes_before and lanes_after.
+const COUNTED: u32 = 0b01111;
+/// Lane of `empty`.
+const EMPTY: u32 = 0b10000;
+
+/// Before a scalar instruction that makes EXEC `EXEC & mask`, or `EXEC & ~mask`. All such instructions write SCC, so it is free here.
+pub(super) fn before_mask(plan: &Plan, mask: Value, complemented: bool, offset: u32) -> Result<Snippet> {
+    let r = plan.registers;
+    let mut asm = Asm::new(plan.target);
+    let done = asm.new_label();
+    plan.skip_if_off(&mut asm, done)?;
+    asm.op("s_mov_b64", &[s2(r.saved_exec), EXEC])?;
+    asm.op(if complemented { "s_andn2_b64" } else { "s_and_b64" }, &[s2(r.scratch), EXEC, mask])?;
+    count(plan, &mut asm, s2(r.scratch), offset)?;
+    asm.bind(done);
+    Ok(asm.finish())
+}
+
+/// Before a vector comparison that writes EXEC: keeps the mask that it is about to change.
+pub(super) fn before_compare(plan: &Plan) -> Result<Snippet> {
+    let mut asm = Asm::new(plan.target);
+    asm.op("s_mov_b64", &[s2(plan.registers.saved_exec), EXEC])?;
+    Ok(asm.finish())
+}
+
+/// After a vector comparison that wrote EXEC.
+pub(super) fn after_compare(plan: &Plan, scc_is_live: bool, offset: u32) -> Result<Snippet> {
+    let mut asm = Asm::new(plan.target);
+    let done = asm.new_label();
+    if scc_is_live {
+        plan.save_scc(&mut asm)?;
+    }
+    plan.skip_if_off(&mut asm, done)?;
+    count(plan, &mut asm, EXEC, offset)?;
+    asm.bind(done);
+    if scc_is_live {
+        plan.restore_scc(&mut asm)?;
+    }
+    Ok(asm.finish())
+}
+
+/// Counts, with the old mask in the saved-EXEC pair and the new one in `after`; leaves EXEC as it was. Destroys SCC and the scratch registers.
+fn count(plan: &Plan, asm: &mut Asm, after: Value, offset: u32) -> Result<()> {
+    let r = plan.registers;
+    let (lanes_after, lanes_before, agreed) = (s(r.first), s(r.second), s(r.scratch));
+    // SCC is whether any lane goes on: if none does, they agree. With no lane there at all the answer is not used.
+    asm.op("s_bcnt1_i32_b64", &[lanes_after, after])?;
+    asm.op("s_cselect_b32", &[agreed, c(0), c(1)])?;
+    asm.op("s_bcnt1_i32_b64", &[lanes_before, s2(r.saved_exec)])?;
+    if after == EXEC {
+        // From here on the saved pair is what EXEC must be again.
+        asm.op("s_mov_b64", &[s2(r.saved_exec), EXEC])?;
+    }
+    // The new mask is part of the old one, so the same number of lanes is the same mask.
+    asm.op("s_cmp_eq_u32", &[lanes_after, lanes_before])?;
+    asm.op("s_cselect_b32", &[agreed, c(1), agreed])?;
+    asm.op("v_writelane_b32", &[v(r.data), agreed, c(AGREEMENTS)])?;
+    asm.op("v_writelane_b32", &[v(r.data), lanes_before, c(LANES_BEFORE)])?;
+    asm.op("v_writelane_b32", &[v(r.data), lanes_after, c(LANES_AFTER)])?;
+    plan.reach(asm, offset)?;
+    asm.op("s_cmp_lg_u32", &[lanes_before, c(0)])?;
+    asm.op("s_cselect_b64", &[EXEC, c(COUNTED), c(EMPTY)])?;
+    plan.add(asm, offset)?;
+    plan.restore_exec(asm)
+}

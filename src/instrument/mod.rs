@@ -1,0 +1,253 @@
+//! Probes: what is counted, as edits of a kernel, and what they need of registers, LDS and the kernel descriptor.
+//!
+//! [`branches`] plans the branch probe for one kernel: a snippet at each instruction that narrows EXEC and at each scalar branch, a prologue that
+//! claims a record, and an epilogue at each end of the wave. Nothing is placed here and nothing is written; a kernel that cannot be
+//! instrumented correctly is refused with its reason.
+//!
+//! Inserted code keeps its state in registers that no code of the kernel, nor anything it can call, names. Those are looked for inside the kernel's
+//! allocation first; then the allocation grows. No allocation is ever lowered.
+
+mod asm;
+mod branch_probe;
+mod entry;
+mod epilogue;
+mod guards;
+mod mask_probe;
+mod plan;
+mod prologue;
+mod registers;
+mod sites;
+
+use crate::cfg::{BodyId, Cfg, Program};
+use crate::code_object::{Field, Kernel, KernelDescriptor};
+use crate::dataflow::{Liveness, Summaries, UsedRegisters, used_registers};
+use crate::entity::{InstId, ProgramPoint, Side};
+use crate::isa::{Condition, Reg};
+use crate::kernel::edit::{Edits, Snippet};
+use crate::kernel::{Body, BodyKind, Flow, Image, Reason, Refusal, Stop};
+use crate::profile::map::{CounterMode, Resources, Site};
+use crate::profile::record::{COUNTER, HEADER};
+
+use plan::{Plan, Slices};
+use registers::Allocation;
+use sites::{Planned, Probe};
+
+/// A code object's code with what is known of it as a whole: made once, used for each kernel.
+#[derive(Debug)]
+pub struct Analysis<'a> {
+    program: &'a Program,
+    image: &'a Image<'a>,
+    summaries: Summaries,
+}
+
+impl<'a> Analysis<'a> {
+    /// Analyses what kernels share: what calls may read and write.
+    #[must_use]
+    pub fn new(program: &'a Program, image: &'a Image<'a>) -> Analysis<'a> {
+        Analysis { program, image, summaries: Summaries::compute(program) }
+    }
+}
+
+/// What to instrument, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The kernel with its descriptor and metadata.
+    pub kernel: &'a Kernel,
+    /// Where counters live while it runs.
+    pub mode: CounterMode,
+    /// Its index in the site table.
+    pub index: u32,
+    /// Virtual address of the control block in the rewritten object.
+    pub control: u64,
+}
+
+/// Numbers of a kernel's metadata that change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MetadataChange {
+    /// `.sgpr_count`
+    pub sgpr_count: u64,
+    /// `.vgpr_count`
+    pub vgpr_count: u64,
+    /// `.group_segment_fixed_size`
+    pub group_segment_fixed_size: u64,
+}
+
+/// A planned instrumentation of one kernel.
+#[derive(Debug, Clone)]
+pub struct Instrumented {
+    /// What to insert.
+    pub edits: Edits,
+    /// The descriptor, but for its entry.
+    pub descriptor: KernelDescriptor,
+    /// The metadata's new numbers.
+    pub metadata: MetadataChange,
+    /// The sites, by address, without source lines.
+    pub sites: Vec<Site>,
+    /// Size of the kernel's records.
+    pub record_bytes: u32,
+    /// Functions whose branches are not counted: they run as they were. `?` stands for unknown ones.
+    pub uncounted_callees: Vec<String>,
+    /// What the kernel needs as it was.
+    pub before: Resources,
+    /// What it needs with the edits; the size of the new code is not known here and 0.
+    pub after: Resources,
+}
+
+/// Plans the branch probe for one kernel.
+///
+/// # Errors
+/// Refused if it cannot be done correctly; failed if the kernel's descriptor contradicts itself or an instruction cannot be built.
+pub fn branches(analysis: &Analysis<'_>, request: &Request<'_>) -> Result<Instrumented, Stop> {
+    let kernel = request.kernel;
+    let id = find(analysis.program, kernel)?;
+    let body = analysis.program.body(id);
+    let target = body.target();
+    let cfg = Cfg::build(body);
+    let liveness = Liveness::compute(body, &cfg, &analysis.summaries);
+    let sites = sites::find(body)?;
+    let index_mode = guards::index_mode(body, &cfg);
+    guards::check_mode(body)?;
+    let callees = analysis.program.callees(id);
+
+    let metadata = kernel.metadata.as_ref().ok_or_else(|| Refusal::new(Reason::WorkgroupSize, "the metadata does not name the kernel"))?;
+    let required = metadata.reqd_workgroup_size.map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z)).filter(|&size| size != 0);
+    let workgroup_size = match required.unwrap_or(u64::MAX).min(metadata.max_flat_workgroup_size) {
+        size @ 1..=MAX_WORKGROUP_SIZE => size as u32,
+        other => return Err(Refusal::new(Reason::WorkgroupSize, format!("workgroups of up to {other} work-items")).into()),
+    };
+    let lds_bytes = lds_bytes(metadata.group_segment_fixed_size, &kernel.descriptor)?;
+    let counters = sites::counters(&sites);
+    let slices = match request.mode {
+        CounterMode::Global => None,
+        CounterMode::Lds => {
+            check_callees_return(analysis.program, &callees)?;
+            Some(Slices::plan(target, counters, workgroup_size, lds_bytes)?)
+        }
+        CounterMode::Register => {
+            return Err(Refusal::new(Reason::CounterMode, "the branch probe keeps its counters in LDS or in memory").into());
+        }
+    };
+
+    let mut descriptor = kernel.descriptor;
+    let entry = entry::Entry::extend(target, &mut descriptor)?;
+    let allocation = Allocation { target, descriptor: &kernel.descriptor, used: used(analysis, id, &callees) };
+    let (registers, chosen_end) = allocation.choose(entry.scalars())?;
+    let plan = Plan { target, registers, slices, counters, kernel: request.index, control: request.control };
+    let (prologue, prologue_end) = prologue::prologue(&plan, &entry)?;
+    let sgprs = chosen_end.max(prologue_end);
+    let vgprs = u32::from(registers.data + 1).max(registers.address.into()) + 1;
+    allocation.grow(&mut descriptor, sgprs, vgprs)?;
+
+    let mut inserts = Vec::new();
+    for planned in &sites {
+        guards::check_index_mode(body, &index_mode, planned.inst)?;
+        probe(&plan, &liveness, planned, &mut inserts)?;
+    }
+    for end in body.ids().filter(|&inst| body.flow(inst) == Flow::End) {
+        guards::check_index_mode(body, &index_mode, end)?;
+        inserts.push((ProgramPoint { inst: end, side: Side::Before }, epilogue::epilogue(&plan)?));
+    }
+    inserts.sort_by_key(|(point, _)| *point);
+
+    let extra = slices.map_or(0, |slices| slices.extra);
+    if descriptor.get(Field::GROUP_SEGMENT_FIXED_SIZE) != 0 || extra != 0 {
+        descriptor.set(Field::GROUP_SEGMENT_FIXED_SIZE, lds_bytes + extra)?;
+    }
+    let mut before = registers::resources(target, &kernel.descriptor, lds_bytes, workgroup_size);
+    before.code_bytes = body.insts().iter().map(|inst| u64::from(inst.size)).sum();
+    let after = registers::resources(target, &descriptor, lds_bytes + extra, workgroup_size);
+    let metadata = MetadataChange {
+        sgpr_count: metadata.sgpr_count.max(u64::from(sgprs + registers::NAMED_SGPRS)),
+        vgpr_count: allocation.metadata_vgprs(&descriptor, metadata, vgprs),
+        group_segment_fixed_size: u64::from(lds_bytes + extra),
+    };
+    Ok(Instrumented {
+        edits: Edits { prologue, inserts, spare_scalar: Some(Reg::scalar(registers.saved_scc, 1)) },
+        descriptor,
+        metadata,
+        sites: sites.into_iter().map(|planned| planned.site).collect(),
+        record_bytes: HEADER + counters * COUNTER,
+        uncounted_callees: callee_names(analysis.program, &callees),
+        before,
+        after,
+    })
+}
+
+/// Work-items that a workgroup may have (gfx9).
+const MAX_WORKGROUP_SIZE: u64 = 1024;
+
+/// The kernel's decoded body.
+fn find(program: &Program, kernel: &Kernel) -> Result<BodyId, Stop> {
+    if let Some(id) = program.at(kernel.entry) {
+        if program.body(id).kind() == BodyKind::Kernel {
+            return Ok(id);
+        }
+        return Err(Refusal::at(Reason::KernelReturns, kernel.entry, "the kernel is also called as a function").into());
+    }
+    let error = program.undecodable().iter().find(|(_, address, _)| *address == kernel.entry).map(|(_, _, error)| error);
+    let detail = error.map_or_else(|| "its code was not decoded".to_owned(), ToString::to_string);
+    Err(Refusal { reason: Reason::Undecodable, detail, address: error.and_then(crate::error::Error::offset) }.into())
+}
+
+/// Static LDS: the runtime takes it from the metadata. The descriptor says the same or nothing.
+fn lds_bytes(metadata: u64, descriptor: &KernelDescriptor) -> Result<u32, Stop> {
+    let stated = descriptor.get(Field::GROUP_SEGMENT_FIXED_SIZE);
+    match u32::try_from(metadata) {
+        Ok(bytes) => Ok(bytes.max(stated)),
+        Err(_) => Err(Refusal::new(Reason::LdsSize, format!("{metadata} bytes of static LDS")).into()),
+    }
+}
+
+/// Refuses a kernel that could end inside a function it calls, where no epilogue is.
+fn check_callees_return(program: &Program, callees: &crate::cfg::Callees) -> Result<(), Refusal> {
+    let ends = |body: &Body| body.ids().find(|&inst| body.flow(inst) == Flow::End).map(|inst| body.address(inst));
+    let all = program.ids().filter(|id| program.body(*id).kind() == BodyKind::Function);
+    let called: Vec<BodyId> = if callees.unknown { all.collect() } else { callees.bodies.clone() };
+    for id in called {
+        let body = program.body(id);
+        if let Some(address) = ends(body) {
+            let detail = format!("{} may end the wave, with counters still in LDS", body.name());
+            return Err(Refusal::at(Reason::CalleeEndsWave, address, detail));
+        }
+    }
+    Ok(())
+}
+
+/// The registers that the kernel and everything it may call can touch.
+fn used(analysis: &Analysis<'_>, id: BodyId, callees: &crate::cfg::Callees) -> UsedRegisters {
+    if callees.unknown {
+        return used_registers(analysis.program, analysis.image);
+    }
+    let bodies = callees.bodies.iter().map(|callee| analysis.program.body(*callee));
+    bodies.map(UsedRegisters::of_body).fold(UsedRegisters::of_body(analysis.program.body(id)), UsedRegisters::union)
+}
+
+fn callee_names(program: &Program, callees: &crate::cfg::Callees) -> Vec<String> {
+    let mut names: Vec<String> = callees.bodies.iter().map(|callee| program.body(*callee).name().to_owned()).collect();
+    names.sort_unstable();
+    if callees.unknown {
+        names.push("?".to_owned());
+    }
+    names
+}
+
+/// The snippets of one site.
+fn probe(plan: &Plan, liveness: &Liveness, planned: &Planned, inserts: &mut Vec<(ProgramPoint, Snippet)>) -> Result<(), Stop> {
+    let offset = planned.site.offset;
+    let point = |inst: InstId, side| ProgramPoint { inst, side };
+    let before = point(planned.inst, Side::Before);
+    let after = point(planned.inst, Side::After);
+    let scc_is_live = |point| liveness.at(point).overlaps(Reg::SCC);
+    match planned.probe {
+        Probe::Mask { mask, complemented } => inserts.push((before, mask_probe::before_mask(plan, mask, complemented, offset)?)),
+        Probe::Compare => {
+            inserts.push((before, mask_probe::before_compare(plan)?));
+            inserts.push((after, mask_probe::after_compare(plan, scc_is_live(after), offset)?));
+        }
+        Probe::Branch(condition) => {
+            let live = scc_is_live(before) || matches!(condition, Condition::Scc0 | Condition::Scc1);
+            inserts.push((before, branch_probe::before_branch(plan, condition, live, offset)?));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,212 @@
+//! The code at a kernel's entry: claims a record for the wave, fills in its header and sets up the registers that probes use.
+//!
+//! It keeps EXEC and puts every register that is set at entry where the original code expects it. SCC, VCC and all other registers are undefined at
+//! entry (AMDGPUUsage, "Initial Kernel Execution State"), so it may use them.
+
+use super::asm::{Asm, EXEC, WAIT_LGKM, WAIT_VM, c, s, s2, v, v2};
+use super::entry::Entry;
+use super::plan::{Plan, Slices};
+use super::registers::ScalarPool;
+use crate::error::Result;
+use crate::isa::Value;
+use crate::kernel::Stop;
+use crate::kernel::edit::{Label, Snippet};
+use crate::profile::control;
+use crate::profile::record;
+
+/// Offset of the workgroup sizes in the dispatch packet: x and y as 16 bits each (HSA, `hsa_kernel_dispatch_packet_t`).
+const PACKET_WORKGROUP_SIZE: u32 = 4;
+/// Offset of the LDS size in the dispatch packet.
+const PACKET_GROUP_SEGMENT_SIZE: u32 = 28;
+/// The control block's first 32 bytes are loaded at once: eight registers.
+const CONTROL_DWORDS: u8 = 8;
+/// Lanes that store the header: kernel, dispatch, workgroup x, y, z, wave.
+const HEADER_LANES: u32 = 6;
+/// Lanes of `executions` and `empty`, which always add 1: all lanes hold 1, others are overwritten when they count.
+const ONE: u32 = 1;
+/// log2 of a wave's lanes.
+const WAVE_SHIFT: u32 = 6;
+/// log2 of a counter's bytes.
+const COUNTER_SHIFT: u32 = 3;
+/// log2 of a header field's bytes.
+const FIELD_SHIFT: u32 = 2;
+/// Lanes of a wave.
+const LANES: u32 = 64;
+
+/// Scalar registers of the prologue alone: at entry everything that the hardware does not set is free.
+#[derive(Debug, Clone, Copy)]
+struct Scratch {
+    /// EXEC at entry (pair).
+    exec: u16,
+    /// Address of the control block (pair).
+    control: u16,
+    /// The control block's first eight dwords.
+    block: u16,
+    /// Dispatch ordinal.
+    dispatch: u16,
+    /// Workgroup size: x and y in the first register (pair, the second is not used).
+    size: u16,
+    /// LDS bytes of the workgroup.
+    lds: u16,
+    /// Work-item ids of the first lane; the first is later the wave's index in the workgroup.
+    ids: [u16; 3],
+    /// Record index.
+    index: u16,
+    /// Intermediate values.
+    temporary: u16,
+}
+
+impl Scratch {
+    fn take(pool: &mut ScalarPool) -> Result<Scratch, Stop> {
+        Ok(Scratch {
+            block: pool.take(CONTROL_DWORDS.into(), 4)?,
+            exec: pool.take(2, 2)?,
+            control: pool.take(2, 2)?,
+            size: pool.take(2, 2)?,
+            dispatch: pool.take(1, 1)?,
+            lds: pool.take(1, 1)?,
+            ids: [pool.take(1, 1)?, pool.take(1, 1)?, pool.take(1, 1)?],
+            index: pool.take(1, 1)?,
+            temporary: pool.take(1, 1)?,
+        })
+    }
+
+    /// Register of the control block's dword at this offset.
+    fn field(&self, offset: u64) -> u16 {
+        self.block + (offset / 4) as u16
+    }
+}
+
+/// The prologue. Also tells one more than the highest scalar register that it uses.
+pub(super) fn prologue(plan: &Plan, entry: &Entry) -> Result<(Snippet, u32), Stop> {
+    let r = plan.registers;
+    let kept = [r.record, r.record + 1];
+    let mut pool = ScalarPool::new(plan.target, entry.scalars(), |number| kept.contains(&number));
+    let t = Scratch::take(&mut pool)?;
+    let mut asm = Asm::new(plan.target);
+    let off = asm.new_label();
+    let ready = asm.new_label();
+    load(plan, entry, &mut asm, &t)?;
+    asm.op("s_cmp_eq_u64", &[s2(t.field(control::BUFFER)), c(0)])?;
+    asm.branch("s_cbranch_scc1", off);
+    wave_index(&mut asm, &t)?;
+    claim(plan, &mut asm, &t, off)?;
+    announce(plan, entry, &mut asm, &t)?;
+    set_up(plan, &mut asm, &t)?;
+    asm.branch("s_branch", ready);
+    asm.bind(off);
+    asm.op("s_mov_b64", &[s2(r.record), c(0)])?;
+    asm.bind(ready);
+    asm.op("s_mov_b64", &[EXEC, s2(t.exec)])?;
+    entry.restore(&mut asm)?;
+    Ok((asm.finish(), pool.end))
+}
+
+/// Reads what the hardware and the host provide.
+fn load(plan: &Plan, entry: &Entry, asm: &mut Asm, t: &Scratch) -> Result<()> {
+    let packet = entry.dispatch_ptr()?;
+    asm.scalar_load("s_load_dwordx2", t.size, 2, packet, PACKET_WORKGROUP_SIZE)?;
+    asm.op("s_mov_b64", &[s2(t.exec), EXEC])?;
+    if plan.slices.is_some() {
+        asm.scalar_load("s_load_dword", t.lds, 1, packet, PACKET_GROUP_SEGMENT_SIZE)?;
+    }
+    asm.address(t.control, plan.control);
+    asm.scalar_load("s_load_dwordx8", t.block, CONTROL_DWORDS, t.control, 0)?;
+    // With XNACK, scalar loads that follow each other need something in between where their registers overlap; these do not overlap.
+    asm.scalar_load("s_load_dword", t.dispatch, 1, t.control, control::DISPATCH as u32)?;
+    entry.first_lane_ids(asm, t.ids)?;
+    asm.wait(WAIT_LGKM)
+}
+
+/// Wave index in the workgroup: the flat work-item id of the first lane, in waves. Left in the first of the id registers.
+fn wave_index(asm: &mut Asm, t: &Scratch) -> Result<()> {
+    let [x, y, z] = t.ids;
+    asm.op("s_lshr_b32", &[s(t.temporary), s(t.size), c(16)])?;
+    asm.op("s_mul_i32", &[s(z), s(z), s(t.temporary)])?;
+    asm.op("s_add_u32", &[s(y), s(y), s(z)])?;
+    asm.op("s_and_b32", &[s(t.temporary), s(t.size), c(0xffff)])?;
+    asm.op("s_mul_i32", &[s(y), s(y), s(t.temporary)])?;
+    asm.op("s_add_u32", &[s(x), s(x), s(y)])?;
+    asm.op("s_lshr_b32", &[s(x), s(x), c(WAVE_SHIFT)])
+}
+
+/// Takes a record: its address in the record pair, or on to `off` with the wave counted as dropped. Leaves one lane active.
+fn claim(plan: &Plan, asm: &mut Asm, t: &Scratch, off: Label) -> Result<()> {
+    let r = plan.registers;
+    let have = asm.new_label();
+    let (one, zero) = (v(r.data), v(r.address));
+    asm.exec_lanes(1)?;
+    asm.op("v_mov_b32_e32", &[one, c(1)])?;
+    asm.op("v_mov_b32_e32", &[zero, c(0)])?;
+    asm.global_returning("global_atomic_add", r.data + 1, r.address, one, t.control, control::HEAD as u32)?;
+    asm.wait(WAIT_VM)?;
+    asm.op("v_readfirstlane_b32", &[s(t.index), v(r.data + 1)])?;
+    let capacity = s(t.field(control::CAPACITY));
+    asm.op("s_cmp_lt_u32", &[s(t.index), capacity])?;
+    asm.branch("s_cbranch_scc1", have);
+    // Full. Shared records: the capacity is a power of two and the index wraps. Otherwise the wave is dropped, visibly.
+    let share = asm.new_label();
+    asm.op("s_and_b32", &[s(t.temporary), s(t.field(control::FLAGS)), c(control::FLAG_SHARED)])?;
+    asm.branch("s_cbranch_scc1", share);
+    asm.global("global_atomic_add", r.address, one, t.control, control::DROPPED as u32)?;
+    asm.branch("s_branch", off);
+    asm.bind(share);
+    asm.op("s_add_u32", &[s(t.temporary), capacity, Value::InlineInt(-1)])?;
+    asm.op("s_and_b32", &[s(t.index), s(t.index), s(t.temporary)])?;
+    asm.bind(have);
+    let stride = s(t.field(control::STRIDE));
+    let buffer = t.field(control::BUFFER);
+    asm.op("s_mul_hi_u32", &[s(t.temporary), s(t.index), stride])?;
+    asm.op("s_mul_i32", &[s(t.index), s(t.index), stride])?;
+    asm.op("s_add_u32", &[s(r.record), s(buffer), s(t.index)])?;
+    asm.op("s_addc_u32", &[s(r.record + 1), s(buffer + 1), s(t.temporary)])
+}
+
+/// Stores the record's header and counts the wave as begun.
+fn announce(plan: &Plan, entry: &Entry, asm: &mut Asm, t: &Scratch) -> Result<()> {
+    let r = plan.registers;
+    let [x, y, z] = entry.workgroup_ids()?;
+    asm.op("s_mov_b32", &[s(t.temporary), c(plan.kernel)])?;
+    asm.exec_lanes(LANES)?;
+    lane_number(asm, r.address)?;
+    asm.op("v_lshlrev_b32_e32", &[v(r.data + 1), c(FIELD_SHIFT), v(r.address)])?;
+    asm.op("v_lshlrev_b32_e32", &[v(r.address), c(COUNTER_SHIFT), v(r.address)])?;
+    for (lane, field) in (0..).zip([t.temporary, t.dispatch, x, y, z, t.ids[0]]) {
+        asm.op("v_writelane_b32", &[v(r.data), s(field), c(lane)])?;
+    }
+    asm.exec_lanes(HEADER_LANES)?;
+    asm.global("global_store_dword", r.data + 1, v(r.data), r.record, 0)?;
+    asm.exec_lanes(1)?;
+    asm.op("v_mov_b32_e32", &[v(r.data), c(1)])?;
+    // Lane 0 of the address register is 0.
+    asm.global("global_atomic_add", r.address, v(r.data), r.record, record::BEGAN)?;
+    asm.exec_lanes(LANES)
+}
+
+/// Sets up what probes expect of the vector registers, and zeroes the wave's LDS slice. All lanes are active.
+fn set_up(plan: &Plan, asm: &mut Asm, t: &Scratch) -> Result<()> {
+    let r = plan.registers;
+    asm.op("v_mov_b32_e32", &[v(r.data + 1), c(0)])?;
+    if let Some(Slices { slice, extra }) = plan.slices {
+        // The workgroup's LDS ends with the slices; where they start is rounded up, for which `extra` has room.
+        asm.op("s_sub_u32", &[s(t.lds), s(t.lds), c(extra)])?;
+        asm.op("s_add_u32", &[s(t.lds), s(t.lds), c(7)])?;
+        asm.op("s_and_b32", &[s(t.lds), s(t.lds), c(!7)])?;
+        asm.op("s_mul_i32", &[s(t.temporary), s(t.ids[0]), c(slice)])?;
+        asm.op("s_add_u32", &[s(t.lds), s(t.lds), s(t.temporary)])?;
+        asm.op("v_add_u32_e32", &[v(r.address), s(t.lds), v(r.address)])?;
+        asm.op("v_mov_b32_e32", &[v(r.data), c(0)])?;
+        for (offset, lanes) in plan.chunks() {
+            asm.exec_lanes(lanes)?;
+            asm.lds("ds_write_b64", r.address, v2(r.data), offset)?;
+        }
+        asm.exec_lanes(LANES)?;
+    }
+    asm.op("v_mov_b32_e32", &[v(r.data), c(ONE)])
+}
+
+/// Each lane's number, whatever EXEC was at entry.
+pub(super) fn lane_number(asm: &mut Asm, into: u16) -> Result<()> {
+    asm.op("v_mbcnt_lo_u32_b32", &[v(into), Value::InlineInt(-1), c(0)])?;
+    asm.op("v_mbcnt_hi_u32_b32", &[v(into), Value::InlineInt(-1), v(into)])
+}

@@ -1,0 +1,172 @@
+//! Registers for inserted code: ones that no code of the kernel names, first inside its allocation, then behind it.
+
+use crate::code_object::{KernelDescriptor, KernelMetadata};
+use crate::dataflow::UsedRegisters;
+use crate::isa::{Reg, Target};
+use crate::kernel::{Reason, Refusal, Stop};
+use crate::profile::map::Resources;
+
+/// Scalar registers behind the numbered ones that lie in the same allocation: VCC, XNACK_MASK, FLAT_SCRATCH (gfx9).
+pub(super) const NAMED_SGPRS: u32 = 6;
+/// The hardware writes work-item ids to v0, v1 and v2 at most.
+const WORK_ITEM_VGPRS: u16 = 3;
+/// Vector registers that an instruction can name.
+const NUMBERED_VGPRS: u16 = 256;
+
+/// The registers that inserted code keeps for itself. No original code names them, so they hold across calls too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Registers {
+    /// Scalar pair: address of the wave's record, 0 while nothing is counted. Set by the prologue.
+    pub(super) record: u16,
+    /// Scalar pair: EXEC as the original code has it, while a probe changes it.
+    pub(super) saved_exec: u16,
+    /// Scalar pair: scratch.
+    pub(super) scratch: u16,
+    /// Scalar: scratch.
+    pub(super) first: u16,
+    /// Scalar: scratch.
+    pub(super) second: u16,
+    /// Scalar: SCC as the original code has it, while a probe changes it.
+    pub(super) saved_scc: u16,
+    /// Vector pair: what is added. High halves 0; low halves of lanes 0 and 4 are 1. Set by the prologue.
+    pub(super) data: u16,
+    /// Vector: offset of each lane's counter, from the record or in LDS. Set by the prologue.
+    pub(super) address: u16,
+}
+
+/// Hands out scalar registers that are in no set given to it.
+#[derive(Debug, Clone)]
+pub(super) struct ScalarPool {
+    taken: Vec<bool>,
+    /// One more than the highest register handed out.
+    pub(super) end: u32,
+}
+
+impl ScalarPool {
+    /// All numbered scalar registers from `first` on for which `taken` does not hold.
+    pub(super) fn new(target: Target, first: u16, taken: impl Fn(u16) -> bool) -> ScalarPool {
+        let taken = (0..target.addressable_sgprs() as u16).map(|number| number < first || taken(number)).collect();
+        ScalarPool { taken, end: 0 }
+    }
+
+    /// The lowest run of `count` registers that starts at a multiple of `align`.
+    pub(super) fn take(&mut self, count: u16, align: u16) -> Result<u16, Refusal> {
+        let run = |first: usize| self.taken.get(first..first + usize::from(count)).is_some_and(|run| run.iter().all(|taken| !taken));
+        let first = (0..self.taken.len()).step_by(usize::from(align)).find(|&first| run(first)).ok_or_else(|| {
+            let free = self.taken.iter().filter(|taken| !**taken).count();
+            Refusal::new(Reason::ScalarRegisters, format!("{count} scalar registers are needed in a row, {free} are free at all"))
+        })?;
+        self.taken[first..first + usize::from(count)].fill(true);
+        self.end = self.end.max(first as u32 + u32::from(count));
+        Ok(first as u16)
+    }
+}
+
+/// What a kernel allocates, and what its code uses of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Allocation<'a> {
+    pub(super) target: Target,
+    pub(super) descriptor: &'a KernelDescriptor,
+    /// What its own code and everything it may call names.
+    pub(super) used: UsedRegisters,
+}
+
+impl Allocation<'_> {
+    /// Numbered scalar registers inside the allocation.
+    fn sgprs(&self) -> u32 {
+        (self.descriptor.allocated_sgprs().saturating_sub(NAMED_SGPRS)).min(self.target.addressable_sgprs())
+    }
+
+    /// Numbered vector registers inside the allocation.
+    fn vgprs(&self) -> u32 {
+        self.descriptor.accum_offset(self.target).unwrap_or_else(|| self.descriptor.allocated_vgprs(self.target))
+    }
+
+    /// Chooses the registers of inserted code. `initial` scalar registers are set at entry and not available; the pool that is left serves
+    /// the prologue, which may also use every other register that is not set at entry.
+    pub(super) fn choose(&self, initial: u16) -> Result<(Registers, u32), Stop> {
+        let indexed_sgprs = if self.used.indexed { self.sgprs() } else { 0 };
+        let taken = |number: u16| self.used.named.contains(Reg::scalar(number, 1)) || u32::from(number) < indexed_sgprs;
+        let mut scalars = ScalarPool::new(self.target, initial, taken);
+        let record = scalars.take(2, 2)?;
+        let saved_exec = scalars.take(2, 2)?;
+        let scratch = scalars.take(2, 2)?;
+        let (first, second, saved_scc) = (scalars.take(1, 1)?, scalars.take(1, 1)?, scalars.take(1, 1)?);
+        let indexed_vgprs = if self.used.indexed { self.vgprs() } else { 0 };
+        let free = |number: u16| {
+            number >= WORK_ITEM_VGPRS
+                && number < NUMBERED_VGPRS
+                && u32::from(number) >= indexed_vgprs
+                && !self.used.named.contains(Reg::vector(number, 1))
+        };
+        let none = || Refusal::new(Reason::VectorRegisters, "three vector registers are needed that no code uses".to_owned());
+        let data = (0..NUMBERED_VGPRS).step_by(2).find(|&n| free(n) && free(n + 1)).ok_or_else(none)?;
+        let address = (0..NUMBERED_VGPRS).find(|&n| free(n) && n != data && n != data + 1).ok_or_else(none)?;
+        let registers = Registers { record, saved_exec, scratch, first, second, saved_scc, data, address };
+        Ok((registers, scalars.end))
+    }
+
+    /// Grows the allocation in a descriptor so that scalar registers below `sgprs` and vector registers below `vgprs` can be used. It never shrinks.
+    pub(super) fn grow(&self, descriptor: &mut KernelDescriptor, sgprs: u32, vgprs: u32) -> Result<(), Stop> {
+        let wanted = sgprs + NAMED_SGPRS;
+        if wanted > descriptor.allocated_sgprs() {
+            descriptor.set_allocated_sgprs(wanted)?;
+        }
+        let limit = if self.target.unified_accum() { self.target.vgpr_total() } else { NUMBERED_VGPRS.into() };
+        let too_many = |count| Refusal::new(Reason::VectorRegisters, format!("{count} vector registers are needed, {limit} can be had"));
+        match descriptor.accum_offset(self.target) {
+            Some(offset) if vgprs > offset => {
+                let new_offset = vgprs.next_multiple_of(ACCUM_GRANULE);
+                let total = descriptor.allocated_vgprs(self.target).saturating_sub(offset) + new_offset;
+                if total > limit || new_offset > NUMBERED_VGPRS.into() {
+                    return Err(too_many(total).into());
+                }
+                descriptor.set_accum_offset(new_offset)?;
+                descriptor.set_allocated_vgprs(self.target, total)?;
+            }
+            None if vgprs > descriptor.allocated_vgprs(self.target) => {
+                if vgprs > limit {
+                    return Err(too_many(vgprs).into());
+                }
+                descriptor.set_allocated_vgprs(self.target, vgprs)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// `.vgpr_count` of the metadata for a grown descriptor: accumulation registers count where they share the allocation.
+    pub(super) fn metadata_vgprs(&self, grown: &KernelDescriptor, metadata: &KernelMetadata, vgprs: u32) -> u64 {
+        let with_accum = match grown.accum_offset(self.target) {
+            Some(offset) if metadata.agpr_count > 0 => u64::from(offset) + metadata.agpr_count,
+            _ => vgprs.into(),
+        };
+        metadata.vgpr_count.max(with_accum)
+    }
+}
+
+/// `ACCUM_OFFSET` counts in this many registers (AMDGPUUsage, "Kernel Descriptor").
+const ACCUM_GRANULE: u32 = 4;
+
+/// SIMDs of a compute unit.
+const SIMDS: u32 = 4;
+/// LDS is allocated in this many bytes.
+const LDS_GRANULE: u32 = 512;
+/// Most waves of a SIMD by allocated scalar registers (gfx8 and gfx9).
+const SGPR_CAPS: [(u32, u32); 3] = [(80, 10), (88, 9), (100, 8)];
+/// With more scalar registers than that.
+const SGPR_CAP_REST: u32 = 7;
+
+/// What a kernel needs and how many waves of it a SIMD holds. Code size is not known here and left 0.
+pub(super) fn resources(target: Target, descriptor: &KernelDescriptor, lds_bytes: u32, workgroup_size: u32) -> Resources {
+    let (sgprs, vgprs) = (descriptor.allocated_sgprs(), descriptor.allocated_vgprs(target));
+    let by_sgprs = SGPR_CAPS.iter().find(|(registers, _)| sgprs <= *registers).map_or(SGPR_CAP_REST, |(_, waves)| *waves);
+    let by_vgprs = target.vgpr_total() / vgprs.next_multiple_of(target.vgpr_granule());
+    let waves = workgroup_size.max(1).div_ceil(target.wave_size());
+    let by_lds = match lds_bytes {
+        0 => u32::MAX,
+        bytes => (target.lds_bytes() / bytes.next_multiple_of(LDS_GRANULE)).saturating_mul(waves).div_ceil(SIMDS),
+    };
+    let waves_per_simd = target.max_waves_per_simd().min(by_sgprs).min(by_vgprs).min(by_lds);
+    Resources { sgprs, vgprs, lds_bytes, waves_per_simd, code_bytes: 0 }
+}

@@ -1,0 +1,88 @@
+//! Which instructions are counted, and in which order their counters lie in a record.
+
+use crate::entity::InstId;
+use crate::error::Result;
+use crate::isa::{self, Branch, Condition, Inst, Reg, Role, Value, scalar};
+use crate::kernel::{Body, Reason, Refusal, Stop};
+use crate::profile::map::{Site, SiteKind};
+use crate::profile::record::{COUNTER, HEADER};
+
+/// How a site is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Probe {
+    /// EXEC becomes `EXEC & mask` (or `EXEC & ~mask`), by a scalar instruction.
+    Mask { mask: Value, complemented: bool },
+    /// EXEC becomes the lanes for which a comparison holds.
+    Compare,
+    /// A scalar branch.
+    Branch(Condition),
+}
+
+impl Probe {
+    /// What the instruction counts as, if it is a site.
+    fn of(inst: &Inst) -> Option<Probe> {
+        let value = |role| inst.operand(role).map(|operand| operand.value);
+        let exec = Some(Value::Reg(Reg::EXEC));
+        match inst.name() {
+            "s_and_saveexec_b64" => Some(Probe::Mask { mask: value(Role::Src0)?, complemented: false }),
+            "s_andn1_saveexec_b64" | "s_andn1_wrexec_b64" => Some(Probe::Mask { mask: value(Role::Src0)?, complemented: true }),
+            "s_and_b64" if value(Role::Sdst) == exec && value(Role::Src0) == exec => {
+                Some(Probe::Mask { mask: value(Role::Src1)?, complemented: false })
+            }
+            "s_and_b64" if value(Role::Sdst) == exec && value(Role::Src1) == exec => {
+                Some(Probe::Mask { mask: value(Role::Src0)?, complemented: false })
+            }
+            "s_andn2_b64" if value(Role::Sdst) == exec && value(Role::Src0) == exec => {
+                Some(Probe::Mask { mask: value(Role::Src1)?, complemented: true })
+            }
+            name if name.starts_with("v_cmpx_") => Some(Probe::Compare),
+            _ => match inst.variant.branch {
+                Branch::Conditional(Condition::Debug) => None,
+                Branch::Conditional(condition) => Some(Probe::Branch(condition)),
+                _ => None,
+            },
+        }
+    }
+
+    fn kind(self) -> SiteKind {
+        match self {
+            Probe::Mask { .. } | Probe::Compare => SiteKind::Exec,
+            Probe::Branch(_) => SiteKind::Scalar,
+        }
+    }
+}
+
+/// A site with its instruction and the way it is counted.
+#[derive(Debug, Clone)]
+pub(super) struct Planned {
+    pub(super) inst: InstId,
+    pub(super) probe: Probe,
+    pub(super) site: Site,
+}
+
+/// All sites of a kernel, by address, each with the offset of its counters in a record.
+pub(super) fn find(body: &Body) -> Result<Vec<Planned>, Stop> {
+    let mut sites = Vec::new();
+    let mut offset = HEADER;
+    for id in body.ids() {
+        let inst = body.inst(id);
+        let Some(probe) = Probe::of(inst) else { continue };
+        let address = body.address(id);
+        if let Probe::Mask { mask: Value::Reg(mask), .. } = probe
+            && matches!(mask.first, scalar::SCC | scalar::VCCZ | scalar::EXECZ)
+        {
+            let detail = format!("{} takes its mask from a status bit", inst.name());
+            return Err(Refusal::at(Reason::MaskOperand, address, detail).into());
+        }
+        let kind = probe.kind();
+        let instruction = isa::print(body.target(), inst);
+        sites.push(Planned { inst: id, probe, site: Site { address, instruction, kind, source: None, offset } });
+        offset += kind.counters() * COUNTER;
+    }
+    Ok(sites)
+}
+
+/// The number of counters of these sites.
+pub(super) fn counters(sites: &[Planned]) -> u32 {
+    sites.iter().map(|planned| planned.site.kind.counters()).sum()
+}

@@ -1,0 +1,173 @@
+//! Why a kernel is left as it was: fixed reasons, each with its place.
+//!
+//! A kernel is instrumented whole or not at all. Every stage that can say no (planning of registers and LDS, code placement) says it with a
+//! [`Refusal`]; a fault of this program or of the input is an [`Error`] instead.
+
+use std::fmt;
+
+use crate::error::Error;
+
+/// The reason of a refusal. Its name is stable: scripts compare it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// Control reaches bytes that are no instruction, or leaves the code.
+    Undecodable,
+    /// A jump through a register goes to an unknown place.
+    IndirectJump,
+    /// A direct call (`s_call_b64`): its target would have to be within reach of the new code.
+    DirectCall,
+    /// The kernel returns or tail-calls: it is no kernel as the ABI knows it.
+    KernelReturns,
+    /// A site, or an end of the wave, where vector registers are indexed at run time (between `s_set_gpr_idx_on` and `off`).
+    RegisterIndexMode,
+    /// The MODE register is written in bits that change which instructions execute or which registers they name.
+    ModeWrite,
+    /// A site's condition is read from a register that changes by being looked at (SCC, VCCZ, EXECZ).
+    MaskOperand,
+    /// Not enough scalar registers that no code uses.
+    ScalarRegisters,
+    /// Not enough vector registers that no code uses.
+    VectorRegisters,
+    /// What the prologue needs does not fit the 16 user SGPRs.
+    UserSgprs,
+    /// Kernel arguments are preloaded into SGPRs.
+    KernargPreload,
+    /// The counters do not fit the workgroup's LDS.
+    LdsSize,
+    /// A called function may end the wave, which would lose counters kept in LDS.
+    CalleeEndsWave,
+    /// The largest workgroup is not known.
+    WorkgroupSize,
+    /// This probe does not know this counter mode.
+    CounterMode,
+    /// A branch does not reach its target after code was inserted.
+    BranchOutOfReach,
+    /// The program counter is read where SCC must survive and no scalar register is free.
+    PcRead,
+}
+
+impl Reason {
+    /// Every reason.
+    pub const ALL: [Reason; 17] = [
+        Reason::Undecodable,
+        Reason::IndirectJump,
+        Reason::DirectCall,
+        Reason::KernelReturns,
+        Reason::RegisterIndexMode,
+        Reason::ModeWrite,
+        Reason::MaskOperand,
+        Reason::ScalarRegisters,
+        Reason::VectorRegisters,
+        Reason::UserSgprs,
+        Reason::KernargPreload,
+        Reason::LdsSize,
+        Reason::CalleeEndsWave,
+        Reason::WorkgroupSize,
+        Reason::CounterMode,
+        Reason::BranchOutOfReach,
+        Reason::PcRead,
+    ];
+
+    /// The fixed name, in snake case.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Undecodable => "undecodable",
+            Reason::IndirectJump => "indirect_jump",
+            Reason::DirectCall => "direct_call",
+            Reason::KernelReturns => "kernel_returns",
+            Reason::RegisterIndexMode => "register_index_mode",
+            Reason::ModeWrite => "mode_write",
+            Reason::MaskOperand => "mask_operand",
+            Reason::ScalarRegisters => "scalar_registers",
+            Reason::VectorRegisters => "vector_registers",
+            Reason::UserSgprs => "user_sgprs",
+            Reason::KernargPreload => "kernarg_preload",
+            Reason::LdsSize => "lds_size",
+            Reason::CalleeEndsWave => "callee_ends_wave",
+            Reason::WorkgroupSize => "workgroup_size",
+            Reason::CounterMode => "counter_mode",
+            Reason::BranchOutOfReach => "branch_out_of_reach",
+            Reason::PcRead => "pc_read",
+        }
+    }
+}
+
+/// A kernel that cannot be instrumented, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The fixed reason.
+    pub reason: Reason,
+    /// One sentence with what was found.
+    pub detail: String,
+    /// Original virtual address of the instruction, where it is one.
+    pub address: Option<u64>,
+}
+
+impl Refusal {
+    /// A refusal of the kernel as a whole.
+    pub fn new(reason: Reason, detail: impl Into<String>) -> Refusal {
+        Refusal { reason, detail: detail.into(), address: None }
+    }
+
+    /// A refusal because of one instruction.
+    pub fn at(reason: Reason, address: u64, detail: impl Into<String>) -> Refusal {
+        Refusal { reason, detail: detail.into(), address: Some(address) }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.reason.name(), self.detail)?;
+        match self.address {
+            Some(address) => write!(f, " (at {address:#x})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why there is no instrumented kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// It cannot be done correctly: the kernel stays as it is and is reported.
+    Refused(Refusal),
+    /// A fault of the input or of this program.
+    Failed(Error),
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Stop {
+        Stop::Refused(refusal)
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Failed(error)
+    }
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stop::Refused(refusal) => refusal.fmt(f),
+            Stop::Failed(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Stop {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_differ_and_are_snake_case() {
+        let mut names: Vec<&str> = Reason::ALL.iter().map(|reason| reason.name()).collect();
+        assert!(names.iter().all(|name| name.chars().all(|c| c.is_ascii_lowercase() || c == '_')));
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Reason::ALL.len());
+    }
+}

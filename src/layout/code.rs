@@ -1,0 +1,229 @@
+//! One kernel's new code: order, sizes and labels first, bytes when the address is known.
+
+use rustc_hash::FxHashMap;
+
+use super::piece::{Piece, Place, branch_word, getpc_pair};
+use crate::entity::{InstId, ProgramPoint, Side};
+use crate::error::{Error, Result};
+use crate::isa::{self, Branch, Reg, Target};
+use crate::kernel::edit::{Edits, Item, Label, Snippet};
+use crate::kernel::{Body, Flow, Image, Reason, Refusal, Stop};
+use crate::profile::map::AddressPair;
+
+/// A kernel's code with its edits, ready to be placed at any 256-aligned address.
+#[derive(Debug, Clone)]
+pub struct Code {
+    target: Target,
+    pieces: Vec<Piece>,
+    /// Offset of each [`Place`].
+    places: Vec<u64>,
+    size: u64,
+    /// Original address and new offset of each original instruction.
+    moved: Vec<(u64, u64)>,
+}
+
+impl Code {
+    /// Orders a kernel's instructions and the edits' snippets.
+    ///
+    /// The entry is at offset 0, where the prologue starts.
+    ///
+    /// # Errors
+    /// Refused if the kernel cannot be placed elsewhere or a branch would not reach; failed if an item cannot be encoded or the edits are not
+    /// sorted.
+    pub fn plan(body: &Body, image: &Image<'_>, edits: &Edits) -> Result<Code, Stop> {
+        if !edits.inserts.is_sorted_by_key(|(point, _)| *point) {
+            return Err(Error::internal("edits are not sorted by their place").into());
+        }
+        let mut planner = Planner {
+            target: body.target(),
+            pieces: Vec::new(),
+            places: vec![u64::MAX; body.len()],
+            size: 0,
+            moved: Vec::with_capacity(body.len()),
+            branches: Vec::new(),
+        };
+        planner.snippet(&edits.prologue)?;
+        if body.entry() != InstId(0) {
+            let word = branch_word(planner.target, "s_branch")?;
+            planner.push(Piece::Branch { word, to: Place(body.entry().index()), origin: None });
+        }
+        let mut inserts = edits.inserts.iter().peekable();
+        for id in body.ids() {
+            planner.places[id.index()] = planner.size;
+            while let Some((_, snippet)) = inserts.next_if(|(point, _)| *point == (ProgramPoint { inst: id, side: Side::Before })) {
+                planner.snippet(snippet)?;
+            }
+            planner.original(body, image, edits, id)?;
+            while let Some((_, snippet)) = inserts.next_if(|(point, _)| *point == (ProgramPoint { inst: id, side: Side::After })) {
+                planner.snippet(snippet)?;
+            }
+        }
+        if inserts.next().is_some() {
+            return Err(Error::internal("an edit names an instruction that the kernel does not have").into());
+        }
+        planner.finish()
+    }
+
+    /// Size in bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The bytes for code that starts at `base`.
+    ///
+    /// # Errors
+    /// Internal if an instruction of our own cannot be encoded.
+    pub fn bytes(&self, base: u64) -> Result<Vec<u8>> {
+        let mut out = Vec::with_capacity(self.size as usize);
+        for piece in &self.pieces {
+            let offset = out.len() as u64;
+            let displacement = match piece {
+                Piece::Branch { to, .. } => displacement(offset, self.places[to.0])
+                    .ok_or_else(|| Error::internal("a branch that was planned does not reach").at(base + offset))?,
+                _ => 0,
+            };
+            piece.write(self.target, base + offset, displacement, &mut out)?;
+        }
+        Ok(out)
+    }
+
+    /// Original and new address of every original instruction, by original address, for code that starts at `base`.
+    #[must_use]
+    pub fn addresses(&self, base: u64) -> Vec<AddressPair> {
+        self.moved.iter().map(|&(original, offset)| AddressPair { original, rewritten: base + offset }).collect()
+    }
+}
+
+/// What a branch at `from` to `to` has as its displacement: dwords from the next instruction, 16 bits signed.
+fn displacement(from: u64, to: u64) -> Option<i16> {
+    let bytes = to as i64 - (from as i64 + 4);
+    i16::try_from(bytes / 4).ok()
+}
+
+struct Planner {
+    target: Target,
+    pieces: Vec<Piece>,
+    places: Vec<u64>,
+    size: u64,
+    moved: Vec<(u64, u64)>,
+    /// Offset and target of every branch, and where it was originally.
+    branches: Vec<(u64, Place, Option<u64>)>,
+}
+
+impl Planner {
+    fn push(&mut self, piece: Piece) {
+        if let Piece::Branch { to, origin, .. } = &piece {
+            self.branches.push((self.size, *to, *origin));
+        }
+        self.size += piece.size();
+        match (&mut self.pieces.last_mut(), piece) {
+            (Some(Piece::Bytes(run)), Piece::Bytes(more)) => run.extend(more),
+            (_, piece) => self.pieces.push(piece),
+        }
+    }
+
+    fn snippet(&mut self, snippet: &Snippet) -> Result<()> {
+        let mut labels: FxHashMap<Label, Place> = FxHashMap::default();
+        for item in &snippet.items {
+            if let Item::Label(label) = item {
+                let place = Place(self.places.len());
+                self.places.push(u64::MAX);
+                if labels.insert(*label, place).is_some() {
+                    return Err(Error::internal("a snippet has a label twice"));
+                }
+            }
+        }
+        let place =
+            |label: &Label| labels.get(label).copied().ok_or_else(|| Error::internal("a snippet branches to a label it does not have"));
+        for item in &snippet.items {
+            match item {
+                Item::Inst(inst) => self.push(Piece::Bytes(isa::encode(self.target, inst)?)),
+                Item::Label(label) => self.places[place(label)?.0] = self.size,
+                Item::Branch { mnemonic, label } => {
+                    let word = branch_word(self.target, mnemonic)?;
+                    self.push(Piece::Branch { word, to: place(label)?, origin: None });
+                }
+                Item::Address { pair, address } => self.push(Piece::Address { pair: *pair, address: *address }),
+            }
+        }
+        Ok(())
+    }
+
+    /// An original instruction: copied, or changed where it depends on its address.
+    fn original(&mut self, body: &Body, image: &Image<'_>, edits: &Edits, id: InstId) -> Result<(), Stop> {
+        let (inst, address) = (body.inst(id), body.address(id));
+        let bytes = image
+            .code_from(address)
+            .and_then(|bytes| bytes.get(..usize::from(inst.size)))
+            .ok_or_else(|| Error::internal("an instruction lies outside the code").at(address))?;
+        let refuse = |reason, detail: &str| Err(Refusal::at(reason, address, format!("{}: {detail}", inst.name())).into());
+        self.moved.push((address, self.size));
+        match (body.flow(id), inst.variant.branch) {
+            (Flow::Jump(to) | Flow::Branch(to), Branch::Jump | Branch::Conditional(_)) => {
+                let Some(&[a, b, c, d]) = bytes.first_chunk::<4>() else {
+                    return refuse(Reason::Undecodable, "a branch shorter than a word");
+                };
+                self.push(Piece::Branch { word: u32::from_le_bytes([a, b, c, d]), to: Place(to.index()), origin: Some(address) });
+            }
+            (Flow::Jump(to), Branch::IndirectJump) => {
+                let word = branch_word(self.target, "s_branch")?;
+                self.push(Piece::Branch { word, to: Place(to.index()), origin: Some(address) });
+            }
+            (_, Branch::Call) => return refuse(Reason::DirectCall, "a direct call is not moved"),
+            (Flow::IndirectJump, _) => return refuse(Reason::IndirectJump, "its target is not known"),
+            (Flow::Return | Flow::TailCall(_), _) => return refuse(Reason::KernelReturns, "a kernel does not return or tail-call"),
+            (_, Branch::Obsolete) => return refuse(Reason::IndirectJump, "it changes the flow of control through hardware state"),
+            (Flow::Jump(_) | Flow::Branch(_), _) => return refuse(Reason::IndirectJump, "a branch of an unknown kind"),
+            (Flow::Next | Flow::Call(_) | Flow::End, _) => {
+                self.push(Piece::Bytes(bytes.to_vec()));
+                if let Some(pair) = getpc_pair(inst) {
+                    let original = body.end_address(id);
+                    let keep_scc_in = if scc_is_dead_after(body, id) {
+                        None
+                    } else if let Some(register) = edits.spare_scalar {
+                        Some(register)
+                    } else {
+                        return refuse(Reason::PcRead, "SCC must survive and no scalar register is free to keep it in");
+                    };
+                    self.push(Piece::ProgramCounter { pair, original, keep_scc_in });
+                }
+            }
+        }
+        // What falls through must meet the same instruction as before.
+        if body.flow(id).falls_through() && body.next(id) != Some(InstId(id.0 + 1)) {
+            return Err(Refusal::at(Reason::Undecodable, address, "control falls through to something that is not decoded").into());
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Code, Stop> {
+        for &(from, to, origin) in &self.branches {
+            if displacement(from, self.places[to.0]).is_none() {
+                let distance = self.places[to.0] as i64 - from as i64;
+                let detail = format!("a branch would have to reach {distance} bytes");
+                return Err(Refusal { reason: Reason::BranchOutOfReach, detail, address: origin }.into());
+            }
+        }
+        Ok(Code { target: self.target, pieces: self.pieces, places: self.places, size: self.size, moved: self.moved })
+    }
+}
+
+/// Whether SCC is certainly written before it is read again, judged by the straight code that follows alone.
+fn scc_is_dead_after(body: &Body, id: InstId) -> bool {
+    let mut at = id;
+    while let Some(next) = body.next(at) {
+        let inst = body.inst(next);
+        if inst.reads().any(|reg| reg.overlaps(Reg::SCC)) {
+            return false;
+        }
+        if inst.writes().any(|reg| reg.overlaps(Reg::SCC)) {
+            return !inst.name().starts_with("s_cmov");
+        }
+        if body.flow(next) != Flow::Next {
+            return false;
+        }
+        at = next;
+    }
+    false
+}

@@ -1,0 +1,96 @@
+//! The elements of placed code: each has a size that does not depend on where it is placed.
+
+use crate::error::{Error, Result};
+use crate::isa::{self, Reg, Role, Target, Value};
+
+/// An index into the label table of a [`super::Code`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place(pub usize);
+
+/// One element of placed code.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Piece {
+    /// Bytes that are the same everywhere.
+    Bytes(Vec<u8>),
+    /// A direct branch; the low 16 bits of the word are the displacement to fill in.
+    Branch { word: u32, to: Place, origin: Option<u64> },
+    /// Loads an address into a pair: `s_getpc_b64`, `s_add_u32`, `s_addc_u32`. Destroys SCC.
+    Address { pair: Reg, address: u64 },
+    /// Turns the new program counter in a pair into the original one: `s_add_u32`, `s_addc_u32`, with SCC kept in a register around them
+    /// where it is live. The pair holds the address of this piece's first byte.
+    ProgramCounter { pair: Reg, original: u64, keep_scc_in: Option<Reg> },
+}
+
+/// Size of `s_getpc_b64` and of other instructions without a literal.
+const SHORT: u64 = 4;
+/// Size of a scalar instruction with a literal.
+const LONG: u64 = 8;
+
+impl Piece {
+    pub(super) fn size(&self) -> u64 {
+        match self {
+            Piece::Bytes(bytes) => bytes.len() as u64,
+            Piece::Branch { .. } => SHORT,
+            Piece::Address { .. } => SHORT + 2 * LONG,
+            Piece::ProgramCounter { keep_scc_in: None, .. } => 2 * LONG,
+            Piece::ProgramCounter { keep_scc_in: Some(_), .. } => SHORT + 2 * LONG + SHORT,
+        }
+    }
+
+    /// The bytes at `address`; `displacement` is what a branch needs, in dwords.
+    pub(super) fn write(&self, target: Target, address: u64, displacement: i16, out: &mut Vec<u8>) -> Result<()> {
+        let before = out.len();
+        match self {
+            Piece::Bytes(bytes) => out.extend(bytes),
+            Piece::Branch { word, .. } => out.extend((word & 0xffff_0000 | u32::from(displacement as u16)).to_le_bytes()),
+            Piece::Address { pair, address: wanted } => {
+                out.extend(encode(target, "s_getpc_b64", &[Value::Reg(*pair)])?);
+                add_to_pair(target, *pair, wanted.wrapping_sub(address + SHORT), out)?;
+            }
+            Piece::ProgramCounter { pair, original, keep_scc_in } => {
+                if let Some(register) = keep_scc_in {
+                    out.extend(encode(target, "s_cselect_b32", &[Value::Reg(*register), Value::InlineInt(1), Value::InlineInt(0)])?);
+                }
+                add_to_pair(target, *pair, original.wrapping_sub(address), out)?;
+                if let Some(register) = keep_scc_in {
+                    out.extend(encode(target, "s_cmp_lg_u32", &[Value::Reg(*register), Value::InlineInt(0)])?);
+                }
+            }
+        }
+        if (out.len() - before) as u64 != self.size() {
+            return Err(Error::internal("an inserted instruction has another size than planned").at(address));
+        }
+        Ok(())
+    }
+}
+
+/// Adds a 64-bit constant to a register pair. Destroys SCC.
+fn add_to_pair(target: Target, pair: Reg, value: u64, out: &mut Vec<u8>) -> Result<()> {
+    for (half, mnemonic) in [(0, "s_add_u32"), (1, "s_addc_u32")] {
+        let register = Value::Reg(Reg::scalar(pair.first + half, 1));
+        out.extend(encode(target, mnemonic, &[register, register, Value::Literal((value >> (32 * half)) as u32)])?);
+    }
+    Ok(())
+}
+
+/// Bytes of an instruction of our own.
+pub(super) fn encode(target: Target, mnemonic: &str, operands: &[Value]) -> Result<Vec<u8>> {
+    isa::encode(target, &isa::build(target, mnemonic, operands)?)
+}
+
+/// The word of a direct branch, its displacement left 0.
+pub(super) fn branch_word(target: Target, mnemonic: &str) -> Result<u32> {
+    let bytes = encode(target, mnemonic, &[Value::Imm(0)])?;
+    match bytes.first_chunk::<4>() {
+        Some(word) if bytes.len() == 4 => Ok(u32::from_le_bytes(*word)),
+        _ => Err(Error::internal(format!("{mnemonic} is not one word long"))),
+    }
+}
+
+/// The pair that `s_getpc_b64` writes.
+pub(super) fn getpc_pair(inst: &isa::Inst) -> Option<Reg> {
+    if inst.name() != "s_getpc_b64" {
+        return None;
+    }
+    inst.operand(Role::Sdst)?.reg()
+}
