@@ -209,7 +209,7 @@ impl Operand {
 }
 
 /// DPP fields of an instruction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Dpp {
     /// `dpp_ctrl`, 9 bits, as encoded.
     pub ctrl: u16,
@@ -222,7 +222,7 @@ pub struct Dpp {
 }
 
 /// SDWA fields of an instruction; selectors as encoded: 0-3 BYTE_n, 4 WORD_0, 5 WORD_1, 6 DWORD.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[allow(missing_docs)]
 pub struct Sdwa {
     pub dst_sel: u8,
@@ -274,7 +274,17 @@ pub struct Modifiers {
     pub blgp: u8,
     /// SMEM: `soffset_en`/`imm` say which offsets are there; see [`Role::Soffset`].
     pub imm: bool,
+    /// SMEM: see `imm`.
+    pub soffset_en: bool,
     pub high: bool,
+    /// Export: which of the four sources are written.
+    pub export_enable: u8,
+    /// Export: two sources, each with a pair of 16-bit values.
+    pub export_compressed: bool,
+    /// Export: the EXEC mask is the valid mask.
+    pub export_valid_mask: bool,
+    /// Export: the last one.
+    pub done: bool,
     pub dpp: Option<Dpp>,
     pub sdwa: Option<Sdwa>,
 }
@@ -292,6 +302,8 @@ pub struct Inst {
     pub operands: SmallVec<[Operand; 5]>,
     /// Modifiers.
     pub modifiers: Modifiers,
+    /// The bits of the encoding that no operand or modifier stands for and the hardware ignores: kept so that encoding gives the same bytes back.
+    pub ignored: u64,
 }
 
 impl Inst {

@@ -2,30 +2,40 @@
 //!
 //! Everything target-specific is data: `isa-tables/*.yaml` is compiled into the library by the build script.
 
+mod decode;
+mod encode;
 mod inst;
+mod layout;
+mod load;
 mod table;
 mod target;
 
 pub use inst::{Access, Dpp, Inst, Modifiers, Operand, Reg, RegFile, Role, Sdwa, Value, ValueType, scalar};
-pub use table::{Branch, Condition, Counters, Encoding, Flags, Implicit, Latency, Memory, OperandSpec, Variant};
-pub use target::Target;
+pub use layout::{Accepts, Bits, Coding, Form, Kind, Layout, Modifier, Run};
+pub use table::{Branch, Condition, Counters, Encoding, Flags, Implicit, Latency, Memory, OperandSpec, Variant, Written};
+pub use target::{LatencyRange, Target};
 
 use crate::error::{Error, Result};
+
+/// Every row of the tables that `target` has.
+pub fn variants(target: Target) -> impl Iterator<Item = &'static Variant> {
+    load::tables().variants.iter().filter(move |variant| variant.targets & 1 << target.index() != 0)
+}
 
 /// Decodes the instruction at the start of `bytes` (little-endian code).
 ///
 /// # Errors
 /// Malformed if no instruction of `target` has this encoding or `bytes` ends within it.
-pub fn decode(_target: Target, _bytes: &[u8]) -> Result<Inst> {
-    Err(Error::internal("the instruction tables are not built yet"))
+pub fn decode(target: Target, bytes: &[u8]) -> Result<Inst> {
+    decode::decode(target, bytes)
 }
 
 /// Encodes an instruction. An instruction that was decoded gives its own bytes back.
 ///
 /// # Errors
 /// Unsupported if an operand or modifier does not fit the variant's fields.
-pub fn encode(_target: Target, _inst: &Inst) -> Result<Vec<u8>> {
-    Err(Error::internal("the instruction tables are not built yet"))
+pub fn encode(_target: Target, inst: &Inst) -> Result<Vec<u8>> {
+    encode::encode(inst)
 }
 
 /// The instruction as LLVM's disassembler prints it, operands separated by `, `; a branch target is printed as its displacement.

@@ -1,6 +1,7 @@
 //! The compiled instruction tables: one [`Variant`] for each encoding form of an operation.
 
 use super::inst::{Access, Reg, Role, ValueType, scalar};
+use super::layout::{Bits, Kind, Layout, Modifier};
 
 bitflags::bitflags! {
     /// Registers an instruction uses without naming them.
@@ -189,10 +190,27 @@ pub struct OperandSpec {
     pub ty: ValueType,
     /// Width in 32-bit registers (fields may change it: see [`super::Inst::operands`]).
     pub dwords: u8,
+    /// What the field's number means.
+    pub kind: &'static Kind,
+    /// Where the field is.
+    pub bits: Bits,
+}
+
+/// One position of the printed operand list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// The next operand.
+    Operand,
+    /// The word `vcc`, which has no field.
+    Vcc,
+    /// The word `off`: an address part that the form lacks.
+    Off,
 }
 
 /// One row of the tables: an operation in one encoding form, on the targets that have it.
-#[derive(Debug, PartialEq)]
+///
+/// Rows are compared by identity: there is one of each.
+#[derive(Debug)]
 pub struct Variant {
     /// Base name without encoding suffix: `v_add_f32`.
     pub name: &'static str,
@@ -220,4 +238,29 @@ pub struct Variant {
     pub flags: Flags,
     /// Bytes of memory accessed per lane (0: none or not fixed).
     pub memory_bytes: u8,
+    /// The bits that are fixed for this form, in the order of the code's bits (bit 32 is the lowest of the second dword).
+    pub mask: u64,
+    /// The values of the fixed bits.
+    pub matches: u64,
+    /// Where the modifiers are.
+    pub layout: &'static Layout,
+    /// The operand positions as they are printed.
+    pub written: &'static [Written],
+    /// The modifiers that are printed after the operands, in order.
+    pub printed: &'static [Modifier],
+    /// The targets that have the row: bit n is the n-th of [`super::Target::all`].
+    pub targets: u32,
+}
+
+impl Variant {
+    /// The width of the offset field, where the offset is signed.
+    pub(crate) fn signed_offset(&self, bits: &Bits) -> Option<u32> {
+        matches!(self.encoding, Encoding::Global | Encoding::Scratch | Encoding::Smem).then(|| bits.width())
+    }
+}
+
+impl PartialEq for Variant {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
 }

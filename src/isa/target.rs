@@ -1,88 +1,52 @@
 //! Targets and what differs between them, asked by name.
 
+use super::table::Latency;
+
 /// A processor, `gfx90a` for example. Everything that differs between processors is asked of it; nothing else compares target names.
 #[derive(Debug, Clone, Copy)]
 pub struct Target(&'static TargetData);
 
-/// The facts of one target (from `isa-tables/targets.yaml`; sources there).
+/// How many clock cycles something takes, without contention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LatencyRange {
+    /// At least.
+    pub min: u32,
+    /// Usually.
+    pub typical: u32,
+    /// At most.
+    pub max: u32,
+}
+
+/// Classes of [`Latency`].
+pub(crate) const LATENCY_CLASSES: usize = 14;
+
+/// The facts of one target (from `isa-tables/targets.yaml`, where they are explained and their sources are).
 #[derive(Debug)]
 pub(crate) struct TargetData {
     pub(crate) name: &'static str,
-    /// `EF_AMDGPU_MACH` in the ELF flags.
     pub(crate) mach: u32,
     pub(crate) vgpr_granule: u32,
     pub(crate) vgpr_total: u32,
     pub(crate) max_waves_per_simd: u32,
+    pub(crate) max_vgprs: u32,
+    pub(crate) sgpr_granule: u32,
+    pub(crate) sgpr_limits: &'static [(u32, u32)],
+    pub(crate) lds_bytes: u32,
+    pub(crate) lds_granule: u32,
+    pub(crate) simds_per_cu: u32,
+    pub(crate) max_workgroup: u32,
     pub(crate) has_accum: bool,
     pub(crate) unified_accum: bool,
+    pub(crate) aligned_vgprs: bool,
     pub(crate) packed_work_item_ids: bool,
     pub(crate) architected_flat_scratch: bool,
+    pub(crate) sc_cache_bits: bool,
     pub(crate) code_end_padding: u32,
+    pub(crate) l1_line_bytes: u32,
+    pub(crate) latencies: [LatencyRange; LATENCY_CLASSES],
 }
 
-/// Position in the tables' per-target bit masks.
-const TARGETS: [TargetData; 5] = [
-    TargetData {
-        name: "gfx900",
-        mach: 0x2c,
-        vgpr_granule: 4,
-        vgpr_total: 256,
-        max_waves_per_simd: 10,
-        has_accum: false,
-        unified_accum: false,
-        packed_work_item_ids: false,
-        architected_flat_scratch: false,
-        code_end_padding: 192,
-    },
-    TargetData {
-        name: "gfx906",
-        mach: 0x2f,
-        vgpr_granule: 4,
-        vgpr_total: 256,
-        max_waves_per_simd: 10,
-        has_accum: false,
-        unified_accum: false,
-        packed_work_item_ids: false,
-        architected_flat_scratch: false,
-        code_end_padding: 192,
-    },
-    TargetData {
-        name: "gfx908",
-        mach: 0x30,
-        vgpr_granule: 4,
-        vgpr_total: 256,
-        max_waves_per_simd: 10,
-        has_accum: true,
-        unified_accum: false,
-        packed_work_item_ids: false,
-        architected_flat_scratch: false,
-        code_end_padding: 192,
-    },
-    TargetData {
-        name: "gfx90a",
-        mach: 0x3f,
-        vgpr_granule: 8,
-        vgpr_total: 512,
-        max_waves_per_simd: 8,
-        has_accum: true,
-        unified_accum: true,
-        packed_work_item_ids: true,
-        architected_flat_scratch: false,
-        code_end_padding: 1024,
-    },
-    TargetData {
-        name: "gfx942",
-        mach: 0x4c,
-        vgpr_granule: 8,
-        vgpr_total: 512,
-        max_waves_per_simd: 8,
-        has_accum: true,
-        unified_accum: true,
-        packed_work_item_ids: true,
-        architected_flat_scratch: true,
-        code_end_padding: 1024,
-    },
-];
+include!(concat!(env!("OUT_DIR"), "/targets.rs"));
 
 impl PartialEq for Target {
     fn eq(&self, other: &Self) -> bool {
@@ -95,6 +59,12 @@ impl Target {
     /// All targets that the tables have, in a fixed order.
     pub fn all() -> impl Iterator<Item = Target> {
         TARGETS.iter().map(Target)
+    }
+
+    /// The position in [`Target::all`], and the target's bit in [`super::Variant::targets`].
+    #[must_use]
+    pub fn index(self) -> usize {
+        TARGETS.iter().position(|data| std::ptr::eq(data, self.0)).unwrap_or(0)
     }
 
     /// The target of this name (`gfx90a`), without features.
@@ -172,12 +142,88 @@ impl Target {
     /// Bytes of LDS a workgroup may have.
     #[must_use]
     pub fn lds_bytes(self) -> u32 {
-        65536
+        self.0.lds_bytes
     }
 
     /// Bytes of padding behind the last instruction (the prefetcher runs past the end).
     #[must_use]
     pub fn code_end_padding(self) -> u32 {
         self.0.code_end_padding
+    }
+
+    /// Most registers of a lane that one wave may have; with [`Target::unified_accum`] vector and accumulation registers together.
+    #[must_use]
+    pub fn max_vgprs(self) -> u32 {
+        self.0.max_vgprs
+    }
+
+    /// Scalar registers are allocated in multiples of this many.
+    #[must_use]
+    pub fn sgpr_granule(self) -> u32 {
+        self.0.sgpr_granule
+    }
+
+    /// LDS is allocated in multiples of this many bytes.
+    #[must_use]
+    pub fn lds_granule(self) -> u32 {
+        self.0.lds_granule
+    }
+
+    /// SIMDs of a compute unit, over which the waves of a workgroup are spread.
+    #[must_use]
+    pub fn simds_per_cu(self) -> u32 {
+        self.0.simds_per_cu
+    }
+
+    /// Most work items of a workgroup.
+    #[must_use]
+    pub fn max_workgroup(self) -> u32 {
+        self.0.max_workgroup
+    }
+
+    /// Whether runs of vector registers must start at an even one.
+    #[must_use]
+    pub fn aligned_vgprs(self) -> bool {
+        self.0.aligned_vgprs
+    }
+
+    /// Whether the cache bits are called `sc0`, `sc1` and `nt`.
+    #[must_use]
+    pub fn sc_cache_bits(self) -> bool {
+        self.0.sc_cache_bits
+    }
+
+    /// Bytes of a line of the vector L1 cache.
+    #[must_use]
+    pub fn l1_line_bytes(self) -> u32 {
+        self.0.l1_line_bytes
+    }
+
+    /// Waves per SIMD that `vgprs` registers of a lane allow (at least one register is allocated).
+    #[must_use]
+    pub fn waves_by_vgprs(self, vgprs: u32) -> u32 {
+        let allocated = vgprs.max(1).next_multiple_of(self.0.vgpr_granule);
+        (self.0.vgpr_total / allocated).min(self.0.max_waves_per_simd)
+    }
+
+    /// Waves per SIMD that `sgprs` scalar registers (VCC and the like included) allow; 0 if no wave may have so many.
+    #[must_use]
+    pub fn waves_by_sgprs(self, sgprs: u32) -> u32 {
+        self.0.sgpr_limits.iter().find(|(most, _)| sgprs <= *most).map_or(0, |(_, waves)| *waves)
+    }
+
+    /// Waves per SIMD that `lds_bytes` of LDS allow a workgroup of `waves` waves; 0 if the workgroup does not fit.
+    #[must_use]
+    pub fn waves_by_lds(self, lds_bytes: u32, waves: u32) -> u32 {
+        let waves = waves.max(1);
+        let allocated = lds_bytes.max(1).next_multiple_of(self.0.lds_granule);
+        let groups = self.0.lds_bytes / allocated;
+        (groups * waves).div_ceil(self.0.simds_per_cu).min(self.0.max_waves_per_simd)
+    }
+
+    /// How long an instruction of a latency class takes: an estimate, see `isa-tables/latency.yaml`.
+    #[must_use]
+    pub fn latency(self, class: Latency) -> LatencyRange {
+        self.0.latencies[class as usize]
     }
 }

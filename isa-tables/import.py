@@ -1,0 +1,774 @@
+#!/usr/bin/env python3
+"""Writes the instruction tables from LLVM's TableGen records.
+
+    llvm-tblgen --dump-json -I llvm/include -I llvm/lib/Target/AMDGPU llvm/lib/Target/AMDGPU/AMDGPU.td > amdgpu.json
+    isa-tables/import.py amdgpu.json
+
+Reads facts (bits, registers, access, predicates) and writes them in the project's own names and form; README.md explains
+the rows. Only the standard library is needed. Which processors are imported is the list in targets.yaml.
+"""
+
+import collections
+import json
+import os
+import re
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+# Decoder tables that a processor consults, first match wins: (name, feature that must be present or None), by size in bytes.
+DECODER_TABLES = {
+    8: [("GFX9_DL", "FeatureFmaMixInsts"), ("GFX940", "FeatureGFX940Insts"), ("GFX90A", "FeatureGFX90AInsts"), ("GFX8", None), ("GFX9", None)],
+    4: [("GFX8", None), ("AMDGPU", None), ("GFX9", None), ("GFX90A", "FeatureGFX90AInsts")],
+}
+
+# Where the opcode is, and which record classes make the family.
+FAMILIES = [
+    # (family, record class, opcode bits high:low)
+    ("smem", "SMEM_Real_vi", (25, 18)),
+    ("sop1", "SOP1_Real", (15, 8)),
+    ("sop2", "SOP2_Real", (29, 23)),
+    ("sopk", "SOPK_Real", (27, 23)),
+    ("sopc", "SOPC_Real", (22, 16)),
+    ("sopp", "SOPP_Real", (22, 16)),
+    ("vopc_sdwa", "VOPC_SDWA9e", (24, 17)),
+    ("vop1_sdwa", "VOP1_SDWA9Ae", (16, 9)),
+    ("vop2_sdwa", "VOP2_SDWA9Ae", (30, 25)),
+    ("vop1_dpp", "VOP1_DPPe", (16, 9)),
+    ("vop2_dpp", "VOP2_DPPe", (30, 25)),
+    ("vop2_dpp", "VOP2_DPP", (30, 25)),
+    ("vop3p", "VOP3P_Real", (22, 16)),
+    ("vop3", "VOP3_Real", (25, 16)),
+    ("vop1", "VOP1_Real", (16, 9)),
+    ("vop2", "VOP2_Real", (30, 25)),
+    ("vopc", "VOPC_Real", (24, 17)),
+    ("vintrp", "VINTRPCommon", (17, 16)),
+    ("ds", "DS_Real", (24, 17)),
+    ("flat", "FLAT_Real", (24, 18)),
+    ("mubuf", "MUBUF_Real", (24, 18)),
+    ("mtbuf", "MTBUF_Real", (18, 15)),
+    ("mimg", "MIMG", (24, 18)),
+    ("exp", "EXPCommon", None),
+]
+
+# Which file of instructions/ a family's rows are in.
+FILES = {
+    "scalar": ["sop1", "sop2", "sopk", "sopc", "sopp"],
+    "scalar_memory": ["smem"],
+    "vector_1": ["vop1", "vop1_dpp", "vop1_sdwa"],
+    "vector_2": ["vop2", "vop2_dpp", "vop2_sdwa"],
+    "vector_compare": ["vopc", "vopc_sdwa"],
+    "vector_3": ["vop3", "vintrp"],
+    "vector_packed": ["vop3p"],
+    "lds": ["ds"],
+    "flat": ["flat", "global", "scratch"],
+    "buffer": ["mubuf", "mtbuf"],
+    "image_export": ["mimg", "exp"],
+}
+
+# Bits that a family's rows fix but that are modifiers of the decoded instruction: position -> our name.
+FIXED_MODIFIERS = {
+    "smem": {16: "glc", 17: "imm_en", 14: "soffset_en"},
+    "mubuf": {12: "offen", 13: "idxen", 14: "glc", 15: "scc", 16: "lds", 17: "slc", 55: "tfe"},
+    "mtbuf": {12: "offen", 13: "idxen", 14: "glc", 53: "scc", 54: "slc", 55: "tfe"},
+    "flat": {13: "lds", 16: "glc", 17: "slc", 25: "scc"},
+    "global": {13: "lds", 16: "glc", 17: "slc", 25: "scc"},
+    "scratch": {13: "lds", 16: "glc", 17: "slc", 25: "scc"},
+    "mimg": {13: "glc", 25: "slc", 7: "scc", 12: "unorm", 14: "da", 16: "tfe", 17: "lwe", 63: "d16"},
+    "ds": {16: "gds"},
+    "exp": {11: "done"},
+}
+
+# LLVM's operand name -> our role (lower-case name of Role).
+ROLES = {
+    "vdst": "vdst", "sdst": "sdst", "src0": "src0", "src1": "src1", "src2": "src2", "idx": "src2", "imm": "imm", "sbase": "sbase",
+    "soffset": "soffset", "sdata": "sdata", "vaddr": "vaddr", "saddr": "saddr", "vdata": "vdata", "srsrc": "srsrc", "ssamp": "ssamp",
+    "addr": "addr", "data0": "data0", "data1": "data1", "attr": "attribute", "attrchan": "attribute_channel", "tgt": "export_target",
+    "format": "format", "dmask": "dmask", "src3": "other", "vsrc": "src0",
+}  # fmt: skip
+
+# LLVM's immediate operand name -> our modifier.
+MODIFIERS = {
+    "clamp": "clamp", "omod": "omod", "offset": "offset", "offset0": "offset", "offset1": "offset1", "gds": "gds", "tfe": "tfe",
+    "lwe": "lwe", "unorm": "unorm", "da": "da", "r128": "r128", "d16": "d16", "cbsz": "cbsz", "abid": "abid", "blgp": "blgp",
+    "high": "high", "dpp_ctrl": "dpp_ctrl", "row_mask": "row_mask", "bank_mask": "bank_mask", "bound_ctrl": "bound_ctrl",
+    "dst_sel": "dst_sel", "dst_unused": "dst_unused", "src0_sel": "src0_sel", "src1_sel": "src1_sel", "en": "export_enable",
+    "compr": "export_compressed", "vm": "export_valid_mask", "op_sel": "op_sel", "op_sel_hi": "op_sel_hi", "neg_lo": "neg",
+    "neg_hi": "neg_hi",
+}  # fmt: skip
+
+KNOWN_MODIFIERS = set(MODIFIERS.values()) | {"abs", "sext", "glc", "slc", "scc", "lds", "imm_en", "soffset_en", "idxen", "offen", "done"}
+
+# Type of a source by LLVM's operand type.
+TYPES = [
+    ("V2INT16", "v2i16"), ("V2FP16", "v2f16"), ("V2BF16", "v2bf16"), ("V2INT32", "v2i32"), ("V2FP32", "v2f32"),
+    ("INT16", "i16"), ("INT32", "i32"), ("INT64", "i64"), ("BF16", "bf16"), ("FP16", "f16"), ("FP32", "f32"), ("FP64", "f64"),
+]  # fmt: skip
+
+# What a register class holds. Letters: v vector, a accumulation, s scalar, m M0, f EXEC_LO, e EXEC_HI, r read-only src_*, d LDS direct.
+# A 64-bit EXEC needs both f and e.
+SCALAR_CLASSES = {
+    "SReg_32": "smfer", "SReg_32_XM0": "sfer", "SReg_32_XM0_XEXEC": "sr", "SReg_32_XEXEC_HI": "smfr", "SReg_32_XEXEC": "smr",
+    "SReg_64": "sfe", "SReg_64_Encodable": "sfer", "SReg_64_XEXEC": "s", "SReg_64_XEXEC_XNULL": "s", "SReg_128": "s",
+    "SReg_128_XNULL": "s", "SReg_256": "s", "SReg_256_XNULL": "s", "SReg_512": "s", "SReg_1": "sfe", "SReg_1_XEXEC": "s",
+    "VS_32": "vsmferd", "VS_64_AlignTarget": "vsfer", "VRegOrLds_32": "vd",
+}  # fmt: skip
+
+LATENCY = {
+    "Write32Bit": "valu32", "WriteFloatCvt": "valu32", "WriteFloatFMA": "valu32", "Write64Bit": "valu64", "WriteIntMul": "valu32",
+    "WriteQuarterRate32": "trans", "WriteTrans32": "trans", "WriteTrans64": "trans", "WriteDouble": "valu_f64",
+    "WriteDoubleAdd": "valu_f64", "WriteDoubleCvt": "valu_f64", "WriteSALU": "salu", "WriteSMEM": "smem", "WriteLDS": "lds",
+    "WriteVMEM": "vmem", "WriteBranch": "branch", "WriteBarrier": "barrier", "WriteExport": "export",
+}  # fmt: skip
+
+
+class Records:
+    def __init__(self, path):
+        with open(path, encoding="utf-8") as file:
+            self.all = json.load(file)
+        self.classes = self.all["!instanceof"]
+
+    def __getitem__(self, name):
+        return self.all[name]
+
+    def get(self, name):
+        return self.all.get(name)
+
+    def features(self, cpu):
+        processor = next(self.all[n] for n in self.classes["ProcessorModel"] if self.all[n]["Name"] == cpu)
+        found, todo = set(), [f["def"] for f in processor["Features"]]
+        while todo:
+            feature = todo.pop()
+            if feature not in found:
+                found.add(feature)
+                todo += [f["def"] for f in self.all[feature]["Implies"]]
+        return found
+
+    def holds(self, dag, features):
+        if "args" not in dag:
+            return dag["def"] in features
+        parts = [self.holds(arg[0], features) for arg in dag["args"]]
+        return {"all_of": all(parts), "any_of": any(parts), "not": not parts[0]}[dag["operator"]["def"]]
+
+    def available(self, record, features):
+        for predicate in record["Predicates"]:
+            predicate = self.all[predicate["def"]]
+            if predicate.get("AssemblerMatcherPredicate") and not self.holds(predicate["AssemblerCondDag"], features):
+                return False
+        return True
+
+
+def tables(features, size):
+    return [name for name, feature in DECODER_TABLES.get(size, []) if feature is None or feature in features]
+
+
+def bit(record, position):
+    """'?' (ignored), 0, 1 or (variable, index)."""
+    entry = record["Inst"][position]
+    if entry is None:
+        return "?"
+    if isinstance(entry, int):
+        return entry
+    if entry["kind"] == "varbit":
+        return (entry["var"], entry["index"])
+    if entry["kind"] == "var" and entry["var"] == "SOffsetEn":
+        return 0  # The forms with both offsets fix this bit to 1; for the others it must be 0.
+    return "?"
+
+
+def modifier_bit(variable, index, kind, family, base):
+    """Our modifier name and bit for one bit of LLVM's srcN_modifiers."""
+    source = int(variable[3])
+    if index == 0:
+        return ("neg", source)
+    if index == 1:
+        return ("neg_hi" if "Packed" in kind else "abs", source)
+    if index == 2:
+        return ("op_sel", source)
+    if index == 3:
+        if family == "vop3p":
+            return ("op_sel_hi", source)
+        # The 8-bit float conversions choose a byte with the first two bits of op_sel.
+        return ("op_sel", 1 if re.match(r"v_cvt_(pk_)?f32_(fp8|bf8)", base) else 3)
+    if index == 4:
+        return ("sext", source)
+    raise ValueError((variable, index, kind))
+
+
+def segments(bits):
+    """{value bit: instruction bit} -> 'high:low' runs, most significant first, joined by ','. A gap in the value bits is 'xN'."""
+    runs = []
+    for value_bit in sorted(bits):
+        position = bits[value_bit]
+        if runs and runs[-1][2] + runs[-1][1] == value_bit and runs[-1][0] + runs[-1][1] == position:
+            runs[-1][1] += 1
+        else:
+            runs.append([position, 1, value_bit])
+    out = []
+    for position, length, value_bit in runs:
+        text = f"{position + length - 1}:{position}" if length > 1 else f"{position}"
+        out.append(text + (f"@{value_bit}" if value_bit else ""))
+    return ",".join(reversed(out))
+
+
+class Importer:
+    def __init__(self, records, targets):
+        self.r = records
+        self.targets = targets
+        self.features = {t: records.features(t) for t in targets}
+        self.kinds = {}
+        self.layouts = {}
+        self.layout_names = collections.Counter()
+        self.rows = collections.defaultdict(list)
+        self.widest_address = collections.Counter()
+
+    # -- selection ------------------------------------------------------------------------------------------------------------
+
+    def select(self):
+        chosen = collections.defaultdict(dict)
+        counts = collections.Counter()
+        for name in sorted(self.r.classes["InstructionEncoding"]):
+            record = self.r[name]
+            if "Inst" not in record or record.get("isPseudo"):
+                continue
+            match = re.match(r"(IMAGE_\w+?)_V\d+_V(\d+)", name)
+            if match:
+                self.widest_address[match.group(1)] = max(self.widest_address[match.group(1)], int(match.group(2)))
+            if record["isCodeGenOnly"] or record["isAsmParserOnly"]:
+                continue
+            for target, features in self.features.items():
+                order = tables(features, record["Size"])
+                if record["DecoderNamespace"] in order and self.r.available(record, features):
+                    chosen[name][target] = order.index(record["DecoderNamespace"])
+                    counts[target] += 1
+        print("records that decode:", dict(counts), file=sys.stderr)
+        return chosen
+
+    # -- one record -------------------------------------------------------------------------------------------------------------
+
+    def family(self, record):
+        supers = set(record["!superclasses"])
+        for family, cls, opcode in FAMILIES:
+            if cls in supers:
+                return family, opcode
+        raise ValueError(record["!name"])
+
+    def kind(self, operand, family, size):
+        """Our operand kind for LLVM's operand definition: (name, description)."""
+        d = self.r[operand]
+        is_class = "RegisterClassLike" in d["!superclasses"] or "RegisterClass" in d["!superclasses"]
+        register_class = operand if is_class else (d.get("RegClass") or {}).get("def")
+        decoder = d.get("DecoderMethod") or ""
+        optype = d.get("OperandType") or ""
+        if register_class is None:
+            return None
+        literal = "_IMM_" in optype and size == 4
+        inline = "_IMM_" in optype or "_INLINE_" in optype
+        match = re.search(r"_(\d+)", register_class)
+        dwords = 2 if register_class.startswith("SReg_1") and match.group(1) == "1" else int(match.group(1)) // 32
+        if register_class in SCALAR_CLASSES:
+            accepts = SCALAR_CLASSES[register_class]
+        elif register_class.startswith("AV_"):
+            accepts = "va"
+        elif register_class.startswith(("VReg_", "VGPR_")):
+            accepts = "v"
+        elif register_class.startswith(("AReg_", "AGPR_")):
+            accepts = "a"
+        else:
+            raise ValueError(register_class)
+        aligned = "AlignTarget" in register_class or "Align2" in register_class
+        if "SDWAVopcDst" in decoder:
+            coding = "sdwa_sdst"
+        elif "SDWASrc" in decoder:
+            coding = "sdwa"
+        elif "decodeSrcAV10" in decoder:
+            coding = "src_acc"
+        elif "A9" in decoder:
+            coding = "src_accum"
+        elif "decodeSrcReg" in decoder or "VSrc_f64" in decoder:
+            coding = "src"
+        elif "decodeAVLdSt" in decoder or "decodeAV10" in decoder or register_class == "AV_LdSt_32_Align2":
+            coding = "vector_acc"
+        elif accepts[0] == "s":
+            coding = "src"
+        elif accepts == "a":
+            coding = "accum"
+        else:
+            coding = "vector"
+        if inline:
+            accepts += "i"
+        if literal:
+            accepts += "l"
+        typ = next((ours for theirs, ours in TYPES if theirs in optype), None)
+        if typ is None:
+            typ = {1: "b32", 2: "b64"}.get(dwords, "untyped")
+        data_pair = "_LdSt_32_Align2" in register_class
+        if data_pair:
+            aligned = True
+        name = f"{coding}_{accepts}_{dwords}_{typ}" + ("_even" if aligned and (dwords > 1 or data_pair) else "")
+        self.kinds[name] = {
+            "coding": coding,
+            "accepts": accepts,
+            "dwords": dwords,
+            "type": typ,
+            "even": aligned and (dwords > 1 or data_pair),
+        }
+        return name
+
+    def row(self, name):
+        record = self.r[name]
+        family, opcode_bits = self.family(record)
+        size = record["Size"]
+        bits = [bit(record, i) for i in range(size * 8)]
+        mask = sum(1 << i for i, b in enumerate(bits) if b in (0, 1) and not isinstance(b, tuple))
+        match = sum(1 << i for i, b in enumerate(bits) if b == 1 and not isinstance(b, tuple))
+        opcode = 0
+        if opcode_bits:
+            high, low = opcode_bits
+            opcode = (match >> low) & ((1 << (high - low + 1)) - 1)
+        if family == "flat":
+            family = {0: "flat", 1: "scratch", 2: "global"}[match >> 14 & 3]
+        if family == "mimg":
+            opcode |= (match & 1) << 7
+
+        base = re.match(r"\w+?(?=_e32|_e64|_dpp|_sdwa|\W|$)", record["AsmString"]).group(0)
+        defs = {}
+        outs = [(a[1], a[0]["def"]) for a in record["OutOperandList"]["args"]]
+        ins = [(a[1], a[0]["def"]) for a in record["InOperandList"]["args"]]
+        for operand, definition in ins + outs:
+            defs[operand] = definition
+
+        # Fields: operand or modifier name -> {value bit: instruction bit}.
+        fields = collections.defaultdict(dict)
+        variables = set()
+        for position, b in enumerate(bits):
+            if not isinstance(b, tuple):
+                if b in (0, 1) and position in FIXED_MODIFIERS.get(family, {}):
+                    fields[FIXED_MODIFIERS[family][position]][0] = position
+                continue
+            variable, index = b
+            variables.add(variable)
+            if variable.endswith("_modifiers"):
+                modifier, value_bit = modifier_bit(variable, index, defs[variable], family, base)
+                fields[modifier][value_bit] = position
+            elif variable == "cpol":
+                fields[{0: "glc", 1: "slc", 4: "scc"}[index]][0] = position
+            elif variable in MODIFIERS and variable not in ROLES:
+                fields[MODIFIERS[variable]][index] = position
+            else:
+                fields[variable][index] = position
+
+        mnemonic, syntax = self.syntax(record, family, dict(outs + ins), outs)
+        assert base == re.sub(r"_(e32|e64|dpp|sdwa)$", "", mnemonic), (base, mnemonic)
+
+        # Access: outputs are written; an output tied to an input is also read.
+        out_names = [o for o, _ in outs]
+        in_names = [i for i, _ in ins]
+        tied = set()
+        for constraint in re.findall(r"\$(\w+) = \$(\w+)", record["Constraints"]):
+            tied.update(constraint)
+        operands = {}
+        for operand, definition in outs + ins:
+            if operand not in variables or operand.endswith("_modifiers"):
+                continue
+            role = ROLES.get(operand)
+            if role is None and operand == "simm16":
+                role = {"hwreg": "hwreg", "SendMsg": "message", "SWaitCnt": "wait_count", "SOPPBrTarget": "simm_target"}.get(
+                    definition, "simm16"
+                )
+            if role is None:
+                continue
+            if operand == "sdst" and operand not in out_names and not base.startswith("s_movreld"):
+                role = "src0"
+            kind = self.kind(definition, family, size)
+            if kind is None:
+                kind = self.immediate(definition, role, fields[operand])
+                access = "-"
+            elif operand in out_names:
+                access = "w"
+                if operand in tied or f"{operand}_in" in in_names:
+                    access = "rw"
+            else:
+                access = "r"
+                if operand in tied and operand not in ("sdata",):
+                    access = "rw"
+            if access == "w" and (writes_partly(base, family, role) or "op_sel" in fields and family == "vop3" and half_result(base)):
+                access = "rw"
+            if base.startswith("s_movreld") and operand == "sdst":
+                access = "w"
+            if operand == "sdata" and "sdst" in out_names:
+                continue
+            operands[operand] = (role, access, kind)
+        if base == "v_swap_b32":
+            operands = {k: (v[0], "rw", v[2]) for k, v in operands.items()}
+        if family == "smem" and "sdst" in operands and "atomic" in base:
+            role, access, kind = operands["sdst"]
+            operands["sdst"] = ("sdata", "rw", kind)
+        if family == "mimg" and "vdata" in operands and "atomic" in base:
+            role, access, kind = operands["vdata"]
+            operands["vdata"] = (role, "rw", kind)
+        if family == "mimg" and "vaddr" in operands:
+            role, access, kind = operands["vaddr"]
+            widest = self.widest_address[re.match(r"(IMAGE_\w+?)_V\d+_V(\d+)", name).group(1)]
+            operands["vaddr"] = (role, access, self.wider(kind, widest))
+
+        # Field names in the layout are roles for operands, so rows need not repeat them.
+        renamed = {}
+        for field, positions in fields.items():
+            if field in operands:
+                renamed[operands[field][0]] = segments(positions)
+            elif field in KNOWN_MODIFIERS:
+                renamed[field] = segments(positions)
+        ops, suffix = [], []
+        for item in syntax:
+            if item in operands:
+                role, access, kind = operands[item]
+                ops.append(f"{role} {access} {kind}")
+            elif item in ("vcc", "off"):
+                ops.append(item)
+            else:
+                suffix.append(item)
+        listed = {o.split()[0] for o in ops}
+        for operand, (role, access, kind) in operands.items():
+            if role not in listed and operand != "src3":
+                ops.append(f"({role} {access} {kind})")
+        layout = self.layout(family, size, renamed)
+
+        uses = {u["def"] for u in record["Uses"]}
+        changes = {u["def"] for u in record["Defs"]}
+        reads, writes = implicit(base, family, uses, changes)
+        memory, count = memory_of(base, family, renamed, mask, match)
+        row = {
+            "name": base,
+            "mnemonic": mnemonic,
+            "encoding": family,
+            "op": opcode,
+            "mask": mask,
+            "match": match,
+            "layout": layout,
+            "operands": ops,
+            "print": suffix,
+            "reads": reads,
+            "writes": writes,
+            "branch": branch_of(base),
+            "memory": memory,
+            "bytes": count,
+            "counters": counters_of(base, family, record, memory),
+            "latency": latency_of(base, family, record),
+            "flags": flags_of(base, family, record, operands, defs),
+        }
+        return row
+
+    def wider(self, kind, dwords):
+        description = dict(self.kinds[kind])
+        shown = description["dwords"]
+        if dwords <= shown:
+            return kind
+        name = f"{kind}_up_to_{dwords}"
+        description["shown"] = shown
+        description["dwords"] = dwords
+        self.kinds[name] = description
+        return name
+
+    def immediate(self, definition, role, positions):
+        width = max(positions) + 1
+        signed = role == "simm_target" or (role == "simm16" and definition in ("s16imm", "i16imm") )
+        if role == "imm":
+            name = "literal16" if definition == "KImmFP16" else "literal32"
+            self.kinds[name] = {"coding": "literal", "accepts": "l", "dwords": 1, "type": "f16" if definition == "KImmFP16" else "b32"}
+            return name
+        name = f"{'signed' if signed else 'unsigned'}{width}"
+        form = {"printGPRIdxMode": "_index_mode", "printInterpSlot": "_slot", "printU16ImmOperand": "_hex", "printEndpgm": "_endpgm"}
+        method = self.r[definition].get("PrintMethod")
+        plain = self.r[definition].get("OperandType") == "OPERAND_IMMEDIATE" and method == "printOperand"
+        name += form.get(method, "_inline" if plain else "")
+        self.kinds[name] = {"coding": "signed" if signed else "unsigned", "accepts": "", "dwords": 1, "type": "b32", "form": name.partition("_")[2] or "decimal"}
+        return name
+
+    def layout(self, family, size, fields):
+        key = (family, size, tuple(sorted(fields.items())))
+        if key not in self.layouts:
+            self.layout_names[family] += 1
+            self.layouts[key] = f"{family}_{self.layout_names[family]}"
+        return self.layouts[key]
+
+    def syntax(self, record, family, defs, outs):
+        """The mnemonic and the order in which operands and modifiers are written."""
+        text = record["AsmString"]
+        head, rest = re.match(r"([\w]+)\s*(.*)$", text).groups()
+        supers = set(record["!superclasses"])
+        suffix = ""
+        if outs and self.r[outs[0][1]].get("PrintMethod") in ("printVOPDst", "printVINTRPDst"):
+            if self.r[outs[0][1]].get("PrintMethod") == "printVINTRPDst":
+                suffix = "_e32"
+            elif family in ("vop3", "vop3p"):
+                suffix = "_e64" if record.get("VOP3") and not record.get("IsSingle") else ""
+            elif "dpp" in family:
+                suffix = "_dpp"
+            elif "sdwa" in family:
+                suffix = "_sdwa"
+            elif family in ("vop1", "vop2") and not record.get("IsSingle"):
+                suffix = "_e32"
+        items = []
+        for token in re.findall(r"\$\w+|\w+", rest):
+            name = token.lstrip("$")
+            if token[0] == "$":
+                name = re.sub(r"^(src\d)_modifiers$", r"\1", name)
+                if name == "cpol":
+                    items.append("cache")
+                else:
+                    items.append(MODIFIERS.get(name, name) if name not in ROLES else name)
+            else:
+                items.append(name)
+        if family == "vopc" or (family == "vopc_sdwa" and "sdst" not in defs):
+            items.insert(0, "vcc")
+        if head == "v_cndmask_b32" or head.startswith("v_cndmask_b32_e32"):
+            if family == "vop2":
+                items.append("vcc")
+        return head + suffix, items
+
+
+def writes_partly(base, family, role):
+    """Destinations of which a part keeps its old value although LLVM does not tie them."""
+    if family in ("mubuf", "mtbuf", "flat", "global", "scratch", "ds", "mimg") and role in ("vdst", "vdata"):
+        return "d16" in base
+    return base.startswith(("s_cmov", "s_bitset", "s_cmovk"))
+
+
+def half_result(base):
+    """Whether the result has 16 bits, so that op_sel can leave the other half of the destination alone."""
+    return re.search(r"_(f16|i16|u16|b16)$", base) and not re.search(r"_(i32|u32|f32)_", base)
+
+
+def implicit(base, family, uses, changes):
+    names = {"SCC": "scc", "VCC": "vcc", "EXEC": "exec", "M0": "m0", "FLAT_SCR": "flat_scratch", "MODE": "mode"}
+    reads = {names[u] for u in uses}
+    writes = {names[c] for c in changes}
+    if base in ("s_cbranch_g_fork", "s_cbranch_i_fork", "s_cbranch_join"):
+        reads.add("exec")
+        writes.add("exec")
+    order = list(names.values())
+    return [n for n in order if n in reads], [n for n in order if n in writes]
+
+
+def branch_of(base):
+    conditions = {
+        "s_cbranch_scc0": "scc0", "s_cbranch_scc1": "scc1", "s_cbranch_vccz": "vccz", "s_cbranch_vccnz": "vccnz",
+        "s_cbranch_execz": "execz", "s_cbranch_execnz": "execnz",
+    }  # fmt: skip
+    if base in conditions:
+        return conditions[base]
+    if base.startswith("s_cbranch_cdbg"):
+        return "debug"
+    if base in ("s_cbranch_g_fork", "s_cbranch_i_fork", "s_cbranch_join", "s_setvskip"):
+        return "obsolete"
+    if base.startswith("s_endpgm"):
+        return "end"
+    return {
+        "s_branch": "jump", "s_call_b64": "call", "s_swappc_b64": "indirect_call", "s_setpc_b64": "indirect_jump",
+        "s_rfe_b64": "indirect_jump", "s_rfe_restore_b64": "indirect_jump", "s_trap": "trap",
+    }.get(base, "none")  # fmt: skip
+
+
+def memory_of(base, family, fields, mask, match):
+    """The memory accessed, and the bytes per lane where the operation alone fixes them."""
+    if family == "smem":
+        return ("scalar", scalar_bytes(base)) if base.startswith(("s_load", "s_store", "s_scratch", "s_buffer", "s_atomic")) else ("none", 0)
+    if family in ("flat", "global", "scratch"):
+        return family, vector_bytes(base)
+    if family in ("mubuf", "mtbuf"):
+        return ("none", 0) if base.startswith("buffer_wb") or base.startswith("buffer_inv") else ("buffer", vector_bytes(base))
+    if family == "mimg":
+        return "image", 0
+    if family == "ds":
+        if "gws" in base or base in ("ds_ordered_count",):
+            return "gds", 0
+        if base in ("ds_permute_b32", "ds_bpermute_b32", "ds_swizzle_b32", "ds_nop"):
+            return "none", 0
+        return "lds", lds_bytes(base)
+    if base in ("s_sendmsg", "s_sendmsghalt"):
+        return "message", 0
+    return "none", 0
+
+
+def scalar_bytes(base):
+    match = re.search(r"dword(?:x(\d+))?", base)
+    if match:
+        return 4 * int(match.group(1) or 1)
+    if "atomic" in base:
+        return 8 if base.endswith("_x2") else 4
+    return 0
+
+
+def vector_bytes(base):
+    if "atomic" in base:
+        return 8 if base.endswith(("_x2", "_f64")) else 4
+    for text, count in (("dwordx2", 8), ("dwordx3", 12), ("dwordx4", 16), ("dword", 4), ("short", 2), ("byte", 1)):
+        if text in base:
+            return count
+    return 0
+
+
+def lds_bytes(base):
+    pairs = 2 if re.search(r"(read2|write2|wrxchg2)", base) else 1
+    for text, count in (("b128", 16), ("b96", 12), ("64", 8), ("b8", 1), ("u8", 1), ("i8", 1), ("b16", 2), ("u16", 2), ("i16", 2), ("32", 4)):
+        if re.search(rf"_?{text}(_|$)", base.replace("st64", "")):
+            return count * pairs
+    return 4 if re.search(r"_(pk_add|append|consume|ordered)", base) else 0
+
+
+def counters_of(base, family, record, memory):
+    if family == "smem":
+        return ["lgkm"]
+    if family == "flat":
+        return ["vm", "lgkm"]
+    if family in ("global", "scratch", "mimg", "mtbuf"):
+        return ["vm"]
+    if family == "mubuf":
+        return [] if base == "buffer_wbinvl1_sc" else ["vm"]
+    if family == "ds":
+        return ["lgkm", "exp"] if memory == "gds" else [] if base == "ds_nop" else ["lgkm"]
+    if family == "exp":
+        return ["exp"]
+    if base in ("s_sendmsg", "s_sendmsghalt"):
+        return ["lgkm"]
+    return []
+
+
+def latency_of(base, family, record):
+    if base.startswith(("v_mfma", "v_smfmac")):
+        return "mfma"
+    if family == "sopp":
+        if base.startswith("s_waitcnt"):
+            return "wait"
+        if base.startswith("s_sendmsg"):
+            return "message"
+    classes = [LATENCY[s["def"]] for s in record["SchedRW"]]
+    if branch_of(base) not in ("none", "trap"):
+        return "branch"
+    for first in ("vmem", "lds", "smem"):
+        if first in classes:
+            return first
+    return classes[0] if classes else "salu"
+
+
+def flags_of(base, family, record, operands, defs):
+    flags = []
+    vector_alu = family.startswith(("vop", "vintrp"))
+    memory = family in ("smem", "flat", "global", "scratch", "mubuf", "mtbuf", "mimg", "ds")
+    if vector_alu:
+        flags.append("valu")
+    if family.startswith("sop"):
+        flags.append("salu")
+    atomic = "_atomic_" in base or (family == "ds" and is_lds_atomic(base))
+    if memory:
+        if atomic or re.search(r"_load|_read|image_(sample|gather|get)|ds_consume|ds_append|_scratch_load", base):
+            flags.append("load")
+        if atomic or re.search(r"_store|_write", base):
+            flags.append("store")
+    if atomic:
+        flags.append("atomic")
+        if (family in ("flat", "global", "scratch", "ds") and "vdst" in operands) or record.get("IsAtomicRet") or atomic_returns(record):
+            flags.append("returns")
+    if base.startswith(("v_mfma", "v_smfmac")):
+        flags.append("mfma")
+    if vector_alu and any("Trans" in s["def"] for s in record["SchedRW"]):
+        flags.append("trans")
+    if memory and "d16" in base:
+        flags.append("d16")
+    if base == "s_barrier":
+        flags.append("barrier")
+    if base.startswith("s_waitcnt"):
+        flags.append("wait")
+    return flags
+
+
+def atomic_returns(record):
+    return "GLC" in next((a[0]["def"] for a in record["InOperandList"]["args"] if a[1] == "cpol"), "").replace("NonGLC", "")
+
+
+def is_lds_atomic(base):
+    return not re.search(r"ds_(read|write|permute|bpermute|swizzle|nop|gws|ordered|append|consume|bvh)", base) or base.startswith("ds_wrxchg")
+
+
+# -- output ------------------------------------------------------------------------------------------------------------------------
+
+
+def flow(value):
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, list):
+        return "[" + ", ".join(flow(v) for v in value) + "]"
+    if re.fullmatch(r"[A-Za-z_][\w ./()-]*", value) and value not in ("yes", "no", "on", "off", "true", "false", "null"):
+        return value
+    return "'" + value + "'"
+
+
+def write_row(out, row):
+    parts = []
+    for key, value in row.items():
+        if key in ("branch", "memory") and value == "none" or value in ([], 0) and key in ("reads", "writes", "bytes", "counters", "flags", "print"):
+            continue
+        if key == "mnemonic" and value == row["name"]:
+            continue
+        parts.append(f"{key}: {hex(value) if key in ('mask', 'match') else flow(value)}")
+    out.write("- {" + ", ".join(parts) + "}\n")
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    with open(os.path.join(HERE, "targets.yaml"), encoding="utf-8") as file:
+        targets = re.findall(r"^- name: (\w+)", file.read(), re.M)
+    importer = Importer(Records(sys.argv[1]), targets)
+    chosen = importer.select()
+    rows = collections.OrderedDict()
+    for name, where in chosen.items():
+        # Where two records have the same bits on a target, the one that is written for gfx9 itself counts (it has no M0 use).
+        row = importer.row(name)
+        key = json.dumps(row)
+        rows.setdefault(key, (row, {}, name))[1].update(where)
+    taken = {}
+    for key, (row, where, name) in rows.items():
+        for target, order in where.items():
+            place = (target, row["encoding"], row["mask"], row["match"])
+            preference = (0 if name.endswith("gfx9") else 1, order, name)
+            if place not in taken or preference < taken[place][0]:
+                taken[place] = (preference, key)
+    kept = collections.defaultdict(dict)
+    for (target, *_), (preference, key) in taken.items():
+        kept[key][target] = preference[1]
+    for key, (row, _, name) in rows.items():
+        if key in kept:
+            row["targets"] = [t for t in targets if t in kept[key]]
+            importer.rows[row["encoding"]].append((row["op"], row["mnemonic"], row["match"], row))
+    used_kinds = set()
+    used_layouts = set()
+    for file, families in FILES.items():
+        with open(os.path.join(HERE, "instructions", file + ".yaml"), "w", encoding="utf-8") as out:
+            out.write("# Written by import.py; the README says what the columns mean.\n")
+            for family in families:
+                for _, _, _, row in sorted(importer.rows[family], key=lambda r: (r[0], r[1], r[2], json.dumps(r[3]))):
+                    used_layouts.add(row["layout"])
+                    for operand in row["operands"]:
+                        used_kinds.add(operand.strip("()").split()[-1])
+                    write_row(out, row)
+    with open(os.path.join(HERE, "operands.yaml"), "w", encoding="utf-8") as out:
+        out.write("# Written by import.py: what a field's number means. The README explains the columns.\n")
+        for name, kind in sorted(importer.kinds.items()):
+            if name in used_kinds:
+                out.write(f"{name}: {{" + ", ".join(f"{k}: {flow(v)}" for k, v in kind.items() if v not in (False, "")) + "}\n")
+    with open(os.path.join(HERE, "layouts.yaml"), "w", encoding="utf-8") as out:
+        out.write("# Written by import.py: where the fields of an encoding are. '17,14@1' puts bit 14 into value bit 1 and bit 17 below it.\n")
+        for (family, size, fields), name in sorted(importer.layouts.items(), key=lambda i: (i[0][0], int(i[1].rsplit("_", 1)[1]))):
+            if name in used_layouts:
+                out.write(f"{name}: {{bytes: {size}, fields: {{" + ", ".join(f"{k}: '{v}'" for k, v in fields) + "}}\n")
+    total = {t: sum(1 for f in importer.rows.values() for r in f if t in r[3]["targets"]) for t in targets}
+    print("rows:", sum(len(f) for f in importer.rows.values()), "by target:", total, file=sys.stderr)
+    print("layouts:", len(used_layouts), "operand kinds:", len(used_kinds), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

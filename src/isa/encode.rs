@@ -1,0 +1,101 @@
+//! From an instruction to bytes: the inverse of [`super::decode`], field by field.
+
+use super::inst::{Inst, Operand, RegFile, Value};
+use super::layout::{Bits, Coding, Modifier};
+use super::table::OperandSpec;
+use crate::error::{Error, Result};
+
+/// Operand codes of the inline integers: 0..=64 from here on, and -1..=-16 after 192.
+const INLINE_ZERO: i64 = 128;
+const INLINE_MINUS: i64 = 192;
+/// Operand code: a literal follows.
+const LITERAL: u64 = 255;
+
+/// The bytes of an instruction.
+pub(super) fn encode(inst: &Inst) -> Result<Vec<u8>> {
+    let variant = inst.variant;
+    let mut word = variant.matches | inst.ignored & !variant.mask;
+    let fail = |what: String| Error::unsupported(format!("{}: {what}", variant.mnemonic));
+    for (modifier, bits) in &variant.layout.modifiers {
+        let number = modifier_number(inst, *modifier, bits).ok_or_else(|| fail(format!("{modifier:?} does not fit its field")))?;
+        let placed = bits.put(number).ok_or_else(|| fail(format!("{modifier:?} does not fit its field")))?;
+        if (placed ^ variant.matches) & variant.mask & bits.mask() != 0 {
+            return Err(fail(format!("{modifier:?} is fixed in this form")));
+        }
+        word |= placed;
+    }
+    if variant.operands.len() != inst.operands.len() {
+        return Err(fail(format!("expected {} operands, found {}", variant.operands.len(), inst.operands.len())));
+    }
+    let mut literal = None;
+    for (spec, operand) in variant.operands.iter().zip(&inst.operands) {
+        let number = number(spec, operand, inst.ignored, &mut literal).ok_or_else(|| fail(format!("{:?} cannot be {:?}", spec.role, operand.value)))?;
+        word |= spec.bits.put(number).ok_or_else(|| fail(format!("{:?} does not fit its field: {:?}", spec.role, operand.value)))?;
+    }
+    let mut bytes = Vec::with_capacity(12);
+    bytes.extend_from_slice(&word.to_le_bytes()[..usize::from(variant.layout.bytes)]);
+    if let Some(literal) = literal {
+        bytes.extend_from_slice(&literal.to_le_bytes());
+    }
+    Ok(bytes)
+}
+
+/// The number of a modifier's field; a signed offset is cut to it.
+fn modifier_number(inst: &Inst, modifier: Modifier, bits: &Bits) -> Option<u64> {
+    let number = inst.modifiers.get(modifier);
+    if modifier != Modifier::Offset {
+        return Some(number);
+    }
+    match inst.variant.signed_offset(bits) {
+        Some(width) => signed(number as i64, width),
+        None => Some(number),
+    }
+}
+
+/// Two's complement in `width` bits.
+fn signed(value: i64, width: u32) -> Option<u64> {
+    let limit = 1i64 << (width - 1);
+    (-limit..limit).contains(&value).then_some(value as u64 & ((1 << width) - 1))
+}
+
+/// The number that stands for an operand's value in its field.
+fn number(spec: &OperandSpec, operand: &Operand, ignored: u64, literal: &mut Option<u32>) -> Option<u64> {
+    let kind = spec.kind;
+    match (operand.value, kind.coding) {
+        (Value::Imm(value), Coding::Unsigned) => u64::try_from(value).ok(),
+        (Value::Imm(value), Coding::Signed) => signed(value, spec.bits.width()),
+        (Value::Literal(value), Coding::Literal) => Some(value.into()),
+        (Value::Reg(reg), coding) => {
+            let first = u64::from(reg.first);
+            match (reg.file, coding) {
+                (RegFile::Vector, Coding::Vector | Coding::VectorAcc | Coding::Sdwa) | (RegFile::Accum, Coding::Accum) => Some(first),
+                (RegFile::Accum, Coding::VectorAcc) => Some(first | 1 << 9),
+                (RegFile::Vector, Coding::Source | Coding::SourceAcc) | (RegFile::Accum, Coding::SourceAccum) => Some(first | 1 << 8),
+                (RegFile::Accum, Coding::SourceAcc) => Some(first | 3 << 8),
+                (RegFile::Scalar, Coding::Source | Coding::SourceAcc | Coding::SourceAccum) => Some(first),
+                (RegFile::Scalar, Coding::Sdwa) => Some(first | 1 << 8),
+                // VCC is what the form writes when it names no destination; bits that were set all the same are ignored ones.
+                (RegFile::Scalar, Coding::SdwaSdst) if reg == super::Reg::VCC && spec.bits.get(ignored) < 1 << 7 => Some(spec.bits.get(ignored)),
+                (RegFile::Scalar, Coding::SdwaSdst) => Some(first | 1 << 7),
+                _ => None,
+            }
+        }
+        (value, Coding::Source | Coding::SourceAcc | Coding::SourceAccum | Coding::Sdwa) => {
+            let code = match value {
+                Value::InlineInt(value @ 0..=64) => (INLINE_ZERO + i64::from(value)) as u64,
+                Value::InlineInt(value @ -16..=-1) => (INLINE_MINUS - i64::from(value)) as u64,
+                Value::InlineFloat(code @ 240..=248) => code.into(),
+                Value::Literal(value) => {
+                    if literal.is_some_and(|other| other != value) {
+                        return None;
+                    }
+                    *literal = Some(value);
+                    LITERAL
+                }
+                _ => return None,
+            };
+            Some(if kind.coding == Coding::Sdwa { code | 1 << 8 } else { code })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,326 @@
+//! Where the fields of an encoding are, and what the number in a field means.
+
+use super::inst::{Modifiers, ValueType};
+
+/// Most runs of bits that one field is split into.
+pub(crate) const MAX_RUNS: usize = 4;
+
+/// A run of instruction bits that holds a part of a field's value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Run {
+    /// The lowest instruction bit.
+    pub low: u8,
+    /// How many bits.
+    pub length: u8,
+    /// The value bit that the lowest one holds.
+    pub shift: u8,
+}
+
+/// Where a field is: up to four runs of bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Bits {
+    pub(crate) runs: [Run; MAX_RUNS],
+    pub(crate) count: u8,
+}
+
+impl Bits {
+    /// The runs of bits, most significant first.
+    #[must_use]
+    pub fn runs(&self) -> &[Run] {
+        &self.runs[..usize::from(self.count)]
+    }
+
+    /// The value in `word`.
+    #[must_use]
+    pub fn get(&self, word: u64) -> u64 {
+        let mut value = 0;
+        for run in self.runs() {
+            value |= (word >> run.low & ((1 << run.length) - 1)) << run.shift;
+        }
+        value
+    }
+
+    /// The instruction bits that hold `value`, or `None` if it has bits for which there is no place.
+    #[must_use]
+    pub fn put(&self, value: u64) -> Option<u64> {
+        let (mut word, mut placed) = (0, 0);
+        for run in self.runs() {
+            let ones = (1 << run.length) - 1;
+            word |= (value >> run.shift & ones) << run.low;
+            placed |= ones << run.shift;
+        }
+        (value & !placed == 0).then_some(word)
+    }
+
+    /// The instruction bits of the field.
+    #[must_use]
+    pub fn mask(&self) -> u64 {
+        self.runs().iter().fold(0, |mask, run| mask | ((1 << run.length) - 1) << run.low)
+    }
+
+    /// How many value bits the field has, gaps at the bottom included.
+    #[must_use]
+    pub fn width(&self) -> u32 {
+        self.runs().iter().map(|run| u32::from(run.shift + run.length)).max().unwrap_or(0)
+    }
+}
+
+/// How the number in an operand's field is understood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Coding {
+    /// The number of a vector register.
+    Vector,
+    /// The number of an accumulation register.
+    Accum,
+    /// The number of a vector register, of an accumulation register if bit 9 is set.
+    VectorAcc,
+    /// A source operand code: scalar registers, constants, and from 256 vector registers.
+    Source,
+    /// A source operand code whose vector registers are accumulation registers if bit 9 is set.
+    SourceAcc,
+    /// A source operand code whose vector registers are accumulation registers.
+    SourceAccum,
+    /// SDWA: the number of a vector register or, if bit 8 is set, a scalar source operand code.
+    Sdwa,
+    /// SDWA compare destination: a scalar register if bit 7 is set, else VCC.
+    SdwaSdst,
+    /// A 32-bit literal that is part of the encoding.
+    Literal,
+    /// A signed immediate.
+    Signed,
+    /// An unsigned immediate.
+    Unsigned,
+}
+
+bitflags::bitflags! {
+    /// What an operand may be.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Accepts: u16 {
+        /// Vector registers.
+        const VECTOR = 1;
+        /// Accumulation registers.
+        const ACCUM = 2;
+        /// Scalar registers: `s0..`, VCC, FLAT_SCRATCH, XNACK_MASK, trap registers.
+        const SCALAR = 4;
+        /// M0.
+        const M0 = 8;
+        /// The low half of EXEC; with the next also the pair.
+        const EXEC_LO = 16;
+        /// The high half of EXEC.
+        const EXEC_HI = 32;
+        /// The read-only `src_*` codes.
+        const READ_ONLY = 64;
+        /// LDS direct.
+        const LDS_DIRECT = 128;
+        /// Inline constants.
+        const INLINE = 256;
+        /// A literal behind the instruction.
+        const LITERAL = 512;
+    }
+}
+
+/// How an immediate is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// As a decimal number.
+    Decimal,
+    /// As 16 bits in hexadecimal.
+    Hex,
+    /// As a source constant: small numbers decimal, larger ones hexadecimal.
+    Inline,
+    /// `gpr_idx(...)`.
+    IndexMode,
+    /// The interpolation parameter `p10`, `p20` or `p0`.
+    Slot,
+    /// After a blank, and only if it is not 0.
+    Endpgm,
+}
+
+/// What the number in an operand's field means.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// How it is understood.
+    pub coding: Coding,
+    /// What it may be.
+    pub accepts: Accepts,
+    /// Registers that it takes.
+    pub dwords: u8,
+    /// Registers that are printed: image addresses are longer than the encoding tells.
+    pub shown: u8,
+    /// The type of its value.
+    pub ty: ValueType,
+    /// Vector registers must start at an even one, on targets where tuples must.
+    pub even: bool,
+    /// How an immediate is printed.
+    pub form: Form,
+}
+
+/// A modifier field; the names are those of [`Modifiers`] and of its DPP and SDWA parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)] // The names are the assembler's.
+pub enum Modifier {
+    Neg,
+    Abs,
+    NegHi,
+    OpSel,
+    OpSelHi,
+    Sext,
+    Clamp,
+    Omod,
+    Offset,
+    Offset1,
+    Glc,
+    Slc,
+    Scc,
+    Lds,
+    Tfe,
+    Lwe,
+    Nv,
+    Gds,
+    Idxen,
+    Offen,
+    Unorm,
+    Da,
+    R128,
+    D16,
+    Cbsz,
+    Abid,
+    Blgp,
+    Imm,
+    SoffsetEn,
+    High,
+    DppCtrl,
+    RowMask,
+    BankMask,
+    BoundCtrl,
+    DstSel,
+    DstUnused,
+    Src0Sel,
+    Src1Sel,
+    ExportEnable,
+    ExportCompressed,
+    ExportValidMask,
+    /// Only printed: `glc`, `slc`, `scc` together.
+    Cache,
+    Done,
+}
+
+/// The modifier fields of an encoding form.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Encoded size in bytes, without a literal.
+    pub bytes: u8,
+    /// The modifiers and where they are.
+    pub modifiers: Vec<(Modifier, Bits)>,
+}
+
+impl Modifiers {
+    /// Sets the modifier to the number in its field.
+    pub(crate) fn set(&mut self, modifier: Modifier, value: u64, signed_offset_bits: Option<u32>) {
+        let small = value as u8;
+        let on = value != 0;
+        match modifier {
+            Modifier::Neg => self.neg = small,
+            Modifier::Abs => self.abs = small,
+            Modifier::NegHi => self.neg_hi = small,
+            Modifier::OpSel => self.op_sel = small,
+            Modifier::OpSelHi => self.op_sel_hi = small,
+            Modifier::Sext => {
+                let sdwa = self.sdwa.get_or_insert_default();
+                sdwa.src0_sext = value & 1 != 0;
+                sdwa.src1_sext = value & 2 != 0;
+            }
+            Modifier::Clamp => self.clamp = on,
+            Modifier::Omod => self.omod = small,
+            Modifier::Offset => {
+                self.offset = value as i32;
+                if let Some(bits) = signed_offset_bits {
+                    self.offset = self.offset << (32 - bits) >> (32 - bits);
+                }
+            }
+            Modifier::Offset1 => self.offset1 = small,
+            Modifier::Glc => self.glc = on,
+            Modifier::Slc => self.slc = on,
+            Modifier::Scc => self.scc = on,
+            Modifier::Lds => self.lds = on,
+            Modifier::Tfe => self.tfe = on,
+            Modifier::Lwe => self.lwe = on,
+            Modifier::Nv => self.nv = on,
+            Modifier::Gds => self.gds = on,
+            Modifier::Idxen => self.idxen = on,
+            Modifier::Offen => self.offen = on,
+            Modifier::Unorm => self.unorm = on,
+            Modifier::Da => self.da = on,
+            Modifier::R128 => self.r128 = on,
+            Modifier::D16 => self.d16 = on,
+            Modifier::Cbsz => self.cbsz = small,
+            Modifier::Abid => self.abid = small,
+            Modifier::Blgp => self.blgp = small,
+            Modifier::Imm => self.imm = on,
+            Modifier::SoffsetEn => self.soffset_en = on,
+            Modifier::High => self.high = on,
+            Modifier::DppCtrl => self.dpp.get_or_insert_default().ctrl = value as u16,
+            Modifier::RowMask => self.dpp.get_or_insert_default().row_mask = small,
+            Modifier::BankMask => self.dpp.get_or_insert_default().bank_mask = small,
+            Modifier::BoundCtrl => self.dpp.get_or_insert_default().bound_ctrl = on,
+            Modifier::DstSel => self.sdwa.get_or_insert_default().dst_sel = small,
+            Modifier::DstUnused => self.sdwa.get_or_insert_default().dst_unused = small,
+            Modifier::Src0Sel => self.sdwa.get_or_insert_default().src0_sel = small,
+            Modifier::Src1Sel => self.sdwa.get_or_insert_default().src1_sel = small,
+            Modifier::ExportEnable => self.export_enable = small,
+            Modifier::ExportCompressed => self.export_compressed = on,
+            Modifier::ExportValidMask => self.export_valid_mask = on,
+            Modifier::Done => self.done = on,
+            Modifier::Cache => {}
+        }
+    }
+
+    /// The number that stands for the modifier in its field; a negative offset as 64-bit two's complement.
+    pub(crate) fn get(&self, modifier: Modifier) -> u64 {
+        match modifier {
+            Modifier::Neg => self.neg.into(),
+            Modifier::Abs => self.abs.into(),
+            Modifier::NegHi => self.neg_hi.into(),
+            Modifier::OpSel => self.op_sel.into(),
+            Modifier::OpSelHi => self.op_sel_hi.into(),
+            Modifier::Sext => self.sdwa.map_or(0, |sdwa| u64::from(sdwa.src0_sext) | u64::from(sdwa.src1_sext) << 1),
+            Modifier::Clamp => self.clamp.into(),
+            Modifier::Omod => self.omod.into(),
+            Modifier::Offset => i64::from(self.offset) as u64,
+            Modifier::Offset1 => self.offset1.into(),
+            Modifier::Glc => self.glc.into(),
+            Modifier::Slc => self.slc.into(),
+            Modifier::Scc => self.scc.into(),
+            Modifier::Lds => self.lds.into(),
+            Modifier::Tfe => self.tfe.into(),
+            Modifier::Lwe => self.lwe.into(),
+            Modifier::Nv => self.nv.into(),
+            Modifier::Gds => self.gds.into(),
+            Modifier::Idxen => self.idxen.into(),
+            Modifier::Offen => self.offen.into(),
+            Modifier::Unorm => self.unorm.into(),
+            Modifier::Da => self.da.into(),
+            Modifier::R128 => self.r128.into(),
+            Modifier::D16 => self.d16.into(),
+            Modifier::Cbsz => self.cbsz.into(),
+            Modifier::Abid => self.abid.into(),
+            Modifier::Blgp => self.blgp.into(),
+            Modifier::Imm => self.imm.into(),
+            Modifier::SoffsetEn => self.soffset_en.into(),
+            Modifier::High => self.high.into(),
+            Modifier::DppCtrl => self.dpp.map_or(0, |dpp| dpp.ctrl.into()),
+            Modifier::RowMask => self.dpp.map_or(0, |dpp| dpp.row_mask.into()),
+            Modifier::BankMask => self.dpp.map_or(0, |dpp| dpp.bank_mask.into()),
+            Modifier::BoundCtrl => self.dpp.map_or(0, |dpp| dpp.bound_ctrl.into()),
+            Modifier::DstSel => self.sdwa.map_or(0, |sdwa| sdwa.dst_sel.into()),
+            Modifier::DstUnused => self.sdwa.map_or(0, |sdwa| sdwa.dst_unused.into()),
+            Modifier::Src0Sel => self.sdwa.map_or(0, |sdwa| sdwa.src0_sel.into()),
+            Modifier::Src1Sel => self.sdwa.map_or(0, |sdwa| sdwa.src1_sel.into()),
+            Modifier::ExportEnable => self.export_enable.into(),
+            Modifier::ExportCompressed => self.export_compressed.into(),
+            Modifier::ExportValidMask => self.export_valid_mask.into(),
+            Modifier::Done => self.done.into(),
+            Modifier::Cache => 0,
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! The instruction tables in memory: read once from the binary table that the build script made of `isa-tables/`.
+//!
+//! The lists of names are in the order of the same lists in `build.rs`. The table is our own, made at build time: a fault in it
+//! is a fault of this program, found by every test that decodes, so reading it does not return errors.
+
+use std::sync::LazyLock;
+
+use super::decode::Dispatch;
+use super::inst::{Access, Role, ValueType};
+use super::layout::{Accepts, Bits, Coding, Form, Kind, Layout, MAX_RUNS, Modifier, Run};
+use super::table::{Branch, Condition, Counters, Encoding, Flags, Implicit, Latency, Memory, OperandSpec, Variant, Written};
+use super::target::Target;
+
+static TABLE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/instructions.bin"));
+
+const CODINGS: [Coding; 11] = [
+    Coding::Vector,
+    Coding::Accum,
+    Coding::VectorAcc,
+    Coding::Source,
+    Coding::SourceAcc,
+    Coding::SourceAccum,
+    Coding::Sdwa,
+    Coding::SdwaSdst,
+    Coding::Literal,
+    Coding::Signed,
+    Coding::Unsigned,
+];
+const TYPES: [ValueType; 16] = [
+    ValueType::B16,
+    ValueType::B32,
+    ValueType::B64,
+    ValueType::I16,
+    ValueType::I32,
+    ValueType::I64,
+    ValueType::F16,
+    ValueType::Bf16,
+    ValueType::F32,
+    ValueType::F64,
+    ValueType::V2I16,
+    ValueType::V2F16,
+    ValueType::V2Bf16,
+    ValueType::V2I32,
+    ValueType::V2F32,
+    ValueType::Untyped,
+];
+const FORMS: [Form; 6] = [Form::Decimal, Form::Hex, Form::Inline, Form::IndexMode, Form::Slot, Form::Endpgm];
+const ROLES: [Role; 29] = [
+    Role::Vdst,
+    Role::Sdst,
+    Role::Src0,
+    Role::Src1,
+    Role::Src2,
+    Role::Old,
+    Role::Imm,
+    Role::Simm16,
+    Role::SimmTarget,
+    Role::Sbase,
+    Role::Soffset,
+    Role::Sdata,
+    Role::Vaddr,
+    Role::Saddr,
+    Role::Vdata,
+    Role::Srsrc,
+    Role::Ssamp,
+    Role::Addr,
+    Role::Data0,
+    Role::Data1,
+    Role::Hwreg,
+    Role::Message,
+    Role::WaitCount,
+    Role::Attribute,
+    Role::AttributeChannel,
+    Role::ExportTarget,
+    Role::Format,
+    Role::Dmask,
+    Role::Other,
+];
+const MODIFIERS: [Modifier; 43] = [
+    Modifier::Neg,
+    Modifier::Abs,
+    Modifier::NegHi,
+    Modifier::OpSel,
+    Modifier::OpSelHi,
+    Modifier::Sext,
+    Modifier::Clamp,
+    Modifier::Omod,
+    Modifier::Offset,
+    Modifier::Offset1,
+    Modifier::Glc,
+    Modifier::Slc,
+    Modifier::Scc,
+    Modifier::Lds,
+    Modifier::Tfe,
+    Modifier::Lwe,
+    Modifier::Nv,
+    Modifier::Gds,
+    Modifier::Idxen,
+    Modifier::Offen,
+    Modifier::Unorm,
+    Modifier::Da,
+    Modifier::R128,
+    Modifier::D16,
+    Modifier::Cbsz,
+    Modifier::Abid,
+    Modifier::Blgp,
+    Modifier::Imm,
+    Modifier::SoffsetEn,
+    Modifier::High,
+    Modifier::DppCtrl,
+    Modifier::RowMask,
+    Modifier::BankMask,
+    Modifier::BoundCtrl,
+    Modifier::DstSel,
+    Modifier::DstUnused,
+    Modifier::Src0Sel,
+    Modifier::Src1Sel,
+    Modifier::ExportEnable,
+    Modifier::ExportCompressed,
+    Modifier::ExportValidMask,
+    Modifier::Cache,
+    Modifier::Done,
+];
+const ACCESSES: [Access; 4] = [Access::Read, Access::Write, Access::ReadWrite, Access::None];
+const ENCODINGS: [Encoding; 25] = [
+    Encoding::Sop1,
+    Encoding::Sop2,
+    Encoding::Sopk,
+    Encoding::Sopc,
+    Encoding::Sopp,
+    Encoding::Smem,
+    Encoding::Vop1,
+    Encoding::Vop2,
+    Encoding::Vopc,
+    Encoding::Vop3,
+    Encoding::Vop3p,
+    Encoding::Vintrp,
+    Encoding::Ds,
+    Encoding::Flat,
+    Encoding::Global,
+    Encoding::Scratch,
+    Encoding::Mubuf,
+    Encoding::Mtbuf,
+    Encoding::Mimg,
+    Encoding::Exp,
+    Encoding::Vop1Dpp,
+    Encoding::Vop2Dpp,
+    Encoding::Vop1Sdwa,
+    Encoding::Vop2Sdwa,
+    Encoding::VopcSdwa,
+];
+const BRANCHES: [Branch; 15] = [
+    Branch::None,
+    Branch::Jump,
+    Branch::Call,
+    Branch::IndirectCall,
+    Branch::IndirectJump,
+    Branch::End,
+    Branch::Obsolete,
+    Branch::Trap,
+    Branch::Conditional(Condition::Scc0),
+    Branch::Conditional(Condition::Scc1),
+    Branch::Conditional(Condition::VccZ),
+    Branch::Conditional(Condition::VccNz),
+    Branch::Conditional(Condition::ExecZ),
+    Branch::Conditional(Condition::ExecNz),
+    Branch::Conditional(Condition::Debug),
+];
+const MEMORIES: [Memory; 10] = [
+    Memory::None,
+    Memory::Scalar,
+    Memory::Global,
+    Memory::Flat,
+    Memory::Scratch,
+    Memory::Buffer,
+    Memory::Image,
+    Memory::Lds,
+    Memory::Gds,
+    Memory::Message,
+];
+const LATENCIES: [Latency; 14] = [
+    Latency::Valu32,
+    Latency::Valu64,
+    Latency::ValuF64,
+    Latency::Trans,
+    Latency::Mfma,
+    Latency::Salu,
+    Latency::Smem,
+    Latency::Lds,
+    Latency::Vmem,
+    Latency::Export,
+    Latency::Branch,
+    Latency::Barrier,
+    Latency::Message,
+    Latency::Wait,
+];
+/// Set in the role's place for an operand position without a field.
+const FIXED_OPERAND: u8 = 0x80;
+
+/// Every row, and for every target what finds the row of a word.
+pub(super) struct Tables {
+    pub(super) variants: Vec<Variant>,
+    pub(super) dispatch: Vec<Dispatch>,
+}
+
+static TABLES: LazyLock<Tables> = LazyLock::new(load);
+
+/// The tables, read at the first use.
+pub(super) fn tables() -> &'static Tables {
+    &TABLES
+}
+
+/// A cursor over the table.
+struct Cursor(usize);
+
+impl Cursor {
+    fn bytes(&mut self, count: usize) -> &'static [u8] {
+        self.0 += count;
+        &TABLE[self.0 - count..self.0]
+    }
+
+    fn u8(&mut self) -> u8 {
+        self.bytes(1)[0]
+    }
+
+    fn u16(&mut self) -> u16 {
+        self.u8() as u16 | (self.u8() as u16) << 8
+    }
+
+    fn u32(&mut self) -> u32 {
+        u32::from(self.u16()) | u32::from(self.u16()) << 16
+    }
+
+    fn u64(&mut self) -> u64 {
+        u64::from(self.u32()) | u64::from(self.u32()) << 32
+    }
+
+    fn index(&mut self) -> usize {
+        self.u8().into()
+    }
+
+    fn text(&mut self) -> &'static str {
+        let length = self.index();
+        std::str::from_utf8(self.bytes(length)).unwrap_or("")
+    }
+
+    fn bits(&mut self) -> Bits {
+        let count = self.u8();
+        let mut bits = Bits { runs: [Run::default(); MAX_RUNS], count };
+        for run in &mut bits.runs[..usize::from(count)] {
+            *run = Run { low: self.u8(), length: self.u8(), shift: self.u8() };
+        }
+        bits
+    }
+}
+
+fn load() -> Tables {
+    let cursor = &mut Cursor(0);
+    // The rows live as long as the program, as every instruction refers to its row: their parts are leaked on purpose, once.
+    let kinds: &'static [Kind] = (0..cursor.u16())
+        .map(|_| Kind {
+            coding: CODINGS[cursor.index()],
+            accepts: Accepts::from_bits_truncate(cursor.u16()),
+            dwords: cursor.u8(),
+            shown: cursor.u8(),
+            ty: TYPES[cursor.index()],
+            even: cursor.u8() != 0,
+            form: FORMS[cursor.index()],
+        })
+        .collect::<Vec<_>>()
+        .leak();
+    let layouts: &'static [Layout] = (0..cursor.u16())
+        .map(|_| {
+            let bytes = cursor.u8();
+            let modifiers = (0..cursor.u8()).map(|_| (MODIFIERS[cursor.index()], cursor.bits())).collect();
+            Layout { bytes, modifiers }
+        })
+        .collect::<Vec<_>>()
+        .leak();
+    let count = cursor.u16();
+    let variants: Vec<Variant> = (0..count).map(|_| row(cursor, kinds, layouts)).collect();
+    let dispatch = Target::all().enumerate().map(|(index, _)| Dispatch::new(&variants, 1 << index)).collect();
+    Tables { variants, dispatch }
+}
+
+fn row(cursor: &mut Cursor, kinds: &'static [Kind], layouts: &'static [Layout]) -> Variant {
+    let (name, mnemonic) = (cursor.text(), cursor.text());
+    let encoding = ENCODINGS[cursor.index()];
+    let (opcode, mask, matches) = (cursor.u16(), cursor.u64(), cursor.u64());
+    let layout = &layouts[usize::from(cursor.u16())];
+    let (mut operands, mut written) = (Vec::new(), Vec::new());
+    for _ in 0..cursor.u8() {
+        let role = cursor.u8();
+        if role & FIXED_OPERAND != 0 {
+            written.push(if role == FIXED_OPERAND { Written::Vcc } else { Written::Off });
+            continue;
+        }
+        let access = ACCESSES[cursor.index()];
+        let kind = &kinds[usize::from(cursor.u16())];
+        let bits = cursor.bits();
+        operands.push(OperandSpec { role: ROLES[usize::from(role)], access, ty: kind.ty, dwords: kind.dwords, kind, bits });
+        written.push(Written::Operand);
+    }
+    let printed: Vec<Modifier> = (0..cursor.u8()).map(|_| MODIFIERS[cursor.index()]).collect();
+    Variant {
+        name,
+        mnemonic,
+        encoding,
+        opcode,
+        mask,
+        matches,
+        layout,
+        operands: operands.leak(),
+        written: written.leak(),
+        printed: printed.leak(),
+        implicit_reads: Implicit::from_bits_truncate(cursor.u8().into()),
+        implicit_writes: Implicit::from_bits_truncate(cursor.u8().into()),
+        branch: BRANCHES[cursor.index()],
+        memory: MEMORIES[cursor.index()],
+        memory_bytes: cursor.u8(),
+        counters: Counters::from_bits_truncate(cursor.u8()),
+        latency: LATENCIES[cursor.index()],
+        flags: Flags::from_bits_truncate(cursor.u16().into()),
+        targets: cursor.u32(),
+    }
+}
