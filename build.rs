@@ -27,20 +27,8 @@ const ROW_FILES: [&str; 11] = [
 ];
 
 // The numbers that stand for names in the binary table are positions in these lists; `src/isa/load.rs` has the same lists of enum values.
-const CODINGS: [&str; 12] = [
-    "vector",
-    "accum",
-    "vector_acc",
-    "src",
-    "src_acc",
-    "src_accum",
-    "sdwa",
-    "sdwa_sdst",
-    "literal",
-    "signed",
-    "unsigned",
-    "fixed",
-];
+const CODINGS: [&str; 12] =
+    ["vector", "accum", "vector_acc", "src", "src_acc", "src_accum", "sdwa", "sdwa_sdst", "literal", "signed", "unsigned", "fixed"];
 const ACCEPTS: &str = "vasmferdil";
 const TYPES: [&str; 17] = [
     "b16", "b32", "b64", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "v2i16", "v2f16", "v2bf16", "v2i32", "v2f32", "untyped", "none",
@@ -170,12 +158,9 @@ const BRANCHES: [&str; 15] = [
 ];
 const MEMORIES: [&str; 10] = ["none", "scalar", "global", "flat", "scratch", "buffer", "image", "lds", "gds", "message"];
 const COUNTERS: [&str; 3] = ["vm", "lgkm", "exp"];
-const LATENCIES: [&str; 14] = [
-    "valu32", "valu64", "valu_f64", "trans", "mfma", "salu", "smem", "lds", "vmem", "export", "branch", "barrier", "message", "wait",
-];
-const FLAGS: [&str; 11] = [
-    "valu", "salu", "load", "store", "atomic", "returns", "mfma", "trans", "d16", "barrier", "wait",
-];
+const LATENCIES: [&str; 14] =
+    ["valu32", "valu64", "valu_f64", "trans", "mfma", "salu", "smem", "lds", "vmem", "export", "branch", "barrier", "message", "wait"];
+const FLAGS: [&str; 11] = ["valu", "salu", "load", "store", "atomic", "returns", "mfma", "trans", "d16", "barrier", "wait"];
 /// Operand positions that print a fixed word and have no field.
 const FIXED_OPERANDS: [&str; 2] = ["vcc", "off"];
 /// Most runs of bits one field may be split into.
@@ -308,7 +293,8 @@ fn instructions(tables: &Path, targets: &[&str]) -> Result<Vec<u8>, Failure> {
     }
     put16(&mut out, rows.len())?;
     for row in &rows {
-        put_row(&mut out, row, &kinds, &layouts, &layout_names, targets).map_err(|error| format!("{} ({}): {error}", row.name, row.encoding))?;
+        put_row(&mut out, row, &kinds, &layouts, &layout_names, targets)
+            .map_err(|error| format!("{} ({}): {error}", row.name, row.encoding))?;
     }
     Ok(out)
 }

@@ -125,7 +125,8 @@ fn longest_run(mask: u64) -> (u32, u32) {
 
 /// Decodes the instruction at the start of `bytes`.
 pub(super) fn decode(target: Target, bytes: &[u8]) -> Result<Inst> {
-    let dword = |index: usize| bytes.get(4 * index..4 * index + 4).map(|four| u64::from(u32::from_le_bytes([four[0], four[1], four[2], four[3]])));
+    let dword =
+        |index: usize| bytes.get(4 * index..4 * index + 4).map(|four| u64::from(u32::from_le_bytes([four[0], four[1], four[2], four[3]])));
     let Some(low) = dword(0) else {
         return Err(Error::malformed(format!("expected an instruction of {}, found {} bytes", target.name(), bytes.len())));
     };
@@ -153,13 +154,7 @@ pub(super) fn decode(target: Target, bytes: &[u8]) -> Result<Inst> {
 
 /// The instruction of a row, or `None` if an operand's number means nothing there.
 fn operands(target: Target, variant: &'static Variant, word: u64, next: Option<u32>) -> Option<Inst> {
-    let mut inst = Inst {
-        variant,
-        size: variant.layout.bytes,
-        operands: SmallVec::new(),
-        modifiers: Modifiers::default(),
-        ignored: 0,
-    };
+    let mut inst = Inst { variant, size: variant.layout.bytes, operands: SmallVec::new(), modifiers: Modifiers::default(), ignored: 0 };
     let mut used = variant.mask;
     for (modifier, bits) in &variant.layout.modifiers {
         used |= bits.mask();
@@ -181,15 +176,16 @@ fn operands(target: Target, variant: &'static Variant, word: u64, next: Option<u
     }
     let size_mask = if variant.layout.bytes == 4 { u64::from(u32::MAX) } else { u64::MAX };
     inst.ignored |= word & !used & size_mask;
-    adjust(&mut inst)?;
+    adjust(target, &mut inst)?;
     Some(inst)
 }
 
 /// What fields change about operands.
-fn adjust(inst: &mut Inst) -> Option<()> {
+fn adjust(target: Target, inst: &mut Inst) -> Option<()> {
     match inst.variant.encoding {
         Encoding::Vop1Sdwa | Encoding::Vop2Sdwa => {
-            let sdwa = inst.modifiers.sdwa?;
+            // `v_nop` has no fields at all.
+            let sdwa = inst.modifiers.sdwa.unwrap_or_default();
             // Selector 7 and dst_unused 3 are reserved.
             if sdwa.dst_sel > 6 || sdwa.src0_sel > 6 || sdwa.src1_sel > 6 || sdwa.dst_unused > UNUSED_PRESERVE {
                 return None;
@@ -207,10 +203,25 @@ fn adjust(inst: &mut Inst) -> Option<()> {
                 return None;
             }
         }
+        Encoding::Vop1Dpp | Encoding::Vop2Dpp => {
+            let control = inst.modifiers.dpp.map_or(0, |dpp| dpp.ctrl);
+            let wide = inst.operands.iter().any(|operand| operand.dwords == 2);
+            return legal_dpp(target, control, wide).then_some(());
+        }
         Encoding::Mimg => image_data(inst)?,
         _ => {}
     }
     Some(())
+}
+
+/// Whether a `dpp_ctrl` means something (Vega and CDNA ISA guides, "DPP_CTRL").
+fn legal_dpp(target: Target, control: u16, wide: bool) -> bool {
+    match control {
+        0x150..=0x15f => target.row_newbcast(),
+        _ if wide && target.row_newbcast() => false,
+        0..=0xff | 0x101..=0x10f | 0x111..=0x11f | 0x121..=0x12f | 0x130 | 0x134 | 0x138 | 0x13c | 0x140..=0x143 => true,
+        _ => false,
+    }
 }
 
 /// The registers of an image instruction's data follow from its channel mask.

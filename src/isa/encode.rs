@@ -29,7 +29,8 @@ pub(super) fn encode(inst: &Inst) -> Result<Vec<u8>> {
     }
     let mut literal = None;
     for (spec, operand) in variant.operands.iter().zip(&inst.operands) {
-        let number = number(spec, operand, inst.ignored, &mut literal).ok_or_else(|| fail(format!("{:?} cannot be {:?}", spec.role, operand.value)))?;
+        let number = number(spec, operand, inst.ignored, &mut literal)
+            .ok_or_else(|| fail(format!("{:?} cannot be {:?}", spec.role, operand.value)))?;
         word |= spec.bits.put(number).ok_or_else(|| fail(format!("{:?} does not fit its field: {:?}", spec.role, operand.value)))?;
     }
     let mut bytes = Vec::with_capacity(12);
@@ -75,7 +76,9 @@ fn number(spec: &OperandSpec, operand: &Operand, ignored: u64, literal: &mut Opt
                 (RegFile::Scalar, Coding::Source | Coding::SourceAcc | Coding::SourceAccum) => Some(first),
                 (RegFile::Scalar, Coding::Sdwa) => Some(first | 1 << 8),
                 // VCC is what the form writes when it names no destination; bits that were set all the same are ignored ones.
-                (RegFile::Scalar, Coding::SdwaSdst) if reg == super::Reg::VCC && spec.bits.get(ignored) < 1 << 7 => Some(spec.bits.get(ignored)),
+                (RegFile::Scalar, Coding::SdwaSdst) if reg == super::Reg::VCC && spec.bits.get(ignored) < 1 << 7 => {
+                    Some(spec.bits.get(ignored))
+                }
                 (RegFile::Scalar, Coding::SdwaSdst) => Some(first | 1 << 7),
                 _ => None,
             }

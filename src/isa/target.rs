@@ -41,6 +41,7 @@ pub(crate) struct TargetData {
     pub(crate) packed_work_item_ids: bool,
     pub(crate) architected_flat_scratch: bool,
     pub(crate) sc_cache_bits: bool,
+    pub(crate) row_newbcast: bool,
     pub(crate) code_end_padding: u32,
     pub(crate) l1_line_bytes: u32,
     pub(crate) latencies: [LatencyRange; LATENCY_CLASSES],
@@ -191,6 +192,12 @@ impl Target {
     #[must_use]
     pub fn sc_cache_bits(self) -> bool {
         self.0.sc_cache_bits
+    }
+
+    /// Whether DPP has `row_newbcast`, which is then all that it can do with 64-bit operands.
+    #[must_use]
+    pub fn row_newbcast(self) -> bool {
+        self.0.row_newbcast
     }
 
     /// Bytes of a line of the vector L1 cache.
