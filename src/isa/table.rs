@@ -252,7 +252,33 @@ pub struct Variant {
     pub targets: u32,
 }
 
+/// The layout of an instruction without fields.
+static NO_FIELDS: Layout = Layout { bytes: 4, modifiers: Vec::new() };
+
 impl Variant {
+    /// A row that says nothing, for tests that describe instructions instead of decoding them.
+    pub const BLANK: Variant = Variant {
+        name: "",
+        mnemonic: "",
+        encoding: Encoding::Sopp,
+        opcode: 0,
+        operands: &[],
+        implicit_reads: Implicit::empty(),
+        implicit_writes: Implicit::empty(),
+        branch: Branch::None,
+        memory: Memory::None,
+        counters: Counters::empty(),
+        latency: Latency::Salu,
+        flags: Flags::empty(),
+        memory_bytes: 0,
+        mask: 0,
+        matches: 0,
+        layout: &NO_FIELDS,
+        written: &[],
+        printed: &[],
+        targets: 0,
+    };
+
     /// The width of the offset field, where the offset is signed.
     pub(crate) fn signed_offset(&self, bits: &Bits) -> Option<u32> {
         matches!(self.encoding, Encoding::Global | Encoding::Scratch | Encoding::Smem).then(|| bits.width())

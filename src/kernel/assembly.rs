@@ -44,6 +44,7 @@ pub(crate) fn op(name: &'static str) -> Op {
             latency: Latency::Salu,
             flags,
             memory_bytes: 0,
+            ..Variant::BLANK
         },
         operands: SmallVec::new(),
         target: None,
@@ -191,7 +192,7 @@ impl Listing {
                     operands.push(Operand { role: Role::SimmTarget, value, access: Access::None, ty: ValueType::B16, dwords: 0 });
                 }
                 let variant: &'static Variant = Box::leak(Box::new(op.variant));
-                (address, Inst { variant, size: op.size, operands, modifiers: Modifiers::default() })
+                (address, Inst { variant, size: op.size, operands, modifiers: Modifiers::default(), ignored: 0 })
             })
             .collect()
     }
