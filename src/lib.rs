@@ -17,6 +17,7 @@
 //! | [`dataflow`] | liveness, reaching definitions, outstanding memory operations |
 //! | [`instrument`] | probes: what is counted, as edits of a kernel |
 //! | [`layout`] | places original and inserted code at new addresses |
+//! | [`slice`] | what each wait waits for, ranked |
 #![forbid(unsafe_code)]
 
 pub mod bytes;
@@ -33,3 +34,4 @@ pub mod kernel;
 pub mod layout;
 pub mod offload_bundle;
 pub mod profile;
+pub mod slice;

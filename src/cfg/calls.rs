@@ -40,6 +40,12 @@ pub struct Program {
 }
 
 impl Program {
+    /// Decodes all kernels and functions of an image and all that they call.
+    #[must_use]
+    pub fn of(target: Target, image: &Image<'_>) -> Program {
+        Self::build(target, image, image.entries().map(|(address, name, kind)| (name.to_owned(), kind, address)))
+    }
+
     /// Decodes the bodies at `entries` (name, kind, address) and all that they call.
     #[must_use]
     pub fn build(target: Target, image: &Image<'_>, entries: impl IntoIterator<Item = (String, BodyKind, u64)>) -> Program {

@@ -2,11 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use super::body::BodyKind;
+use crate::code_object::CodeObject;
+use crate::elf::constants::PF_X;
+use crate::error::Result;
+
+/// A 64-bit address of a symbol plus the addend (AMDGPUUsage, "Relocation Records").
+const R_AMDGPU_ABS64: u32 = 3;
+/// The load address plus the addend.
+const R_AMDGPU_RELATIVE64: u32 = 13;
+
 /// Executable bytes, function starts and relocated pointer slots of one code object, by virtual address.
 #[derive(Debug, Clone, Default)]
 pub struct Image<'d> {
     code: BTreeMap<u64, &'d [u8]>,
-    entries: BTreeMap<u64, String>,
+    entries: BTreeMap<u64, (String, BodyKind)>,
     pointers: BTreeMap<u64, u64>,
 }
 
@@ -17,14 +27,46 @@ impl<'d> Image<'d> {
         Self::default()
     }
 
+    /// The executable segments, kernels, functions and 64-bit pointer relocations of a code object.
+    ///
+    /// # Errors
+    /// Malformed if an executable segment does not lie in the file.
+    pub fn of(object: &CodeObject<'d>) -> Result<Image<'d>> {
+        let mut image = Image::new();
+        for segment in object.elf().loads().filter(|segment| segment.flags & PF_X != 0) {
+            image.add_code(segment.address, object.bytes_at(segment.address, segment.file_size)?);
+        }
+        for function in object.functions() {
+            image.add_entry(function.code.start, BodyKind::Function, &function.name);
+        }
+        for kernel in object.kernels() {
+            image.add_entry(kernel.entry, BodyKind::Kernel, &kernel.name);
+        }
+        for relocation in object.relocations() {
+            let base = match relocation.kind {
+                R_AMDGPU_RELATIVE64 => Some(0),
+                R_AMDGPU_ABS64 => object
+                    .dynamic_symbols()
+                    .get(relocation.symbol as usize)
+                    .filter(|symbol| symbol.is_defined())
+                    .map(|symbol| symbol.address),
+                _ => None,
+            };
+            if let Some(base) = base {
+                image.add_pointer(relocation.address, base.wrapping_add_signed(relocation.addend));
+            }
+        }
+        Ok(image)
+    }
+
     /// Adds an executable range (a section of the code object).
     pub fn add_code(&mut self, address: u64, bytes: &'d [u8]) {
         self.code.insert(address, bytes);
     }
 
     /// Adds the start of a kernel or device function and its name.
-    pub fn add_entry(&mut self, address: u64, name: impl Into<String>) {
-        self.entries.insert(address, name.into());
+    pub fn add_entry(&mut self, address: u64, kind: BodyKind, name: impl Into<String>) {
+        self.entries.insert(address, (name.into(), kind));
     }
 
     /// Adds an 8-byte slot in memory that the loader fills with a pointer (a relocation), and the address it will point to.
@@ -48,7 +90,12 @@ impl<'d> Image<'d> {
     /// The name of the kernel or function that starts at `address`.
     #[must_use]
     pub fn entry_name(&self, address: u64) -> Option<&str> {
-        self.entries.get(&address).map(String::as_str)
+        self.entries.get(&address).map(|(name, _)| name.as_str())
+    }
+
+    /// All kernels and functions: address, name, kind.
+    pub fn entries(&self) -> impl Iterator<Item = (u64, &str, BodyKind)> + '_ {
+        self.entries.iter().map(|(address, (name, kind))| (*address, name.as_str(), *kind))
     }
 
     /// Where the relocated pointer slot at `slot` points.

@@ -161,7 +161,7 @@ fn long_branches_stay_inside_and_tail_calls_leave() {
     assert_eq!(body.flow(InstId(3)), Flow::Jump(InstId(4)));
     assert_eq!(body.inst(InstId(4)).name(), "s_there");
     assert_eq!(body.flow(InstId(5)), Flow::Return);
-    image.add_entry(0x1020, "other");
+    image.add_entry(0x1020, BodyKind::Function, "other");
     let body = listing().try_body(&image, BodyKind::Function, 0x1000).expect("a body");
     assert_eq!(body.flow(InstId(3)), Flow::TailCall(CallTarget::Known(0x1020)));
     assert_eq!(body.len(), 4);

@@ -1,0 +1,161 @@
+//! How often waves executed each block, worked out from the counters of branch sites.
+//!
+//! A site's counters give its block's executions, a scalar branch's also its edges'. What a block gets along its edges in, and at the entry one arrival per wave,
+//! equals what it passes on along its edges out; applied until nothing new follows, this usually gives every block. A result is labelled: read from
+//! a site in the block, derived, or unknown. Counters that contradict each other (waves that were dropped or did not finish) give no derived numbers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cfg::{Cfg, EdgeKind};
+use crate::entity::BlockId;
+use crate::kernel::Body;
+use crate::profile::file::{Counts, KernelTotals};
+
+/// How a number of executions is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CountSource {
+    /// A site in the same block counted it.
+    Counted,
+    /// It follows from other sites' counters and the number of waves.
+    Derived,
+    /// It does not follow from what was counted.
+    Unknown,
+}
+
+/// Executions by block.
+#[derive(Debug, Clone)]
+pub struct BlockCounts {
+    blocks: Vec<(Option<u64>, CountSource)>,
+}
+
+impl BlockCounts {
+    /// Works out the executions of a kernel's blocks. Without `totals`, all are unknown.
+    #[must_use]
+    pub fn derive(body: &Body, cfg: &Cfg, totals: Option<&KernelTotals>) -> BlockCounts {
+        let unknown = BlockCounts { blocks: vec![(None, CountSource::Unknown); cfg.len()] };
+        let Some(totals) = totals else { return unknown };
+        let mut solver = Solver::new(cfg);
+        let mut counted = vec![false; cfg.len()];
+        for site in &totals.branches {
+            let Some(id) = body.at(site.address) else { continue };
+            let block = cfg.block_of(id);
+            counted[block.index()] = true;
+            match site.counts {
+                Counts::Exec(exec) => solver.block(block, exec.executions.checked_add(exec.empty)),
+                Counts::Scalar(scalar) => {
+                    solver.block(block, Some(scalar.executions));
+                    if cfg.block(block).last == id {
+                        solver.edge(block, EdgeKind::Taken, Some(scalar.taken));
+                        solver.edge(block, EdgeKind::FallThrough, scalar.executions.checked_sub(scalar.taken));
+                    }
+                }
+            }
+        }
+        // Without dropped and unfinished waves every wave arrives once; otherwise the sites alone must do.
+        let complete = totals.dropped == 0 && totals.unfinished == 0;
+        solver.solve(complete.then_some(totals.waves));
+        let consistent = complete && !solver.contradiction;
+        let label = |(index, count): (usize, Option<u64>)| match count {
+            Some(count) if counted[index] => (Some(count), CountSource::Counted),
+            Some(count) if consistent => (Some(count), CountSource::Derived),
+            _ => (None, CountSource::Unknown),
+        };
+        BlockCounts { blocks: solver.blocks.into_iter().enumerate().map(label).collect() }
+    }
+
+    /// The executions of a block, and how they are known.
+    #[must_use]
+    pub fn of(&self, block: BlockId) -> (Option<u64>, CountSource) {
+        self.blocks.get(block.index()).copied().unwrap_or((None, CountSource::Unknown))
+    }
+}
+
+struct Solver<'a> {
+    cfg: &'a Cfg,
+    blocks: Vec<Option<u64>>,
+    edges: Vec<Option<u64>>,
+    /// Edge numbers by block.
+    outgoing: Vec<Vec<usize>>,
+    incoming: Vec<Vec<usize>>,
+    changed: bool,
+    contradiction: bool,
+}
+
+impl<'a> Solver<'a> {
+    fn new(cfg: &'a Cfg) -> Self {
+        let mut outgoing = vec![Vec::new(); cfg.len()];
+        let mut incoming = vec![Vec::new(); cfg.len()];
+        let mut count = 0;
+        for block in cfg.ids() {
+            for edge in &cfg.block(block).successors {
+                outgoing[block.index()].push(count);
+                incoming[edge.block.index()].push(count);
+                count += 1;
+            }
+        }
+        let (blocks, edges) = (vec![None; cfg.len()], vec![None; count]);
+        Solver { cfg, blocks, edges, outgoing, incoming, changed: false, contradiction: false }
+    }
+
+    fn block(&mut self, block: BlockId, count: Option<u64>) {
+        set(&mut self.blocks[block.index()], count, &mut self.changed, &mut self.contradiction);
+    }
+
+    fn edge(&mut self, block: BlockId, kind: EdgeKind, count: Option<u64>) {
+        let edges = self.cfg.block(block).successors.iter().zip(&self.outgoing[block.index()]);
+        for (_, &number) in edges.filter(|(edge, _)| edge.kind == kind) {
+            set(&mut self.edges[number], count, &mut self.changed, &mut self.contradiction);
+        }
+    }
+
+    fn solve(&mut self, waves: Option<u64>) {
+        self.changed = true;
+        while std::mem::take(&mut self.changed) && !self.contradiction {
+            for block in self.cfg.ids() {
+                // What comes in from outside is known but for the entry of incomplete counts.
+                let outside = if block == self.cfg.entry() { waves } else { Some(0) };
+                if let Some(outside) = outside {
+                    self.balance(block, outside, true);
+                }
+                if self.cfg.block(block).exit.is_none() {
+                    self.balance(block, 0, false);
+                }
+            }
+        }
+    }
+
+    /// A block's count is `outside` plus its edges in (or out): if all of these but one are known, so is the last.
+    fn balance(&mut self, block: BlockId, outside: u64, incoming: bool) {
+        let numbers = if incoming { &self.incoming[block.index()] } else { &self.outgoing[block.index()] };
+        let mut sum = Some(outside);
+        let mut missing = None;
+        for &number in numbers {
+            match self.edges[number] {
+                Some(count) => sum = sum.and_then(|sum| sum.checked_add(count)),
+                None if missing.is_some() => return,
+                None => missing = Some(number),
+            }
+        }
+        match (missing, self.blocks[block.index()]) {
+            (None, _) => set(&mut self.blocks[block.index()], sum, &mut self.changed, &mut self.contradiction),
+            (Some(number), Some(total)) => {
+                let rest = sum.and_then(|sum| total.checked_sub(sum));
+                set(&mut self.edges[number], rest, &mut self.changed, &mut self.contradiction);
+            }
+            (Some(_), None) => {}
+        }
+    }
+}
+
+/// Fills a place; an impossible number, or another one than is there, is a contradiction.
+fn set(place: &mut Option<u64>, value: Option<u64>, changed: &mut bool, contradiction: &mut bool) {
+    match (*place, value) {
+        (_, None) => *contradiction = true,
+        (None, Some(_)) => {
+            *place = value;
+            *changed = true;
+        }
+        (Some(old), Some(new)) => *contradiction |= old != new,
+    }
+}

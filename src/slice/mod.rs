@@ -1,0 +1,195 @@
+//! What the waits of a kernel wait for, ranked by what they may cost.
+//!
+//! Each `s_waitcnt` is linked over the control-flow graph to the memory operations it waits for ([`crate::dataflow::Waits`]), with how often it was
+//! executed ([`counts`]) and how long such operations take ([`latency`]). The product ranks the waits. It is a *prediction*: nothing here was timed, and
+//! the model says so in every output.
+
+pub mod counts;
+pub mod latency;
+
+use serde::{Deserialize, Serialize};
+
+use self::counts::{BlockCounts, CountSource};
+use self::latency::Cycles;
+use crate::cfg::Cfg;
+use crate::dataflow::{Certainty, Operation, WaitSummaries, Waits};
+use crate::entity::InstId;
+use crate::isa;
+use crate::kernel::Body;
+use crate::profile::file::KernelTotals;
+use crate::profile::hex;
+use crate::profile::map::Source;
+
+/// Schema of [`Slice`] as JSON.
+pub const SCHEMA: &str = "wavetap.slice/1";
+
+/// The waits of some kernels.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slice {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Always true: cycles are static estimates, not measurements.
+    pub predicted: bool,
+    /// The kernels.
+    pub kernels: Vec<KernelSlice>,
+}
+
+impl Slice {
+    /// A slice of these kernels.
+    #[must_use]
+    pub fn new(kernels: Vec<KernelSlice>) -> Slice {
+        Slice { schema: SCHEMA.to_owned(), predicted: true, kernels }
+    }
+}
+
+/// The waits of one kernel, the costliest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelSlice {
+    /// Mangled name.
+    pub name: String,
+    /// Demangled name.
+    pub demangled: String,
+    /// Processor.
+    pub target: String,
+    /// Its waits, by predicted cycles descending.
+    pub waits: Vec<WaitSlice>,
+}
+
+/// One counter of one `s_waitcnt`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitSlice {
+    /// Address of the `s_waitcnt` in the original code object.
+    #[serde(with = "hex")]
+    pub address: u64,
+    /// The instruction as printed.
+    pub instruction: String,
+    /// Source line.
+    pub source: Option<Source>,
+    /// `vmcnt`, `lgkmcnt` or `expcnt`.
+    pub counter: String,
+    /// How many operations may stay outstanding.
+    pub count: u8,
+    /// How often waves executed it; none where the counters do not tell.
+    pub executions: Option<u64>,
+    /// How the number of executions is known.
+    pub executions_source: CountSource,
+    /// The slowest operation's static latency.
+    pub latency: Cycles,
+    /// Executions × the greatest latency; with unknown executions, of one execution.
+    pub predicted_cycles: u64,
+    /// What it waits for, by address; operations from outside of the kernel's own code last.
+    pub operations: Vec<OperationSlice>,
+}
+
+/// An operation that is waited for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperationSlice {
+    /// Its address; of a call, where the operation was left outstanding by the callee; absent for what was outstanding at a function's entry.
+    #[serde(with = "optional_hex", default)]
+    pub address: Option<u64>,
+    /// The instruction as printed.
+    pub instruction: Option<String>,
+    /// Source line.
+    pub source: Option<Source>,
+    /// How sure it is that the wait waits for it.
+    pub certainty: WaitCertainty,
+    /// Static latency of the operation.
+    pub latency: Cycles,
+}
+
+/// [`Certainty`] in the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitCertainty {
+    /// On every path.
+    Must,
+    /// On some path.
+    May,
+    /// One of several that complete out of order.
+    Unordered,
+}
+
+/// Addresses that may be absent, as hex strings.
+mod optional_hex {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[derive(Deserialize)]
+    struct Wrapped(#[serde(with = "crate::profile::hex")] u64);
+
+    pub fn serialize<S: Serializer>(value: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => crate::profile::hex::serialize(value, serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+        Ok(Option::<Wrapped>::deserialize(deserializer)?.map(|wrapped| wrapped.0))
+    }
+}
+
+/// Slices one kernel.
+///
+/// `totals` are its counters, if it was profiled; `source` gives the source line of an address.
+#[must_use]
+pub fn slice_kernel(
+    body: &Body,
+    demangled: &str,
+    summaries: &WaitSummaries,
+    totals: Option<&KernelTotals>,
+    source: impl Fn(u64) -> Option<Source>,
+) -> KernelSlice {
+    let cfg = Cfg::build(body);
+    let counts = BlockCounts::derive(body, &cfg, totals);
+    let print = |id: InstId| isa::print(body.target(), body.inst(id));
+    let mut waits = Vec::new();
+    for wait in Waits::compute(body, &cfg, summaries).all() {
+        let mut operations: Vec<OperationSlice> = wait
+            .operations
+            .iter()
+            .map(|each| {
+                let id = match each.operation {
+                    Operation::Inst(id) | Operation::Callee(id) => Some(id),
+                    Operation::Caller => None,
+                };
+                let latency = match each.operation {
+                    Operation::Inst(id) => latency::of(body.inst(id)),
+                    // Whatever it was.
+                    Operation::Callee(_) | Operation::Caller => latency::unknown_memory(),
+                };
+                OperationSlice {
+                    address: id.map(|id| body.address(id)),
+                    instruction: id.map(print),
+                    source: id.and_then(|id| source(body.address(id))),
+                    certainty: match each.certainty {
+                        Certainty::Must => WaitCertainty::Must,
+                        Certainty::May => WaitCertainty::May,
+                        Certainty::Unordered => WaitCertainty::Unordered,
+                    },
+                    latency,
+                }
+            })
+            .collect();
+        operations.sort_by_key(|operation| (operation.address.is_none(), operation.address));
+        let latency = operations.iter().map(|operation| operation.latency).fold(Cycles::default(), Cycles::slower);
+        let (executions, executions_source) = counts.of(cfg.block_of(wait.inst));
+        let address = body.address(wait.inst);
+        waits.push(WaitSlice {
+            address,
+            instruction: print(wait.inst),
+            source: source(address),
+            counter: wait.counter.name().to_owned(),
+            count: wait.count,
+            executions,
+            executions_source,
+            latency,
+            predicted_cycles: executions.unwrap_or(1).saturating_mul(u64::from(latency.max)),
+            operations,
+        });
+    }
+    waits.sort_by(|a, b| b.predicted_cycles.cmp(&a.predicted_cycles).then(a.address.cmp(&b.address)));
+    KernelSlice { name: body.name().to_owned(), demangled: demangled.to_owned(), target: body.target().name().to_owned(), waits }
+}
+
+#[cfg(test)]
+mod tests;

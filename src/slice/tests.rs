@@ -1,0 +1,152 @@
+//! Derived executions against counted ones on random walks; links and ranking on a hand-built kernel.
+
+use super::counts::{BlockCounts, CountSource};
+use super::*;
+use crate::isa::{Branch, Counters, Flags, Memory, Reg};
+use crate::kernel::Flow;
+use crate::kernel::assembly::{Listing, Op, branch_scc1, end, op};
+use crate::kernel::random::{Random, random_kernel};
+use crate::profile::file::{Counts, ScalarCounts, SiteTotals};
+
+fn totals(waves: u64, branches: Vec<SiteTotals>) -> KernelTotals {
+    KernelTotals {
+        name: "test".to_owned(),
+        demangled: "test".to_owned(),
+        target: "gfx90a".to_owned(),
+        object: String::new(),
+        mode: None,
+        dispatches: 1,
+        waves,
+        dropped: 0,
+        unfinished: 0,
+        shared_records: false,
+        before: None,
+        after: None,
+        uncounted_callees: Vec::new(),
+        work: None,
+        branches,
+    }
+}
+
+fn scalar_site(address: u64, executions: u64, taken: u64) -> SiteTotals {
+    let counts = Counts::Scalar(ScalarCounts { executions, taken });
+    SiteTotals { address, instruction: String::new(), source: None, counts }
+}
+
+#[test]
+fn derived_executions_are_those_of_random_walks() {
+    let mut random = Random::new(23);
+    let (mut derived, mut partly) = (0, 0);
+    for round in 0..300 {
+        let body = random_kernel(&mut random, 16);
+        let cfg = Cfg::build(&body);
+        let mut visits = vec![0_u64; body.len()];
+        let mut taken = vec![0_u64; body.len()];
+        let mut waves = 0;
+        for _ in 0..20 {
+            // Only waves that end are counted: an endless one never would be.
+            let (mut path, mut at) = (Vec::new(), Some(body.entry()));
+            while let (Some(id), true) = (at, path.len() < 200) {
+                let next: Vec<_> = body.successors(id).collect();
+                let choice = if next.is_empty() { 0 } else { random.below(next.len() as u64) as usize };
+                path.push((id, matches!(body.flow(id), Flow::Branch(_)) && choice == 0));
+                at = next.get(choice).copied();
+            }
+            if at.is_none() {
+                waves += 1;
+                for (id, took) in path {
+                    visits[id.index()] += 1;
+                    taken[id.index()] += u64::from(took);
+                }
+            }
+        }
+        let branches: Vec<_> = body.ids().filter(|id| matches!(body.flow(*id), Flow::Branch(_))).collect();
+        let all = round % 2 == 0;
+        let sites = branches.iter().filter(|_| all || random.below(2) == 0);
+        let sites = sites.map(|id| scalar_site(body.address(*id), visits[id.index()], taken[id.index()])).collect();
+        let counts = BlockCounts::derive(&body, &cfg, Some(&totals(waves, sites)));
+        for block in cfg.ids() {
+            let (found, source) = counts.of(block);
+            assert_eq!(found.is_none(), source == CountSource::Unknown);
+            match found {
+                Some(found) => assert_eq!(found, visits[cfg.block(block).first.index()], "{block:?}"),
+                // A jump to itself has one edge that nobody counted.
+                None => assert!(!all || reaches_itself_without_branches(&cfg, block)),
+            }
+            derived += usize::from(source == CountSource::Derived);
+            partly += usize::from(!all && source == CountSource::Unknown);
+        }
+    }
+    assert!(derived > 300 && partly > 50, "{derived} {partly}");
+}
+
+/// Whether the block is in, or behind, an endless cycle of plain jumps, into which flow conservation cannot look.
+fn reaches_itself_without_branches(cfg: &Cfg, from: crate::entity::BlockId) -> bool {
+    let mut at = from;
+    for _ in 0..cfg.len() {
+        match cfg.block(at).successors.as_slice() {
+            [only] => at = only.block,
+            _ => return false,
+        }
+    }
+    true
+}
+
+#[test]
+fn contradictions_and_lost_waves_give_no_derived_numbers() {
+    let body = Listing::at(0).push(branch_scc1("out")).push(op("s_x")).label("out").push(end()).kernel();
+    let cfg = Cfg::build(&body);
+    let of = |totals: &KernelTotals| -> Vec<_> {
+        let counts = BlockCounts::derive(&body, &cfg, Some(totals));
+        cfg.ids().map(|block| counts.of(block)).collect()
+    };
+    let good = totals(10, vec![scalar_site(0, 10, 4)]);
+    use CountSource::{Counted, Derived, Unknown};
+    assert_eq!(of(&good), [(Some(10), Counted), (Some(6), Derived), (Some(10), Derived)]);
+    let fewer = totals(9, vec![scalar_site(0, 10, 4)]);
+    assert_eq!(of(&fewer)[1], (None, Unknown));
+    let impossible = totals(10, vec![scalar_site(0, 10, 11)]);
+    assert_eq!(of(&impossible)[1], (None, Unknown));
+    let dropped = KernelTotals { dropped: 1, ..good };
+    assert_eq!(of(&dropped), [(Some(10), Counted), (None, Unknown), (None, Unknown)]);
+}
+
+fn load(name: &'static str, memory: Memory, counters: Counters) -> Op {
+    op(name).memory(memory, counters, Flags::LOAD).writes(Reg::vector(0, 1))
+}
+
+#[test]
+fn waits_are_ranked_by_executions_times_latency() {
+    let body = Listing::at(0x1000)
+        .push(load("global_load_dword", Memory::Global, Counters::VM))
+        .push(op("s_waitcnt").wait(Some(0), None, None))
+        .label("again")
+        .push(load("ds_read_b32", Memory::Lds, Counters::LGKM))
+        .push(op("s_waitcnt").wait(None, Some(0), None))
+        .push(branch_scc1("again"))
+        .push(op("s_endpgm").branch(Branch::End))
+        .kernel();
+    let profile = totals(2, vec![scalar_site(0x1010, 2000, 1998)]);
+    let source = |address| (address == 0x1008).then(|| Source { file: "k.hip".to_owned(), line: 7 });
+    let slice = slice_kernel(&body, "test()", &WaitSummaries::none(), Some(&profile), source);
+    let [first, second] = slice.waits.as_slice() else { panic!("two waits: {slice:?}") };
+    assert_eq!((first.address, first.counter.as_str(), first.executions), (0x100c, "lgkmcnt", Some(2000)));
+    assert_eq!(first.predicted_cycles, 2000 * 20);
+    assert_eq!(first.executions_source, CountSource::Counted);
+    assert_eq!(first.operations[0].source.as_ref().map(|source| source.line), Some(7));
+    assert_eq!((second.address, second.executions, second.predicted_cycles), (0x1004, Some(2), 2 * 320));
+    assert_eq!(second.operations[0].address, Some(0x1000));
+    // Without a profile the latencies alone rank them.
+    let blind = slice_kernel(&body, "test()", &WaitSummaries::none(), None, |_| None);
+    assert_eq!(blind.waits[0].address, 0x1004);
+    assert_eq!(blind.waits[0].executions_source, CountSource::Unknown);
+
+    let json = serde_json::to_value(Slice::new(vec![slice.clone()])).expect("json");
+    assert_eq!(json["schema"], "wavetap.slice/1");
+    assert_eq!(json["predicted"], true);
+    assert_eq!(json["kernels"][0]["waits"][0]["address"], "0x100c");
+    assert_eq!(json["kernels"][0]["waits"][0]["operations"][0]["address"], "0x1008");
+    assert_eq!(json["kernels"][0]["waits"][0]["operations"][0]["certainty"], "must");
+    let back: Slice = serde_json::from_value(json).expect("the same");
+    assert_eq!(back.kernels, [slice]);
+}
