@@ -2,6 +2,7 @@
 //!
 //! Everything target-specific is data: `isa-tables/*.yaml` is compiled into the library by the build script.
 
+mod assemble;
 mod decode;
 mod encode;
 mod inst;
@@ -9,13 +10,15 @@ mod layout;
 mod load;
 mod table;
 mod target;
+mod wait;
 
 pub use inst::{Access, Dpp, Inst, Modifiers, Operand, Reg, RegFile, Role, Sdwa, Value, ValueType, scalar};
 pub use layout::{Accepts, Bits, Coding, Form, Kind, Layout, Modifier, Run};
 pub use table::{Branch, Condition, Counters, Encoding, Flags, Implicit, Latency, Memory, OperandSpec, Variant, Written};
 pub use target::{LatencyRange, Target};
+pub use wait::{WaitCount, wait_count};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// Every row of the tables that `target` has.
 pub fn variants(target: Target) -> impl Iterator<Item = &'static Variant> {
@@ -47,8 +50,20 @@ pub fn print(_target: Target, inst: &Inst) -> String {
 /// Builds an instruction from its mnemonic (as LLVM prints it, `v_add_u32_e32`) and operand values in the assembler's order; operands and
 /// modifiers can be changed afterwards on the result.
 ///
+/// Words that a form always has (`vcc`, `off`) may be given or left out; the byte offset of a scalar memory form may be the last value. Modifiers
+/// are what an assembler takes when they are not written.
+///
+/// ```
+/// use wavetap::isa::{self, Reg, Target, Value};
+/// let target = Target::by_name("gfx90a").unwrap();
+/// let values = [Value::Reg(Reg::scalar(0, 2)), Value::Reg(Reg::scalar(4, 2)), Value::Imm(16)];
+/// let load = isa::build(target, "s_load_dwordx2", &values)?;
+/// assert_eq!(isa::encode(target, &load)?, [0x02, 0x00, 0x06, 0xc0, 0x10, 0x00, 0x00, 0x00]);
+/// # Ok::<(), wavetap::error::Error>(())
+/// ```
+///
 /// # Errors
 /// Unsupported if the target has no such mnemonic or the operands do not fit it.
-pub fn build(_target: Target, mnemonic: &str, _operands: &[Value]) -> Result<Inst> {
-    Err(Error::unsupported(format!("no instruction {mnemonic}")))
+pub fn build(target: Target, mnemonic: &str, operands: &[Value]) -> Result<Inst> {
+    assemble::build(target, mnemonic, operands)
 }

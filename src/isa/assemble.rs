@@ -1,0 +1,103 @@
+//! From a mnemonic and values to an instruction.
+
+use smallvec::SmallVec;
+
+use super::encode;
+use super::inst::{Inst, Modifiers, Operand, Reg, Value};
+use super::layout::{Coding, Modifier};
+use super::table::{Encoding, Variant, Written};
+use super::target::Target;
+use super::{decode, variants};
+use crate::error::{Error, Result};
+
+/// `row_mask` and `bank_mask` that leave no lane out.
+const ALL_ROWS: u8 = 0xf;
+/// SDWA selector of the whole register.
+const SELECT_DWORD: u8 = 6;
+
+/// Builds an instruction: the first form of that mnemonic into which the values fit.
+pub(super) fn build(target: Target, mnemonic: &str, values: &[Value]) -> Result<Inst> {
+    let mut forms = 0;
+    for variant in variants(target).filter(|variant| variant.mnemonic == mnemonic) {
+        forms += 1;
+        if let Some(inst) = form(target, variant, values) {
+            return Ok(inst);
+        }
+    }
+    Err(Error::unsupported(match forms {
+        0 => format!("{} has no instruction {mnemonic}", target.name()),
+        _ => format!("{mnemonic} on {} takes no operands like {values:?}", target.name()),
+    }))
+}
+
+/// The instruction, if the values fit this form.
+fn form(target: Target, variant: &'static Variant, values: &[Value]) -> Option<Inst> {
+    let mut inst =
+        Inst { variant, size: variant.layout.bytes, operands: SmallVec::new(), modifiers: initial_modifiers(variant), ignored: 0 };
+    let (values, offset) = operand_values(variant, values)?;
+    if let Some(offset) = offset {
+        inst.modifiers.offset = i32::try_from(offset).ok()?;
+    }
+    for (spec, value) in variant.operands.iter().zip(&values) {
+        inst.operands.push(Operand { role: spec.role, value: *value, access: spec.access, ty: spec.ty, dwords: spec.dwords });
+    }
+    // What decodes to the same is what was meant: this checks register files, widths, alignment and literals in one place.
+    let bytes = encode::encode(&inst).ok()?;
+    let decoded = decode::decode(target, &bytes).ok()?;
+    let same = decoded.variant == variant && decoded.operands.iter().map(|operand| operand.value).eq(values.iter().copied());
+    same.then_some(decoded)
+}
+
+/// The values of the operands that have fields, and the byte offset of a scalar memory form, from the values as they are written. Words that
+/// a form always has (`vcc`, `off`) may be given or left out.
+fn operand_values(variant: &Variant, values: &[Value]) -> Option<(SmallVec<[Value; 5]>, Option<i64>)> {
+    let fields = variant.operands.len();
+    let has_offset =
+        variant.encoding == Encoding::Smem && variant.layout.modifiers.iter().any(|(modifier, _)| *modifier == Modifier::Offset);
+    let (values, offset) = match values.split_last() {
+        Some((Value::Imm(offset), rest)) if has_offset => (rest, Some(*offset)),
+        _ => (values, None),
+    };
+    if values.len() == fields && !values.contains(&Value::Off) {
+        return Some((values.iter().copied().collect(), offset));
+    }
+    if values.len() != variant.written.len() {
+        return None;
+    }
+    let mut kept = SmallVec::new();
+    for (written, value) in variant.written.iter().zip(values) {
+        match (written, value) {
+            (Written::Operand, Value::Off) => return None,
+            (Written::Operand, value) => kept.push(*value),
+            (Written::Off, Value::Off) => {}
+            (Written::Vcc, Value::Reg(reg)) if *reg == Reg::VCC => {}
+            _ => return None,
+        }
+    }
+    Some((kept, offset))
+}
+
+/// What an assembler takes for modifiers that are not written.
+fn initial_modifiers(variant: &Variant) -> Modifiers {
+    let mut modifiers = Modifiers::default();
+    for (modifier, bits) in &variant.layout.modifiers {
+        modifiers.set(*modifier, bits.get(variant.matches), None);
+        let free = bits.mask() & !variant.mask != 0;
+        match modifier {
+            // Packed operations use the high halves for the high result.
+            Modifier::OpSelHi if free && variant.name.starts_with("v_pk_") || variant.name.starts_with("v_dot") => {
+                modifiers.op_sel_hi = bits.get(u64::MAX) as u8;
+            }
+            Modifier::RowMask => modifiers.dpp.get_or_insert_default().row_mask = ALL_ROWS,
+            Modifier::BankMask => modifiers.dpp.get_or_insert_default().bank_mask = ALL_ROWS,
+            Modifier::DstSel if free => modifiers.sdwa.get_or_insert_default().dst_sel = SELECT_DWORD,
+            Modifier::Src0Sel if free => modifiers.sdwa.get_or_insert_default().src0_sel = SELECT_DWORD,
+            Modifier::Src1Sel if free => modifiers.sdwa.get_or_insert_default().src1_sel = SELECT_DWORD,
+            _ => {}
+        }
+    }
+    if variant.operands.iter().any(|spec| spec.kind.coding == Coding::Sdwa) {
+        modifiers.sdwa.get_or_insert_default();
+    }
+    modifiers
+}
