@@ -28,6 +28,8 @@ use crate::kernel::{Body, BodyKind, Flow, Image, Reason, Refusal, Stop};
 use crate::profile::map::{CounterMode, Resources, Site};
 use crate::profile::record::{COUNTER, HEADER};
 
+pub use registers::resources;
+
 use plan::{Plan, Slices};
 use registers::Allocation;
 use sites::{Planned, Probe};

@@ -94,8 +94,7 @@ impl Allocation<'_> {
         let (first, second, saved_scc) = (scalars.take(1, 1)?, scalars.take(1, 1)?, scalars.take(1, 1)?);
         let indexed_vgprs = if self.used.indexed { self.vgprs() } else { 0 };
         let free = |number: u16| {
-            number >= WORK_ITEM_VGPRS
-                && number < NUMBERED_VGPRS
+            (WORK_ITEM_VGPRS..NUMBERED_VGPRS).contains(&number)
                 && u32::from(number) >= indexed_vgprs
                 && !self.used.named.contains(Reg::vector(number, 1))
         };
@@ -157,8 +156,10 @@ const SGPR_CAPS: [(u32, u32); 3] = [(80, 10), (88, 9), (100, 8)];
 /// With more scalar registers than that.
 const SGPR_CAP_REST: u32 = 7;
 
-/// What a kernel needs and how many waves of it a SIMD holds. Code size is not known here and left 0.
-pub(super) fn resources(target: Target, descriptor: &KernelDescriptor, lds_bytes: u32, workgroup_size: u32) -> Resources {
+/// What a kernel with this descriptor needs, and how many waves of it a SIMD holds at most, for workgroups of `workgroup_size` work-items with
+/// `lds_bytes` of LDS. The size of its code is not known here and left 0.
+#[must_use]
+pub fn resources(target: Target, descriptor: &KernelDescriptor, lds_bytes: u32, workgroup_size: u32) -> Resources {
     let (sgprs, vgprs) = (descriptor.allocated_sgprs(), descriptor.allocated_vgprs(target));
     let by_sgprs = SGPR_CAPS.iter().find(|(registers, _)| sgprs <= *registers).map_or(SGPR_CAP_REST, |(_, waves)| *waves);
     let by_vgprs = target.vgpr_total() / vgprs.next_multiple_of(target.vgpr_granule());

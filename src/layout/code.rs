@@ -8,7 +8,6 @@ use crate::error::{Error, Result};
 use crate::isa::{self, Branch, Reg, Target};
 use crate::kernel::edit::{Edits, Item, Label, Snippet};
 use crate::kernel::{Body, Flow, Image, Reason, Refusal, Stop};
-use crate::profile::map::AddressPair;
 
 /// A kernel's code with its edits, ready to be placed at any 256-aligned address.
 #[derive(Debug, Clone)]
@@ -90,8 +89,8 @@ impl Code {
 
     /// Original and new address of every original instruction, by original address, for code that starts at `base`.
     #[must_use]
-    pub fn addresses(&self, base: u64) -> Vec<AddressPair> {
-        self.moved.iter().map(|&(original, offset)| AddressPair { original, rewritten: base + offset }).collect()
+    pub fn addresses(&self, base: u64) -> Vec<(u64, u64)> {
+        self.moved.iter().map(|&(original, offset)| (original, base + offset)).collect()
     }
 }
 

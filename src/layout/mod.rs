@@ -13,15 +13,15 @@
 
 mod code;
 mod piece;
+#[cfg(test)]
+mod tests;
 
 pub use code::Code;
 
 use crate::bytes::align_up;
+use crate::code_object::ENTRY_ALIGN;
 use crate::error::{Error, Result};
 use crate::isa::Target;
-
-/// A kernel's entry must lie on a multiple of this (AMDGPUUsage, "Kernel Descriptor").
-pub const ENTRY_ALIGN: u64 = 256;
 
 /// `s_nop 0` on the gfx9 family: fills gaps between kernels and behind the last one.
 const S_NOP: u32 = 0xbf80_0000;
