@@ -284,6 +284,7 @@ struct WaitSummary {
 }
 
 impl WaitSummary {
+    const NOTHING: WaitSummary = WaitSummary { completes_caller: [true; 3], leaves: [false; 3], writes: RegSet::EMPTY };
     const UNKNOWN: WaitSummary = WaitSummary { completes_caller: [false; 3], leaves: [true; 3], writes: RegSet::ALL };
 }
 
@@ -300,23 +301,22 @@ impl WaitSummaries {
         Self::default()
     }
 
-    /// Finds out for each function of a program. Starts from knowing nothing, so that stopping at any round is right.
+    /// Finds out for each function of a program: the least fixed point, so that recursion alone makes nothing unknown.
     #[must_use]
     pub fn compute(program: &Program) -> Self {
-        /// Deeper chains of calls than this stay partly unknown.
-        const ROUNDS: usize = 16;
         let functions: Vec<(&Body, Cfg)> =
             program.bodies().iter().filter(|body| body.kind() == BodyKind::Function).map(|body| (body, Cfg::build(body))).collect();
-        let mut summaries = Self::default();
-        for _ in 0..ROUNDS {
+        let by_entry = functions.iter().map(|(body, _)| (body.entry_address(), WaitSummary::NOTHING)).collect();
+        let mut summaries = Self { by_entry };
+        loop {
+            // What is known of a callee's effects only grows, and is finite.
             let next =
                 functions.iter().map(|(body, cfg)| (body.entry_address(), Waits::compute(body, cfg, &summaries).summary())).collect();
             if next == summaries.by_entry {
-                break;
+                return summaries;
             }
             summaries.by_entry = next;
         }
-        summaries
     }
 
     fn of(&self, target: CallTarget) -> WaitSummary {
@@ -446,7 +446,7 @@ impl<'a> Waits<'a> {
 
     /// What this body does to its caller's operations, if it is a function.
     fn summary(&self) -> WaitSummary {
-        let mut summary = WaitSummary { completes_caller: [true; 3], leaves: [false; 3], writes: RegSet::EMPTY };
+        let mut summary = WaitSummary::NOTHING;
         for (index, block) in self.cfg.blocks().iter().enumerate() {
             match block.exit {
                 Some(Exit::Return) => {
