@@ -1,0 +1,230 @@
+//! Instrumented code of every kernel of the samples, before anything runs it: what is original is unchanged and in order, what is inserted writes
+//! nothing that original code names, and LLVM's disassembler reads every word as ours does.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use llvm_oracle::Oracle;
+use wavetap::cfg::{BodyId, Program};
+use wavetap::code_object::{CodeObject, Kernel};
+use wavetap::dataflow::{RegSet, UsedRegisters, used_registers};
+use wavetap::instrument::{Analysis, Instrumented, Request, branches};
+use wavetap::isa::{self, Branch, Inst, Reg, RegFile, Target};
+use wavetap::kernel::{Flow, Image};
+use wavetap::layout::{Code, place};
+use wavetap::offload_bundle::Input;
+use wavetap::profile::map::{CounterMode, SiteKind};
+
+const BASE: u64 = 0x40_0000;
+const CONTROL: u64 = 0x3f_f000;
+
+/// Names and contents of the prebuilt samples.
+fn samples() -> Vec<(String, Vec<u8>)> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../hip-samples/bin");
+    let mut samples: Vec<_> = std::fs::read_dir(folder)
+        .expect("the samples")
+        .map(|entry| entry.expect("an entry").path())
+        .map(|path| (path.file_name().expect("a name").to_string_lossy().into_owned(), std::fs::read(&path).expect("readable")))
+        .collect();
+    samples.sort();
+    assert!(samples.len() >= 13, "all samples are there");
+    samples
+}
+
+/// One kernel, planned and placed.
+struct Placed<'a> {
+    place: String,
+    target: Target,
+    image: &'a Image<'a>,
+    program: &'a Program,
+    id: BodyId,
+    kernel: &'a Kernel,
+    mode: CounterMode,
+    plan: Instrumented,
+    bytes: Vec<u8>,
+    /// New address of each original one.
+    moved: BTreeMap<u64, u64>,
+}
+
+/// Calls `check` with every kernel of every sample, in both modes.
+fn each(mut check: impl FnMut(&Placed<'_>)) {
+    let mut kernels = 0;
+    for (name, data) in samples() {
+        let input = Input::parse(&data).expect("a sample");
+        for found in input.code_objects() {
+            let object = CodeObject::parse(found.bytes).expect("a code object");
+            let target = object.target().expect("a known target");
+            let image = Image::of(&object).expect("an image");
+            let program = Program::of(target, &image);
+            let analysis = Analysis::new(&program, &image);
+            for kernel in object.kernels() {
+                for mode in [CounterMode::Global, CounterMode::Lds] {
+                    let place_name = format!("{name} {} {} {mode:?}", target.name(), kernel.name);
+                    let request = Request { kernel, mode, index: 3, control: CONTROL };
+                    let plan = branches(&analysis, &request).unwrap_or_else(|stop| panic!("{place_name}: {stop}"));
+                    let id = program.at(kernel.entry).expect("decoded");
+                    let code = Code::plan(program.body(id), &image, &plan.edits).unwrap_or_else(|stop| panic!("{place_name}: {stop}"));
+                    let bytes = place(target, &[&code], BASE).expect("places").bytes[..code.size() as usize].to_vec();
+                    let moved = code.addresses(BASE).into_iter().collect();
+                    let (image, program) = (&image, &program);
+                    check(&Placed { place: place_name, target, image, program, id, kernel, mode, plan, bytes, moved });
+                    kernels += 1;
+                }
+            }
+        }
+    }
+    assert!(kernels > 80, "{kernels} kernels were looked at");
+}
+
+impl Placed<'_> {
+    /// The new code, instruction by instruction.
+    fn listing(&self) -> Vec<(u64, Inst)> {
+        let mut listing = Vec::new();
+        let mut at = 0;
+        while at < self.bytes.len() {
+            let inst = isa::decode(self.target, &self.bytes[at..]).unwrap_or_else(|e| panic!("{} at {at:#x}: {e}", self.place));
+            let size = usize::from(inst.size);
+            listing.push((BASE + at as u64, inst));
+            at += size;
+        }
+        listing
+    }
+
+    /// Original addresses by new ones.
+    fn originals(&self) -> BTreeMap<u64, u64> {
+        self.moved.iter().map(|(original, new)| (*new, *original)).collect()
+    }
+
+    /// What the kernel and what it calls may touch.
+    fn used(&self) -> UsedRegisters {
+        let callees = self.program.callees(self.id);
+        if callees.unknown {
+            return used_registers(self.program, self.image);
+        }
+        let own = UsedRegisters::of_body(self.program.body(self.id));
+        callees.bodies.iter().fold(own, |used, id| used.union(UsedRegisters::of_body(self.program.body(*id))))
+    }
+}
+
+#[test]
+fn original_instructions_are_unchanged_and_in_order() {
+    each(|placed| {
+        let body = placed.program.body(placed.id);
+        assert_eq!(placed.moved.len(), body.len(), "{}", placed.place);
+        let originals = placed.originals();
+        let mut last = 0;
+        for id in body.ids() {
+            let (inst, address) = (body.inst(id), body.address(id));
+            let new = placed.moved[&address];
+            assert!(new > last, "{}: {address:#x} is out of order", placed.place);
+            last = new;
+            let offset = (new - BASE) as usize;
+            let old_bytes = &placed.image.code_from(address).expect("code")[..usize::from(inst.size)];
+            let new_bytes = &placed.bytes[offset..][..usize::from(inst.size)];
+            match (body.flow(id), inst.variant.branch) {
+                (Flow::Jump(to) | Flow::Branch(to), Branch::Jump | Branch::Conditional(_)) => {
+                    assert_eq!(old_bytes[2..], new_bytes[2..], "{}: opcode at {address:#x}", placed.place);
+                    let displacement = i16::from_le_bytes([new_bytes[0], new_bytes[1]]);
+                    let lands = (new + 4).wrapping_add_signed(i64::from(displacement) * 4);
+                    let wanted = placed.moved[&body.address(to)];
+                    // It lands where the target's inserted code starts: nothing original lies between.
+                    assert!(lands <= wanted, "{}: {address:#x}", placed.place);
+                    assert_eq!(originals.range(lands..wanted).next(), None, "{}: {address:#x}", placed.place);
+                    if placed.plan.sites.iter().any(|site| site.address == body.address(to)) {
+                        assert!(lands < wanted, "{}: {address:#x} jumps over a probe", placed.place);
+                    }
+                }
+                _ => assert_eq!(old_bytes, new_bytes, "{}: bytes at {address:#x}", placed.place),
+            }
+        }
+    });
+}
+
+#[test]
+fn inserted_code_writes_no_register_of_the_original() {
+    each(|placed| {
+        let (originals, used) = (placed.originals(), placed.used());
+        let first_original = *originals.keys().next().expect("an instruction");
+        let descriptor = &placed.plan.descriptor;
+        let vgprs = descriptor.accum_offset(placed.target).unwrap_or_else(|| descriptor.allocated_vgprs(placed.target));
+        let mut free: RegSet = RegSet::EMPTY;
+        free.insert(Reg::EXEC);
+        free.insert(Reg::SCC);
+        let mut probes = 0;
+        // The prologue ends at the first original instruction or what is inserted before it: take what runs before any probe.
+        for (address, inst) in placed.listing() {
+            if originals.contains_key(&address) {
+                continue;
+            }
+            let after_getpc = originals.range(..address).next_back().is_some_and(|(_, original)| {
+                let body = placed.program.body(placed.id);
+                body.inst(body.at(*original).expect("an instruction")).name() == "s_getpc_b64"
+            });
+            for reg in inst.writes() {
+                let inside = match reg.file {
+                    RegFile::Scalar => reg.first >= 102 || u32::from(reg.first) + u32::from(reg.dwords) + 6 <= descriptor.allocated_sgprs(),
+                    RegFile::Vector => u32::from(reg.first) + u32::from(reg.dwords) <= vgprs,
+                    RegFile::Accum => false,
+                };
+                assert!(inside, "{}: {} at {address:#x} writes {reg:?}, which is not allocated", placed.place, inst.name());
+                if address > first_original && !after_getpc {
+                    let fine = free.contains(reg) || !used.named.overlaps(reg);
+                    assert!(fine, "{}: {} at {address:#x} writes {reg:?}", placed.place, inst.name());
+                }
+            }
+            probes += usize::from(inst.name().contains("atomic_add") || inst.name().starts_with("ds_add"));
+        }
+        let counted = placed.plan.sites.len();
+        assert!(probes > counted, "{}: {probes} atomics for {counted} sites", placed.place);
+    });
+}
+
+#[test]
+fn llvm_reads_the_code_as_we_do() {
+    let Ok(mut oracle) = Oracle::new() else {
+        eprintln!("SKIPPED: the Rust toolchain's libLLVM was not found");
+        return;
+    };
+    // Each different instruction once: the kernels have most of them in common.
+    let mut seen = std::collections::HashSet::new();
+    each(|placed| {
+        for (address, inst) in placed.listing() {
+            let offset = (address - BASE) as usize;
+            let bytes = &placed.bytes[offset..][..usize::from(inst.size)];
+            if !seen.insert((placed.target.name(), bytes.to_vec())) {
+                continue;
+            }
+            let (size, text) = oracle
+                .disassemble(placed.target.name(), &placed.bytes[offset..])
+                .unwrap_or_else(|| panic!("{}: LLVM does not know {bytes:02x?} ({})", placed.place, inst.name()));
+            assert_eq!(size, bytes.len(), "{}: {text}", placed.place);
+            assert!(text.trim_start().starts_with(inst.variant.mnemonic), "{}: {text} is not {}", placed.place, inst.variant.mnemonic);
+        }
+    });
+    assert!(seen.len() > 1000);
+}
+
+#[test]
+fn resources_only_grow_and_counters_lie_behind_each_other() {
+    each(|placed| {
+        let plan = &placed.plan;
+        assert!(plan.after.sgprs >= plan.before.sgprs && plan.after.vgprs >= plan.before.vgprs, "{}", placed.place);
+        assert!(plan.after.waves_per_simd <= plan.before.waves_per_simd, "{}", placed.place);
+        let metadata = placed.kernel.metadata.as_ref().expect("metadata");
+        assert!(plan.metadata.sgpr_count >= metadata.sgpr_count && plan.metadata.vgpr_count >= metadata.vgpr_count);
+        assert!(
+            plan.metadata.sgpr_count <= plan.after.sgprs.into() && plan.metadata.vgpr_count <= plan.after.vgprs.into(),
+            "{}",
+            placed.place
+        );
+        let lds_grows = plan.metadata.group_segment_fixed_size > metadata.group_segment_fixed_size;
+        assert_eq!(lds_grows, placed.mode == CounterMode::Lds, "{}", placed.place);
+        let mut offset = 32;
+        for site in &plan.sites {
+            assert_eq!(site.offset, offset);
+            offset += if site.kind == SiteKind::Exec { 40 } else { 16 };
+            assert!(!site.instruction.is_empty());
+        }
+        assert_eq!(plan.record_bytes, offset);
+    });
+}
