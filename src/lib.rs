@@ -18,6 +18,7 @@
 //! | [`instrument`] | probes: what is counted, as edits of a kernel |
 //! | [`layout`] | places original and inserted code at new addresses |
 //! | [`slice`] | what each wait waits for, ranked |
+//! | [`emit`] | device objects, bundles and host files with what was rewritten |
 #![forbid(unsafe_code)]
 
 pub mod bytes;
@@ -25,6 +26,7 @@ pub mod cfg;
 pub mod code_object;
 pub mod dataflow;
 pub mod elf;
+pub mod emit;
 pub mod emulator;
 pub mod entity;
 pub mod error;

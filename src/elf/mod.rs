@@ -381,6 +381,38 @@ impl<'d> Elf<'d> {
     }
 }
 
+impl Elf<'_> {
+    /// Whether the compact relocations of `DT_RELR` add the load address to the word at `address` (gABI, "Relative Relocation Table").
+    ///
+    /// # Errors
+    /// Malformed if the table does not lie in the file.
+    pub fn is_relr(&self, address: u64) -> Result<bool> {
+        let (Some(table), Some(size)) = (self.dynamic_value(DT_RELR)?, self.dynamic_value(DT_RELRSZ)?) else {
+            return Ok(false);
+        };
+        // Each bitmap entry stands for the 63 words behind what came before it.
+        const WORD: u64 = 8;
+        const BITS: u64 = 63;
+        let mut next = 0u64;
+        for entry in self.bytes_at(table, size)?.chunks_exact(WORD as usize) {
+            let entry = bytes::u64_at(entry, 0, "DT_RELR entry")?;
+            if entry & 1 == 0 {
+                if entry == address {
+                    return Ok(true);
+                }
+                next = entry.wrapping_add(WORD);
+            } else {
+                let distance = address.wrapping_sub(next);
+                if distance.is_multiple_of(WORD) && distance / WORD < BITS && entry >> (distance / WORD + 1) & 1 == 1 {
+                    return Ok(true);
+                }
+                next = next.wrapping_add(WORD * BITS);
+            }
+        }
+        Ok(false)
+    }
+}
+
 /// The zero-terminated string at `offset` of a string table.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 
 use crate::bytes;
 use crate::elf::Elf;
-use crate::elf::constants::R_X86_64_RELATIVE;
+use crate::elf::constants::{ET_EXEC, R_X86_64_RELATIVE};
 use crate::error::{Error, Result, ResultExt};
 
 /// The section that holds the wrappers.
@@ -74,7 +74,11 @@ pub(super) fn read(elf: &Elf<'_>) -> Result<Vec<Wrapper>> {
             let place = address + POINTER_OFFSET;
             let mut naming = relocations.iter().filter(|relocation| relocation.address.abs_diff(place) < 8);
             let (pointer, bundle_address) = match (naming.next(), naming.next()) {
-                (None, _) => (Pointer::InPlace, in_place),
+                (None, _) if elf.header.kind == ET_EXEC || elf.is_relr(place)? => (Pointer::InPlace, in_place),
+                (None, _) => {
+                    let message = "a wrapper's pointer in a position-independent file is not relocated in a known way";
+                    return Err(Error::unsupported(message).at(file_offset + POINTER_OFFSET));
+                }
                 (Some(one), None) if one.address == place && one.kind == R_X86_64_RELATIVE => {
                     (Pointer::Addend { file_offset: one.file_offset + 16 }, one.addend as u64)
                 }

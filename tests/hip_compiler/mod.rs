@@ -75,7 +75,10 @@ impl Workshop {
     /// Runs a program in the directory; it must succeed. Returns what it printed.
     pub fn run(&self, program: impl AsRef<std::ffi::OsStr>, arguments: &[&str]) -> String {
         let program = program.as_ref();
-        let output = Command::new(program).args(arguments).current_dir(self.dir.path()).output().expect("it starts");
+        let mut command = Command::new(program);
+        // Cargo's own search path would put its libraries in front of the test's.
+        command.args(arguments).current_dir(self.dir.path()).env_remove("LD_LIBRARY_PATH");
+        let output = command.output().expect("it starts");
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "{program:?} {arguments:?}: {}\n{out}{err}", output.status);
         format!("{out}{err}")

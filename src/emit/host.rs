@@ -1,0 +1,196 @@
+//! A host file with new bundles in a segment of their own.
+//!
+//! Nothing that is there moves: the new segment lies behind everything, in the file and in memory, and every wrapper that named an old bundle
+//! names its successor. What else changes are the tables that must: program headers, section headers and section names, which
+//! go to the end of the file.
+
+use super::headers::{self, PAGE, TABLE_ALIGN, Tables};
+use super::program_headers::{self, Room};
+use crate::bytes::{self, align_up};
+use crate::elf::constants::*;
+use crate::elf::{Elf, PROGRAM_HEADER_SIZE, Section, Segment};
+use crate::error::{Error, Result, ResultExt};
+use crate::offload_bundle::{Input, POINTER_OFFSET, Pointer};
+
+/// The section that holds the new bundles.
+pub(super) const SECTION: &str = ".wavetap.fatbin";
+
+/// Appends new bundles, each the successor of the bundle with this index, and repoints the wrappers.
+pub(super) fn append(input: &Input<'_>, bundles: &[(usize, Vec<u8>)]) -> Result<Vec<u8>> {
+    let elf = Elf::parse(input.data)?;
+    let end = image_end(&elf);
+    let room = program_headers::find(&elf, end).within(|| "the host file".into())?;
+    append_with(input, &elf, bundles, &room)
+}
+
+/// The end of the highest segment in memory.
+fn image_end(elf: &Elf<'_>) -> u64 {
+    elf.loads().map(Segment::end).max().unwrap_or(0)
+}
+
+/// Something that lies in the new segment: where it was, and where it is.
+struct Moved {
+    old: Segment,
+    offset: u64,
+    address: u64,
+}
+
+/// Does the work with a given strategy for the program header.
+fn append_with(input: &Input<'_>, elf: &Elf<'_>, bundles: &[(usize, Vec<u8>)], room: &Room) -> Result<Vec<u8>> {
+    if elf.sections.iter().any(|section| section.name == SECTION) {
+        return Err(Error::unsupported(format!("the host file has a section {SECTION} already: it was rewritten before")));
+    }
+    if !elf.loads().map(|load| load.address).is_sorted() {
+        return Err(Error::unsupported("the host file's segments are not in the order of their addresses"));
+    }
+    let end = image_end(elf);
+    let mut out = input.data.to_vec();
+    let (start, address) = match room {
+        Room::NewTable { offset } => (*offset, align_up(end, PAGE)),
+        _ => (align_up(out.len() as u64, PAGE), align_up(end, PAGE)),
+    };
+    out.resize(start as usize, 0);
+
+    // Bundles first: they and their entries stay on pages.
+    let mut places = Vec::new();
+    for (index, contents) in bundles {
+        let offset = headers::append(&mut out, PAGE, contents);
+        places.push((*index, address + (offset - start)));
+    }
+    let bundles_end = out.len() as u64;
+    let mut moved = Vec::new();
+    if let Room::Grow { moved: indices } = room {
+        for &index in indices {
+            let old = elf.segments[index];
+            let contents = bytes::slice(elf.data, old.offset, old.file_size, "moved segment")?;
+            let offset = headers::append(&mut out, old.align, contents);
+            moved.push(Moved { old, offset, address: address + (offset - start) });
+        }
+    }
+    let added = usize::from(!matches!(room, Room::Replace(_)));
+    let count = elf.segments.len() + added;
+    let table = match room {
+        Room::NewTable { .. } => headers::append(&mut out, TABLE_ALIGN, &vec![0; count * PROGRAM_HEADER_SIZE as usize]),
+        _ => elf.header.segments_offset,
+    };
+    let size = out.len() as u64 - start;
+    let load = Segment {
+        kind: PT_LOAD,
+        flags: PF_R,
+        offset: start,
+        address,
+        physical_address: address,
+        file_size: size,
+        memory_size: size,
+        align: PAGE,
+    };
+    let segments = new_segments(elf, room, &moved, load, table);
+    bytes::put(&mut out, table, &headers::encode_segments(&segments))?;
+    repoint(&mut out, input, &places)?;
+
+    let (sections, names) = new_sections(elf, &moved, load, bundles_end)?;
+    append_sections(&mut out, elf, sections, &names, table, segments.len())?;
+    Ok(out)
+}
+
+/// The program headers with the new segment behind the last loaded one.
+fn new_segments(elf: &Elf<'_>, room: &Room, moved: &[Moved], load: Segment, table: u64) -> Vec<Segment> {
+    let mut segments = elf.segments.clone();
+    for place in moved {
+        // A segment of another type with the same bytes (PT_GNU_PROPERTY) goes along.
+        for segment in segments.iter_mut().filter(|segment| !segment.is_load() && same_bytes(segment, &place.old)) {
+            (segment.offset, segment.address, segment.physical_address) = (place.offset, place.address, place.address);
+        }
+    }
+    if let Room::Replace(index) = room {
+        segments.remove(*index);
+    }
+    let behind = segments.iter().rposition(Segment::is_load).map_or(segments.len(), |last| last + 1);
+    segments.insert(behind, load);
+    let size = segments.len() as u64 * PROGRAM_HEADER_SIZE;
+    for segment in segments.iter_mut().filter(|segment| segment.kind == PT_PHDR) {
+        if matches!(room, Room::NewTable { .. }) {
+            let address = load.address + (table - load.offset);
+            (segment.offset, segment.address, segment.physical_address) = (table, address, address);
+        }
+        (segment.file_size, segment.memory_size) = (size, size);
+    }
+    segments
+}
+
+fn same_bytes(a: &Segment, b: &Segment) -> bool {
+    (a.offset, a.file_size) == (b.offset, b.file_size)
+}
+
+/// Lets every wrapper of a replaced bundle name the new one.
+fn repoint(out: &mut [u8], input: &Input<'_>, places: &[(usize, u64)]) -> Result<()> {
+    for (bundle, address) in places {
+        let mut named = 0;
+        for wrapper in input.wrappers().iter().filter(|wrapper| wrapper.bundle == *bundle) {
+            let word = wrapper.file_offset + POINTER_OFFSET;
+            match wrapper.pointer {
+                Pointer::InPlace => bytes::put(out, word, &address.to_le_bytes())?,
+                Pointer::Addend { file_offset } => {
+                    bytes::put(out, file_offset, &address.to_le_bytes())?;
+                    // Some linkers write the address in place as well.
+                    if wrapper.in_place != 0 {
+                        bytes::put(out, word, &address.to_le_bytes())?;
+                    }
+                }
+            }
+            named += 1;
+        }
+        if named == 0 {
+            let offset = input.bundles.get(*bundle).map_or(0, |bundle| bundle.offset);
+            return Err(Error::unsupported("no wrapper names the bundle, so no program would load its successor").at(offset));
+        }
+    }
+    Ok(())
+}
+
+/// The section headers, with moved sections at their new places and the new section behind the last loaded one, and the section names.
+fn new_sections<'d>(elf: &Elf<'d>, moved: &[Moved], load: Segment, bundles_end: u64) -> Result<(Vec<Section<'d>>, Vec<u8>)> {
+    let mut sections = elf.sections.clone();
+    for section in &mut sections {
+        let holds =
+            |place: &&Moved| section.offset >= place.old.offset && section.offset + section.size <= place.old.offset + place.old.file_size;
+        if let Some(place) = moved.iter().find(holds).filter(|_| section.is_alloc() && section.has_contents()) {
+            let within = section.offset - place.old.offset;
+            (section.offset, section.address) = (place.offset + within, place.address + within);
+        }
+    }
+    let names =
+        elf.sections.get(usize::from(elf.header.names_index)).ok_or_else(|| Error::internal("a host file without section names"))?;
+    let mut names = elf.contents(names)?.to_vec();
+    let name_offset = headers::add_name(&mut names, SECTION)?;
+    sections.push(Section {
+        name: SECTION,
+        name_offset,
+        kind: SHT_PROGBITS,
+        flags: SHF_ALLOC,
+        address: load.address,
+        offset: load.offset,
+        size: bundles_end - load.offset,
+        link: 0,
+        info: 0,
+        align: PAGE,
+        entry_size: 0,
+    });
+    Ok((sections, names))
+}
+
+/// Puts section names and section headers at the end and enters the tables' places in the file header.
+fn append_sections(
+    out: &mut Vec<u8>,
+    elf: &Elf<'_>,
+    mut sections: Vec<Section<'_>>,
+    names: &[u8],
+    table: u64,
+    segment_count: usize,
+) -> Result<()> {
+    let names_index = usize::from(elf.header.names_index);
+    let offset = headers::append(out, 1, names);
+    (sections[names_index].offset, sections[names_index].size) = (offset, names.len() as u64);
+    let sections_offset = headers::append(out, TABLE_ALIGN, &headers::encode_sections(&sections));
+    Tables { segments_offset: table, segment_count, sections_offset, section_count: sections.len(), names_index }.enter(out)
+}
