@@ -130,11 +130,8 @@ impl Asm {
     pub(super) fn exec_lanes(&mut self, lanes: u32) -> Result<()> {
         match lanes {
             64.. => self.op("s_mov_b64", &[EXEC, Value::InlineInt(-1)]),
-            // -1 shifted right leaves the lowest lanes; a constant of up to six lanes is inline.
-            7..=63 => {
-                self.op("s_mov_b64", &[EXEC, Value::InlineInt(-1)])?;
-                self.op("s_lshr_b64", &[EXEC, EXEC, c(64 - lanes)])
-            }
+            // A mask of up to six lanes is an inline constant; for more, `s_bfm_b64` makes so many ones from bit 0 on.
+            7..=63 => self.op("s_bfm_b64", &[EXEC, c(lanes), c(0)]),
             _ => self.op("s_mov_b64", &[EXEC, c((1 << lanes) - 1)]),
         }
     }

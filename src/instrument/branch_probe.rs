@@ -1,7 +1,8 @@
 //! The probe of a scalar branch: how often it was reached and how often it was taken.
 
 use super::asm::{Asm, EXEC, VCC, c, s, s2, v};
-use super::plan::Plan;
+use super::borrow::Borrowed;
+use super::plan::{Plan, restore_exec, restore_scc, save_scc, skip_if_off};
 use crate::error::{Error, Result};
 use crate::isa::Condition;
 use crate::kernel::edit::Snippet;
@@ -12,15 +13,16 @@ const TAKEN: u32 = 1;
 const COUNTED: u32 = 0b11;
 
 /// Before an `s_cbranch_*`. It works with EXEC = 0 too.
-pub(super) fn before_branch(plan: &Plan, condition: Condition, scc_is_live: bool, offset: u32) -> Result<Snippet> {
-    let r = plan.registers;
+pub(super) fn before_branch(plan: &Plan, here: &Borrowed, condition: Condition, scc_is_live: bool, offset: u32) -> Result<Snippet> {
+    let r = here.scalars();
     let mut asm = Asm::new(plan.target);
     let done = asm.new_label();
     let taken = s(r.first);
+    here.enter(&mut asm, plan.vectors)?;
     if scc_is_live {
-        plan.save_scc(&mut asm)?;
+        save_scc(&mut asm, r)?;
     }
-    plan.skip_if_off(&mut asm, done)?;
+    skip_if_off(&mut asm, r, done)?;
     match condition {
         Condition::Scc1 => asm.op("s_mov_b32", &[taken, s(r.saved_scc)])?,
         Condition::Scc0 => asm.op("s_xor_b32", &[taken, s(r.saved_scc), c(1)])?,
@@ -32,15 +34,16 @@ pub(super) fn before_branch(plan: &Plan, condition: Condition, scc_is_live: bool
         }
         Condition::Debug => return Err(Error::internal("a debugger's branch is no site")),
     }
-    plan.reach(&mut asm, offset)?;
+    plan.reach(&mut asm, r, offset)?;
     asm.op("s_mov_b64", &[s2(r.saved_exec), EXEC])?;
-    asm.op("v_writelane_b32", &[v(r.data), taken, c(TAKEN)])?;
+    asm.op("v_writelane_b32", &[v(plan.vectors.data), taken, c(TAKEN)])?;
     asm.op("s_mov_b64", &[EXEC, c(COUNTED)])?;
-    plan.add(&mut asm, offset)?;
-    plan.restore_exec(&mut asm)?;
+    plan.add(&mut asm, r, offset)?;
+    restore_exec(&mut asm, r)?;
     asm.bind(done);
     if scc_is_live {
-        plan.restore_scc(&mut asm)?;
+        restore_scc(&mut asm, r)?;
     }
+    here.leave(&mut asm, plan.vectors)?;
     Ok(asm.finish())
 }

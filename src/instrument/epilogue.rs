@@ -3,7 +3,9 @@
 //! It works with any EXEC, 0 too, and changes no register that the original code has: there may be loads still under way into those.
 
 use super::asm::{Asm, MAX_GLOBAL_OFFSET, WAIT_LGKM, WAIT_VM, c, s, v, v2};
-use super::plan::Plan;
+use super::borrow::Borrowed;
+use super::plan::{Plan, skip_if_off};
+use super::registers::{Scalars, Vectors};
 use crate::error::Result;
 use crate::kernel::edit::Snippet;
 use crate::profile::record;
@@ -12,36 +14,38 @@ use crate::profile::record;
 const LANE_READ_STATES: i64 = 4;
 
 /// The epilogue. SCC is free: nothing follows.
-pub(super) fn epilogue(plan: &Plan) -> Result<Snippet> {
-    let r = plan.registers;
+pub(super) fn epilogue(plan: &Plan, here: &Borrowed) -> Result<Snippet> {
+    let r = here.scalars();
+    let Vectors { data, address } = plan.vectors;
     let mut asm = Asm::new(plan.target);
     let done = asm.new_label();
-    plan.skip_if_off(&mut asm, done)?;
-    let base = if plan.slices.is_some() { flush(plan, &mut asm)? } else { r.record };
+    here.enter(&mut asm, plan.vectors)?;
+    skip_if_off(&mut asm, r, done)?;
+    let base = if plan.slices.is_some() { flush(plan, &mut asm, r)? } else { r.record };
     asm.exec_lanes(1)?;
     // Only when the counters have arrived does the wave count as finished.
     asm.wait(WAIT_VM)?;
-    asm.op("v_mov_b32_e32", &[v(r.data), c(1)])?;
-    asm.global("global_atomic_add", r.address, v(r.data), base, record::FINISHED)?;
+    asm.op("v_mov_b32_e32", &[v(data), c(1)])?;
+    asm.global("global_atomic_add", address, v(data), base, record::FINISHED)?;
     asm.bind(done);
     Ok(asm.finish())
 }
 
 /// Adds the wave's LDS slice to its record; gives the pair from which the address register leads to the record.
-fn flush(plan: &Plan, asm: &mut Asm) -> Result<u16> {
-    let r = plan.registers;
+fn flush(plan: &Plan, asm: &mut Asm, r: Scalars) -> Result<u16> {
+    let Vectors { data, address } = plan.vectors;
     asm.exec_lanes(64)?;
     asm.op("s_nop", &[crate::isa::Value::Imm(LANE_READ_STATES - 1)])?;
     // The address register holds each lane's place in LDS. Lane 0 has the slice's start: subtracted from the record's address, it makes a base
     // from which the same register leads to the record.
-    asm.op("v_readfirstlane_b32", &[s(r.first), v(r.address)])?;
+    asm.op("v_readfirstlane_b32", &[s(r.first), v(address)])?;
     asm.op("s_sub_u32", &[s(r.scratch), s(r.record), s(r.first)])?;
     asm.op("s_subb_u32", &[s(r.scratch + 1), s(r.record + 1), c(0)])?;
     let mut base = r.scratch;
     let mut moved = 0;
     for (offset, lanes) in plan.chunks() {
         asm.exec_lanes(lanes)?;
-        asm.lds_load("ds_read_b64", v2(r.data), r.address, offset)?;
+        asm.lds_load("ds_read_b64", v2(data), address, offset)?;
         asm.wait(WAIT_LGKM)?;
         let mut reach = record::HEADER + offset - moved;
         if reach > MAX_GLOBAL_OFFSET {
@@ -51,7 +55,7 @@ fn flush(plan: &Plan, asm: &mut Asm) -> Result<u16> {
             moved = record::HEADER + offset;
             reach = 0;
         }
-        asm.global("global_atomic_add_x2", r.address, v2(r.data), base, reach)?;
+        asm.global("global_atomic_add_x2", address, v2(data), base, reach)?;
     }
     Ok(r.scratch)
 }

@@ -4,7 +4,9 @@
 //! chooses between lanes 0 to 3 and lane 4, so that a wave that arrives with EXEC = 0 counts in `empty` alone.
 
 use super::asm::{Asm, EXEC, c, s, s2, v};
-use super::plan::Plan;
+use super::borrow::Borrowed;
+use super::plan::{Plan, restore_exec, restore_scc, save_scc, skip_if_off};
+use super::registers::Scalars;
 use crate::error::Result;
 use crate::isa::Value;
 use crate::kernel::edit::Snippet;
@@ -21,44 +23,50 @@ const COUNTED: u32 = 0b01111;
 const EMPTY: u32 = 0b10000;
 
 /// Before a scalar instruction that makes EXEC `EXEC & mask`, or `EXEC & ~mask`. All such instructions write SCC, so it is free here.
-pub(super) fn before_mask(plan: &Plan, mask: Value, complemented: bool, offset: u32) -> Result<Snippet> {
-    let r = plan.registers;
+pub(super) fn before_mask(plan: &Plan, here: &Borrowed, mask: Value, complemented: bool, offset: u32) -> Result<Snippet> {
+    let r = here.scalars();
     let mut asm = Asm::new(plan.target);
     let done = asm.new_label();
-    plan.skip_if_off(&mut asm, done)?;
+    here.enter(&mut asm, plan.vectors)?;
+    skip_if_off(&mut asm, r, done)?;
     asm.op("s_mov_b64", &[s2(r.saved_exec), EXEC])?;
     asm.op(if complemented { "s_andn2_b64" } else { "s_and_b64" }, &[s2(r.scratch), EXEC, mask])?;
-    count(plan, &mut asm, s2(r.scratch), offset)?;
+    count(plan, &mut asm, r, s2(r.scratch), offset)?;
     asm.bind(done);
+    here.leave(&mut asm, plan.vectors)?;
     Ok(asm.finish())
 }
 
 /// Before a vector comparison that writes EXEC: keeps the mask that it is about to change.
-pub(super) fn before_compare(plan: &Plan) -> Result<Snippet> {
+pub(super) fn before_compare(plan: &Plan, here: &Borrowed) -> Result<Snippet> {
     let mut asm = Asm::new(plan.target);
-    asm.op("s_mov_b64", &[s2(plan.registers.saved_exec), EXEC])?;
+    here.keep_exec(&mut asm, plan.vectors)?;
     Ok(asm.finish())
 }
 
 /// After a vector comparison that wrote EXEC.
-pub(super) fn after_compare(plan: &Plan, scc_is_live: bool, offset: u32) -> Result<Snippet> {
+pub(super) fn after_compare(plan: &Plan, here: &Borrowed, scc_is_live: bool, offset: u32) -> Result<Snippet> {
+    let r = here.scalars();
     let mut asm = Asm::new(plan.target);
     let done = asm.new_label();
+    here.enter(&mut asm, plan.vectors)?;
     if scc_is_live {
-        plan.save_scc(&mut asm)?;
+        save_scc(&mut asm, r)?;
     }
-    plan.skip_if_off(&mut asm, done)?;
-    count(plan, &mut asm, EXEC, offset)?;
+    skip_if_off(&mut asm, r, done)?;
+    here.kept_exec(&mut asm, plan.vectors)?;
+    count(plan, &mut asm, r, EXEC, offset)?;
     asm.bind(done);
     if scc_is_live {
-        plan.restore_scc(&mut asm)?;
+        restore_scc(&mut asm, r)?;
     }
+    here.leave(&mut asm, plan.vectors)?;
     Ok(asm.finish())
 }
 
 /// Counts, with the old mask in the saved-EXEC pair and the new one in `after`; leaves EXEC as it was. Destroys SCC and the scratch registers.
-fn count(plan: &Plan, asm: &mut Asm, after: Value, offset: u32) -> Result<()> {
-    let r = plan.registers;
+fn count(plan: &Plan, asm: &mut Asm, r: Scalars, after: Value, offset: u32) -> Result<()> {
+    let data = plan.vectors.data;
     let (lanes_after, lanes_before, agreed) = (s(r.first), s(r.second), s(r.scratch));
     // SCC is whether any lane goes on: if none does, they agree. With no lane there at all the answer is not used.
     asm.op("s_bcnt1_i32_b64", &[lanes_after, after])?;
@@ -71,12 +79,12 @@ fn count(plan: &Plan, asm: &mut Asm, after: Value, offset: u32) -> Result<()> {
     // The new mask is part of the old one, so the same number of lanes is the same mask.
     asm.op("s_cmp_eq_u32", &[lanes_after, lanes_before])?;
     asm.op("s_cselect_b32", &[agreed, c(1), agreed])?;
-    asm.op("v_writelane_b32", &[v(r.data), agreed, c(AGREEMENTS)])?;
-    asm.op("v_writelane_b32", &[v(r.data), lanes_before, c(LANES_BEFORE)])?;
-    asm.op("v_writelane_b32", &[v(r.data), lanes_after, c(LANES_AFTER)])?;
-    plan.reach(asm, offset)?;
+    asm.op("v_writelane_b32", &[v(data), agreed, c(AGREEMENTS)])?;
+    asm.op("v_writelane_b32", &[v(data), lanes_before, c(LANES_BEFORE)])?;
+    asm.op("v_writelane_b32", &[v(data), lanes_after, c(LANES_AFTER)])?;
+    plan.reach(asm, r, offset)?;
     asm.op("s_cmp_lg_u32", &[lanes_before, c(0)])?;
     asm.op("s_cselect_b64", &[EXEC, c(COUNTED), c(EMPTY)])?;
-    plan.add(asm, offset)?;
-    plan.restore_exec(asm)
+    plan.add(asm, r, offset)?;
+    restore_exec(asm, r)
 }

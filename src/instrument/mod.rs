@@ -8,6 +8,7 @@
 //! allocation first; then the allocation grows. No allocation is ever lowered.
 
 mod asm;
+mod borrow;
 mod branch_probe;
 mod entry;
 mod epilogue;
@@ -20,8 +21,8 @@ mod sites;
 
 use crate::cfg::{BodyId, Cfg, Program};
 use crate::code_object::{Field, Kernel, KernelDescriptor};
-use crate::dataflow::{Liveness, Summaries, UsedRegisters, used_registers};
-use crate::entity::{InstId, ProgramPoint, Side};
+use crate::dataflow::{Liveness, RegSet, Summaries, UsedRegisters, WaitSummaries, Waits, used_registers};
+use crate::entity::{ProgramPoint, Side};
 use crate::isa::{Condition, Reg};
 use crate::kernel::edit::{Edits, Snippet};
 use crate::kernel::{Body, BodyKind, Flow, Image, Reason, Refusal, Stop};
@@ -30,8 +31,9 @@ use crate::profile::record::{COUNTER, HEADER};
 
 pub use registers::resources;
 
+use borrow::Borrowed;
 use plan::{Plan, Slices};
-use registers::Allocation;
+use registers::{Allocation, Scalars};
 use sites::{Planned, Probe};
 
 /// A code object's code with what is known of it as a whole: made once, used for each kernel.
@@ -40,13 +42,22 @@ pub struct Analysis<'a> {
     program: &'a Program,
     image: &'a Image<'a>,
     summaries: Summaries,
+    waits: WaitSummaries,
+    always_borrow: bool,
 }
 
 impl<'a> Analysis<'a> {
-    /// Analyses what kernels share: what calls may read and write.
+    /// Analyses what kernels share: what calls may read, write and leave outstanding.
     #[must_use]
     pub fn new(program: &'a Program, image: &'a Image<'a>) -> Analysis<'a> {
-        Analysis { program, image, summaries: Summaries::compute(program) }
+        Analysis { program, image, summaries: Summaries::compute(program), waits: WaitSummaries::compute(program), always_borrow: false }
+    }
+
+    /// Makes inserted code borrow its scalar registers at each place even where some are unused. The scalar allocation then grows for the
+    /// prologue alone; probes are longer.
+    #[must_use]
+    pub fn borrowing(self) -> Analysis<'a> {
+        Analysis { always_borrow: true, ..self }
     }
 }
 
@@ -133,21 +144,32 @@ pub fn branches(analysis: &Analysis<'_>, request: &Request<'_>) -> Result<Instru
     let mut descriptor = kernel.descriptor;
     let entry = entry::Entry::extend(target, &mut descriptor)?;
     let allocation = Allocation { target, descriptor: &kernel.descriptor, used: used(analysis, id, &callees) };
-    let (registers, chosen_end) = allocation.choose(entry.scalars())?;
-    let plan = Plan { target, registers, slices, counters, kernel: request.index, control: request.control };
+    let vectors = allocation.choose_vectors()?;
+    let mut free = allocation.free_scalars(entry.scalars());
+    // Where too few scalar registers are unused, every snippet borrows what it needs.
+    let kept = if analysis.always_borrow { None } else { Scalars::take(|count, align| free.take(count, align)).ok() };
+    let plan = Plan { target, vectors, kept, slices, counters, kernel: request.index, control: request.control };
     let (prologue, prologue_end) = prologue::prologue(&plan, &entry)?;
-    let sgprs = chosen_end.max(prologue_end);
-    let vgprs = u32::from(registers.data + 1).max(registers.address.into()) + 1;
+    let sgprs = prologue_end.max(kept.map_or(0, |_| free.end));
+    let vgprs = u32::from(vectors.data + 1).max(vectors.address.into()) + 1;
     allocation.grow(&mut descriptor, sgprs, vgprs)?;
 
+    let lender = match kept {
+        Some(scalars) => Lender::Kept(scalars),
+        None => {
+            let pending = Waits::compute(body, &cfg, &analysis.waits).all_pending_writes();
+            Lender::Original { body, liveness: &liveness, pending, end: allocation.sgprs().max(sgprs) }
+        }
+    };
     let mut inserts = Vec::new();
     for planned in &sites {
         guards::check_index_mode(body, &index_mode, planned.inst)?;
-        probe(&plan, &liveness, planned, &mut inserts)?;
+        probe(&plan, &lender, &liveness, planned, &mut inserts)?;
     }
     for end in body.ids().filter(|&inst| body.flow(inst) == Flow::End) {
         guards::check_index_mode(body, &index_mode, end)?;
-        inserts.push((ProgramPoint { inst: end, side: Side::Before }, epilogue::epilogue(&plan)?));
+        let point = ProgramPoint { inst: end, side: Side::Before };
+        inserts.push((point, epilogue::epilogue(&plan, &lender.at(point)?)?));
     }
     inserts.sort_by_key(|(point, _)| *point);
 
@@ -164,7 +186,7 @@ pub fn branches(analysis: &Analysis<'_>, request: &Request<'_>) -> Result<Instru
         group_segment_fixed_size: u64::from(lds_bytes + extra),
     };
     Ok(Instrumented {
-        edits: Edits { prologue, inserts, spare_scalar: Some(Reg::scalar(registers.saved_scc, 1)) },
+        edits: Edits { prologue, inserts, spare_scalar: kept.map(|scalars| Reg::scalar(scalars.saved_scc, 1)) },
         descriptor,
         metadata,
         sites: sites.into_iter().map(|planned| planned.site).collect(),
@@ -233,22 +255,58 @@ fn callee_names(program: &Program, callees: &crate::cfg::Callees) -> Vec<String>
     names
 }
 
+/// Where snippets get their scalar registers.
+enum Lender<'a> {
+    /// The same everywhere.
+    Kept(Scalars),
+    /// From the original code, for as long as the snippet runs.
+    Original {
+        body: &'a Body,
+        liveness: &'a Liveness,
+        /// Before each instruction, the registers into which loads are under way.
+        pending: Vec<RegSet>,
+        /// One more than the highest numbered register of the allocation.
+        end: u32,
+    },
+}
+
+impl Lender<'_> {
+    fn at(&self, point: ProgramPoint) -> Result<Borrowed, Stop> {
+        match self {
+            Lender::Kept(scalars) => Ok(Borrowed::Kept(*scalars)),
+            Lender::Original { body, liveness, pending, end } => {
+                let inst = body.inst(point.inst);
+                let accessed: RegSet = inst.reads().chain(inst.writes()).collect();
+                let lent = Borrowed::lend(*end, liveness.at(point), &pending[point.inst.index()], &accessed);
+                Ok(lent.map_err(|refusal| Refusal { address: Some(body.address(point.inst)), ..refusal })?)
+            }
+        }
+    }
+}
+
 /// The snippets of one site.
-fn probe(plan: &Plan, liveness: &Liveness, planned: &Planned, inserts: &mut Vec<(ProgramPoint, Snippet)>) -> Result<(), Stop> {
+fn probe(
+    plan: &Plan,
+    lender: &Lender<'_>,
+    liveness: &Liveness,
+    planned: &Planned,
+    inserts: &mut Vec<(ProgramPoint, Snippet)>,
+) -> Result<(), Stop> {
     let offset = planned.site.offset;
-    let point = |inst: InstId, side| ProgramPoint { inst, side };
-    let before = point(planned.inst, Side::Before);
-    let after = point(planned.inst, Side::After);
+    let before = ProgramPoint { inst: planned.inst, side: Side::Before };
+    let after = ProgramPoint { inst: planned.inst, side: Side::After };
     let scc_is_live = |point| liveness.at(point).overlaps(Reg::SCC);
     match planned.probe {
-        Probe::Mask { mask, complemented } => inserts.push((before, mask_probe::before_mask(plan, mask, complemented, offset)?)),
+        Probe::Mask { mask, complemented } => {
+            inserts.push((before, mask_probe::before_mask(plan, &lender.at(before)?, mask, complemented, offset)?));
+        }
         Probe::Compare => {
-            inserts.push((before, mask_probe::before_compare(plan)?));
-            inserts.push((after, mask_probe::after_compare(plan, scc_is_live(after), offset)?));
+            inserts.push((before, mask_probe::before_compare(plan, &lender.at(before)?)?));
+            inserts.push((after, mask_probe::after_compare(plan, &lender.at(after)?, scc_is_live(after), offset)?));
         }
         Probe::Branch(condition) => {
             let live = scc_is_live(before) || matches!(condition, Condition::Scc0 | Condition::Scc1);
-            inserts.push((before, branch_probe::before_branch(plan, condition, live, offset)?));
+            inserts.push((before, branch_probe::before_branch(plan, &lender.at(before)?, condition, live, offset)?));
         }
     }
     Ok(())

@@ -1,9 +1,10 @@
 //! What all inserted code of one kernel agrees on.
 
 use super::asm::{Asm, EXEC, MAX_GLOBAL_OFFSET, c, s, s2, v2};
-use super::registers::Registers;
+use super::registers::{Scalars, Vectors};
 use crate::error::Result;
 use crate::isa::Target;
+use crate::kernel::edit::Label;
 use crate::kernel::{Reason, Refusal};
 use crate::profile::record::{COUNTER, HEADER};
 
@@ -40,7 +41,9 @@ impl Slices {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
     pub(super) target: Target,
-    pub(super) registers: Registers,
+    pub(super) vectors: Vectors,
+    /// The scalar registers that hold across the kernel; none where snippets borrow theirs.
+    pub(super) kept: Option<Scalars>,
     /// Counters are in LDS, or else in the wave's record.
     pub(super) slices: Option<Slices>,
     /// How many counters the kernel's sites have.
@@ -58,46 +61,45 @@ impl Plan {
         (0..counters).step_by(lanes as usize).map(move |first| (first * COUNTER, lanes.min(counters - first)))
     }
 
-    /// Leaves to `done` if the wave counts nothing. Destroys SCC.
-    pub(super) fn skip_if_off(&self, asm: &mut Asm, done: crate::kernel::edit::Label) -> Result<()> {
-        asm.op("s_cmp_eq_u64", &[s2(self.registers.record), c(0)])?;
-        asm.branch("s_cbranch_scc1", done);
-        Ok(())
-    }
-
     /// Makes the counters that start at `offset` of the record addressable; what [`Plan::add`] needs. Destroys SCC and the scratch pair where the
     /// offset is beyond an instruction's reach.
-    pub(super) fn reach(&self, asm: &mut Asm, offset: u32) -> Result<()> {
+    pub(super) fn reach(&self, asm: &mut Asm, r: Scalars, offset: u32) -> Result<()> {
         if self.slices.is_none() && offset > MAX_GLOBAL_OFFSET {
-            let (record, scratch) = (self.registers.record, self.registers.scratch);
-            asm.op("s_add_u32", &[s(scratch), s(record), c(offset)])?;
-            asm.op("s_addc_u32", &[s(scratch + 1), s(record + 1), c(0)])?;
+            asm.op("s_add_u32", &[s(r.scratch), s(r.record), c(offset)])?;
+            asm.op("s_addc_u32", &[s(r.scratch + 1), s(r.record + 1), c(0)])?;
         }
         Ok(())
     }
 
     /// Adds each active lane's data to its counter of the site whose counters start at `offset` of the record.
-    pub(super) fn add(&self, asm: &mut Asm, offset: u32) -> Result<()> {
-        let r = self.registers;
+    pub(super) fn add(&self, asm: &mut Asm, r: Scalars, offset: u32) -> Result<()> {
+        let Vectors { data, address } = self.vectors;
         match self.slices {
-            Some(_) => asm.lds("ds_add_u64", r.address, v2(r.data), offset - HEADER),
-            None if offset > MAX_GLOBAL_OFFSET => asm.global("global_atomic_add_x2", r.address, v2(r.data), r.scratch, 0),
-            None => asm.global("global_atomic_add_x2", r.address, v2(r.data), r.record, offset),
+            Some(_) => asm.lds("ds_add_u64", address, v2(data), offset - HEADER),
+            None if offset > MAX_GLOBAL_OFFSET => asm.global("global_atomic_add_x2", address, v2(data), r.scratch, 0),
+            None => asm.global("global_atomic_add_x2", address, v2(data), r.record, offset),
         }
     }
+}
 
-    /// Gives EXEC back to the original code.
-    pub(super) fn restore_exec(&self, asm: &mut Asm) -> Result<()> {
-        asm.op("s_mov_b64", &[EXEC, s2(self.registers.saved_exec)])
-    }
+/// Leaves to `done` if the wave counts nothing. Destroys SCC.
+pub(super) fn skip_if_off(asm: &mut Asm, r: Scalars, done: Label) -> Result<()> {
+    asm.op("s_cmp_eq_u64", &[s2(r.record), c(0)])?;
+    asm.branch("s_cbranch_scc1", done);
+    Ok(())
+}
 
-    /// Keeps SCC for [`Plan::restore_scc`].
-    pub(super) fn save_scc(&self, asm: &mut Asm) -> Result<()> {
-        asm.op("s_cselect_b32", &[s(self.registers.saved_scc), c(1), c(0)])
-    }
+/// Gives EXEC back to the original code.
+pub(super) fn restore_exec(asm: &mut Asm, r: Scalars) -> Result<()> {
+    asm.op("s_mov_b64", &[EXEC, s2(r.saved_exec)])
+}
 
-    /// Gives SCC back to the original code.
-    pub(super) fn restore_scc(&self, asm: &mut Asm) -> Result<()> {
-        asm.op("s_cmp_lg_u32", &[s(self.registers.saved_scc), c(0)])
-    }
+/// Keeps SCC for [`restore_scc`].
+pub(super) fn save_scc(asm: &mut Asm, r: Scalars) -> Result<()> {
+    asm.op("s_cselect_b32", &[s(r.saved_scc), c(1), c(0)])
+}
+
+/// Gives SCC back to the original code.
+pub(super) fn restore_scc(asm: &mut Asm, r: Scalars) -> Result<()> {
+    asm.op("s_cmp_lg_u32", &[s(r.saved_scc), c(0)])
 }

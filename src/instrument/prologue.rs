@@ -4,6 +4,7 @@
 //! entry (AMDGPUUsage, "Initial Kernel Execution State"), so it may use them.
 
 use super::asm::{Asm, EXEC, WAIT_LGKM, WAIT_VM, c, s, s2, v, v2};
+use super::borrow::store_record;
 use super::entry::Entry;
 use super::plan::{Plan, Slices};
 use super::registers::ScalarPool;
@@ -33,9 +34,11 @@ const FIELD_SHIFT: u32 = 2;
 /// Lanes of a wave.
 const LANES: u32 = 64;
 
-/// Scalar registers of the prologue alone: at entry everything that the hardware does not set is free.
+/// Scalar registers of the prologue: at entry everything that the hardware does not set is free.
 #[derive(Debug, Clone, Copy)]
 struct Scratch {
+    /// Address of the wave's record (pair): where the kernel keeps it, if it does.
+    record: u16,
     /// EXEC at entry (pair).
     exec: u16,
     /// Address of the control block (pair).
@@ -57,8 +60,9 @@ struct Scratch {
 }
 
 impl Scratch {
-    fn take(pool: &mut ScalarPool) -> Result<Scratch, Stop> {
+    fn take(pool: &mut ScalarPool, record: u16) -> Result<Scratch, Stop> {
         Ok(Scratch {
+            record,
             block: pool.take(CONTROL_DWORDS.into(), 4)?,
             exec: pool.take(2, 2)?,
             control: pool.take(2, 2)?,
@@ -79,10 +83,14 @@ impl Scratch {
 
 /// The prologue. Also tells one more than the highest scalar register that it uses.
 pub(super) fn prologue(plan: &Plan, entry: &Entry) -> Result<(Snippet, u32), Stop> {
-    let r = plan.registers;
-    let kept = [r.record, r.record + 1];
-    let mut pool = ScalarPool::new(plan.target, entry.scalars(), |number| kept.contains(&number));
-    let t = Scratch::take(&mut pool)?;
+    let kept = plan.kept.map(|kept| kept.record);
+    let taken = |number: u16| kept.is_some_and(|record| (record..record + 2).contains(&number));
+    let mut pool = ScalarPool::new(plan.target, entry.scalars(), taken);
+    let record = match kept {
+        Some(record) => record,
+        None => pool.take(2, 2)?,
+    };
+    let t = Scratch::take(&mut pool, record)?;
     let mut asm = Asm::new(plan.target);
     let off = asm.new_label();
     let ready = asm.new_label();
@@ -95,8 +103,11 @@ pub(super) fn prologue(plan: &Plan, entry: &Entry) -> Result<(Snippet, u32), Sto
     set_up(plan, &mut asm, &t)?;
     asm.branch("s_branch", ready);
     asm.bind(off);
-    asm.op("s_mov_b64", &[s2(r.record), c(0)])?;
+    asm.op("s_mov_b64", &[s2(record), c(0)])?;
     asm.bind(ready);
+    if plan.kept.is_none() {
+        store_record(&mut asm, plan.vectors, record)?;
+    }
     asm.op("s_mov_b64", &[EXEC, s2(t.exec)])?;
     entry.restore(&mut asm)?;
     Ok((asm.finish(), pool.end))
@@ -132,7 +143,7 @@ fn wave_index(asm: &mut Asm, t: &Scratch) -> Result<()> {
 
 /// Takes a record: its address in the record pair, or on to `off` with the wave counted as dropped. Leaves one lane active.
 fn claim(plan: &Plan, asm: &mut Asm, t: &Scratch, off: Label) -> Result<()> {
-    let r = plan.registers;
+    let r = plan.vectors;
     let have = asm.new_label();
     let (one, zero) = (v(r.data), v(r.address));
     asm.exec_lanes(1)?;
@@ -158,13 +169,13 @@ fn claim(plan: &Plan, asm: &mut Asm, t: &Scratch, off: Label) -> Result<()> {
     let buffer = t.field(control::BUFFER);
     asm.op("s_mul_hi_u32", &[s(t.temporary), s(t.index), stride])?;
     asm.op("s_mul_i32", &[s(t.index), s(t.index), stride])?;
-    asm.op("s_add_u32", &[s(r.record), s(buffer), s(t.index)])?;
-    asm.op("s_addc_u32", &[s(r.record + 1), s(buffer + 1), s(t.temporary)])
+    asm.op("s_add_u32", &[s(t.record), s(buffer), s(t.index)])?;
+    asm.op("s_addc_u32", &[s(t.record + 1), s(buffer + 1), s(t.temporary)])
 }
 
 /// Stores the record's header and counts the wave as begun.
 fn announce(plan: &Plan, entry: &Entry, asm: &mut Asm, t: &Scratch) -> Result<()> {
-    let r = plan.registers;
+    let r = plan.vectors;
     let [x, y, z] = entry.workgroup_ids()?;
     asm.op("s_mov_b32", &[s(t.temporary), c(plan.kernel)])?;
     asm.exec_lanes(LANES)?;
@@ -175,17 +186,17 @@ fn announce(plan: &Plan, entry: &Entry, asm: &mut Asm, t: &Scratch) -> Result<()
         asm.op("v_writelane_b32", &[v(r.data), s(field), c(lane)])?;
     }
     asm.exec_lanes(HEADER_LANES)?;
-    asm.global("global_store_dword", r.data + 1, v(r.data), r.record, 0)?;
+    asm.global("global_store_dword", r.data + 1, v(r.data), t.record, 0)?;
     asm.exec_lanes(1)?;
     asm.op("v_mov_b32_e32", &[v(r.data), c(1)])?;
     // Lane 0 of the address register is 0.
-    asm.global("global_atomic_add", r.address, v(r.data), r.record, record::BEGAN)?;
+    asm.global("global_atomic_add", r.address, v(r.data), t.record, record::BEGAN)?;
     asm.exec_lanes(LANES)
 }
 
 /// Sets up what probes expect of the vector registers, and zeroes the wave's LDS slice. All lanes are active.
 fn set_up(plan: &Plan, asm: &mut Asm, t: &Scratch) -> Result<()> {
-    let r = plan.registers;
+    let r = plan.vectors;
     asm.op("v_mov_b32_e32", &[v(r.data + 1), c(0)])?;
     if let Some(Slices { slice, extra }) = plan.slices {
         // The workgroup's LDS ends with the slices; where they start is rounded up, for which `extra` has room.

@@ -13,25 +13,45 @@ const WORK_ITEM_VGPRS: u16 = 3;
 /// Vector registers that an instruction can name.
 const NUMBERED_VGPRS: u16 = 256;
 
-/// The registers that inserted code keeps for itself. No original code names them, so they hold across calls too.
+/// The vector registers that inserted code keeps for itself. No original code names them, so they hold across calls too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Registers {
-    /// Scalar pair: address of the wave's record, 0 while nothing is counted. Set by the prologue.
-    pub(super) record: u16,
-    /// Scalar pair: EXEC as the original code has it, while a probe changes it.
-    pub(super) saved_exec: u16,
-    /// Scalar pair: scratch.
-    pub(super) scratch: u16,
-    /// Scalar: scratch.
-    pub(super) first: u16,
-    /// Scalar: scratch.
-    pub(super) second: u16,
-    /// Scalar: SCC as the original code has it, while a probe changes it.
-    pub(super) saved_scc: u16,
-    /// Vector pair: what is added. High halves 0; low halves of lanes 0 and 4 are 1. Set by the prologue.
+pub(super) struct Vectors {
+    /// Pair: what is added. High halves 0; low halves of lanes 0 and 4 are 1. Set by the prologue. Lanes from [`super::borrow::RECORD_LANE`] on
+    /// serve as memory where scalar registers are borrowed.
     pub(super) data: u16,
-    /// Vector: offset of each lane's counter, from the record or in LDS. Set by the prologue.
+    /// Offset of each lane's counter, from the record or in LDS. Set by the prologue.
     pub(super) address: u16,
+}
+
+/// The scalar registers of a snippet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Scalars {
+    /// Pair: address of the wave's record, 0 while nothing is counted.
+    pub(super) record: u16,
+    /// Pair: EXEC as the original code has it, while a probe changes it.
+    pub(super) saved_exec: u16,
+    /// Pair: scratch.
+    pub(super) scratch: u16,
+    /// Scratch.
+    pub(super) first: u16,
+    /// Scratch.
+    pub(super) second: u16,
+    /// SCC as the original code has it, while a probe changes it.
+    pub(super) saved_scc: u16,
+}
+
+impl Scalars {
+    /// Takes each register from `take`, which is told how many in a row and with which alignment.
+    pub(super) fn take(mut take: impl FnMut(u16, u16) -> Result<u16, Refusal>) -> Result<Scalars, Refusal> {
+        Ok(Scalars {
+            record: take(2, 2)?,
+            saved_exec: take(2, 2)?,
+            scratch: take(2, 2)?,
+            first: take(1, 1)?,
+            second: take(1, 1)?,
+            saved_scc: take(1, 1)?,
+        })
+    }
 }
 
 /// Hands out scalar registers that are in no set given to it.
@@ -73,7 +93,7 @@ pub(super) struct Allocation<'a> {
 
 impl Allocation<'_> {
     /// Numbered scalar registers inside the allocation.
-    fn sgprs(&self) -> u32 {
+    pub(super) fn sgprs(&self) -> u32 {
         (self.descriptor.allocated_sgprs().saturating_sub(NAMED_SGPRS)).min(self.target.addressable_sgprs())
     }
 
@@ -82,27 +102,25 @@ impl Allocation<'_> {
         self.descriptor.accum_offset(self.target).unwrap_or_else(|| self.descriptor.allocated_vgprs(self.target))
     }
 
-    /// Chooses the registers of inserted code. `initial` scalar registers are set at entry and not available; the pool that is left serves
-    /// the prologue, which may also use every other register that is not set at entry.
-    pub(super) fn choose(&self, initial: u16) -> Result<(Registers, u32), Stop> {
-        let indexed_sgprs = if self.used.indexed { self.sgprs() } else { 0 };
-        let taken = |number: u16| self.used.named.contains(Reg::scalar(number, 1)) || u32::from(number) < indexed_sgprs;
-        let mut scalars = ScalarPool::new(self.target, initial, taken);
-        let record = scalars.take(2, 2)?;
-        let saved_exec = scalars.take(2, 2)?;
-        let scratch = scalars.take(2, 2)?;
-        let (first, second, saved_scc) = (scalars.take(1, 1)?, scalars.take(1, 1)?, scalars.take(1, 1)?);
-        let indexed_vgprs = if self.used.indexed { self.vgprs() } else { 0 };
+    /// Scalar registers that neither the original code nor the hardware at entry (`initial` ones) has anything in.
+    pub(super) fn free_scalars(&self, initial: u16) -> ScalarPool {
+        let indexed = if self.used.indexed { self.sgprs() } else { 0 };
+        let taken = |number: u16| self.used.named.contains(Reg::scalar(number, 1)) || u32::from(number) < indexed;
+        ScalarPool::new(self.target, initial, taken)
+    }
+
+    /// Chooses the vector registers of inserted code.
+    pub(super) fn choose_vectors(&self) -> Result<Vectors, Refusal> {
+        let indexed = if self.used.indexed { self.vgprs() } else { 0 };
         let free = |number: u16| {
             (WORK_ITEM_VGPRS..NUMBERED_VGPRS).contains(&number)
-                && u32::from(number) >= indexed_vgprs
+                && u32::from(number) >= indexed
                 && !self.used.named.contains(Reg::vector(number, 1))
         };
-        let none = || Refusal::new(Reason::VectorRegisters, "three vector registers are needed that no code uses".to_owned());
+        let none = || Refusal::new(Reason::VectorRegisters, "three vector registers are needed that no code uses");
         let data = (0..NUMBERED_VGPRS).step_by(2).find(|&n| free(n) && free(n + 1)).ok_or_else(none)?;
         let address = (0..NUMBERED_VGPRS).find(|&n| free(n) && n != data && n != data + 1).ok_or_else(none)?;
-        let registers = Registers { record, saved_exec, scratch, first, second, saved_scc, data, address };
-        Ok((registers, scalars.end))
+        Ok(Vectors { data, address })
     }
 
     /// Grows the allocation in a descriptor so that scalar registers below `sgprs` and vector registers below `vgprs` can be used. It never shrinks.

@@ -1,0 +1,148 @@
+//! Scalar registers for inserted code: kept for it alone where the original code leaves enough of them unused, and otherwise borrowed at each
+//! place.
+//!
+//! Registers that are borrowed are dead there, or their values are put into lanes of a vector register of our own and taken back at the end. The
+//! address of the wave's record then lives in such lanes, too. Registers into which a load is under way are not borrowed before it has arrived.
+
+use super::asm::{Asm, EXEC, WAIT_LGKM, c, s, v};
+use super::registers::{Scalars, Vectors};
+use crate::dataflow::RegSet;
+use crate::error::Result;
+use crate::isa::{Reg, Value, scalar};
+use crate::kernel::{Reason, Refusal};
+
+/// Lane of the low half of the record's address; the high half is in the next one.
+const RECORD_LANE: u32 = 8;
+/// Lane of the low half of EXEC across a comparison that writes it; the high half is in the next one.
+const EXEC_LANE: u32 = 10;
+/// First lane for the values of borrowed registers.
+const VALUE_LANE: u32 = 16;
+/// Wait states before the first lane access: the original code may just have written EXEC (4, gfx94x) or a scalar register that is put into a lane
+/// (2, gfx94x) by a vector instruction.
+const ENTER_STATES: i64 = 4;
+/// Wait states behind a scalar register that a vector instruction wrote, until any original instruction may read it (5: vector memory).
+const LEAVE_STATES: i64 = 5;
+
+/// The scalar registers of one snippet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Borrowed {
+    /// No original code names them.
+    Kept(Scalars),
+    /// Lent by the original code for the length of the snippet.
+    Lent {
+        scalars: Scalars,
+        /// Registers whose values are needed again.
+        live: Vec<u16>,
+        /// Scalar loads have to arrive first: they may be under way into any register (after a call of an unknown function).
+        wait: bool,
+    },
+}
+
+impl Borrowed {
+    /// Borrows registers below `end` where `live` are live, `pending` are under way and the instruction accesses `accessed`.
+    pub(super) fn lend(end: u32, live: &RegSet, pending: &RegSet, accessed: &RegSet) -> Result<Borrowed, Refusal> {
+        Self::choose(end, live, pending, accessed).or_else(|_| match Self::choose(end, live, &RegSet::EMPTY, accessed)? {
+            Borrowed::Lent { scalars, live, .. } => Ok(Borrowed::Lent { scalars, live, wait: true }),
+            kept => Ok(kept),
+        })
+    }
+
+    fn choose(end: u32, live: &RegSet, pending: &RegSet, accessed: &RegSet) -> Result<Borrowed, Refusal> {
+        let mut taken = vec![false; end as usize];
+        let mut needed_again = Vec::new();
+        let cost = |number: u16| {
+            let reg = Reg::scalar(number, 1);
+            match (pending.overlaps(reg) || accessed.overlaps(reg), live.overlaps(reg)) {
+                (true, _) => None,
+                (false, is_live) => Some(usize::from(is_live)),
+            }
+        };
+        let scalars = Scalars::take(|count, align| {
+            let run = |first: u16| first..first + count;
+            let price = |first: &u16| {
+                run(*first).map(|n| if taken.get(usize::from(n)) == Some(&false) { cost(n) } else { None }).sum::<Option<usize>>()
+            };
+            let best = (0..end as u16).step_by(usize::from(align)).filter_map(|first| Some((price(&first)?, first))).min();
+            let (_, first) = best.ok_or_else(|| Refusal::new(Reason::ScalarRegisters, "not even enough scalar registers to borrow"))?;
+            for number in run(first) {
+                taken[usize::from(number)] = true;
+                needed_again.extend((cost(number) == Some(1)).then_some(number));
+            }
+            Ok(first)
+        })?;
+        Ok(Borrowed::Lent { scalars, live: needed_again, wait: false })
+    }
+
+    /// The registers.
+    pub(super) fn scalars(&self) -> Scalars {
+        match self {
+            Borrowed::Kept(scalars) | Borrowed::Lent { scalars, .. } => *scalars,
+        }
+    }
+
+    /// Makes the registers usable and puts the record's address into its pair. The first thing a snippet does; keeps SCC.
+    pub(super) fn enter(&self, asm: &mut Asm, vectors: Vectors) -> Result<()> {
+        let Borrowed::Lent { scalars, live, wait } = self else { return Ok(()) };
+        if *wait {
+            asm.wait(WAIT_LGKM)?;
+        }
+        asm.op("s_nop", &[Value::Imm(ENTER_STATES - 1)])?;
+        for (lane, register) in (VALUE_LANE..).zip(live) {
+            asm.op("v_writelane_b32", &[v(vectors.data), s(*register), c(lane)])?;
+        }
+        // On gfx94x a lane that was just written is not read at once.
+        asm.op("s_nop", &[Value::Imm(0)])?;
+        read_pair(asm, scalars.record, vectors.data, RECORD_LANE)
+    }
+
+    /// Gives the registers back. The last thing a snippet does; keeps SCC.
+    pub(super) fn leave(&self, asm: &mut Asm, vectors: Vectors) -> Result<()> {
+        let Borrowed::Lent { live, .. } = self else { return Ok(()) };
+        if live.is_empty() {
+            return Ok(());
+        }
+        // Behind a branch to here the lanes were written long ago, or at least one instruction ago.
+        for (lane, register) in (VALUE_LANE..).zip(live) {
+            asm.op("v_readlane_b32", &[s(*register), v(vectors.data), c(lane)])?;
+        }
+        asm.op("s_nop", &[Value::Imm(LEAVE_STATES - 1)])
+    }
+
+    /// Keeps EXEC across the instruction that writes it.
+    pub(super) fn keep_exec(&self, asm: &mut Asm, vectors: Vectors) -> Result<()> {
+        match self {
+            Borrowed::Kept(scalars) => asm.op("s_mov_b64", &[Value::Reg(Reg::scalar(scalars.saved_exec, 2)), EXEC]),
+            Borrowed::Lent { .. } => {
+                asm.op("s_nop", &[Value::Imm(ENTER_STATES - 1)])?;
+                for half in 0..2 {
+                    let lane = c(EXEC_LANE + u32::from(half));
+                    asm.op("v_writelane_b32", &[v(vectors.data), s(scalar::EXEC + half), lane])?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Puts what [`Borrowed::keep_exec`] kept into the saved-EXEC pair.
+    pub(super) fn kept_exec(&self, asm: &mut Asm, vectors: Vectors) -> Result<()> {
+        match self {
+            Borrowed::Kept(_) => Ok(()),
+            Borrowed::Lent { scalars, .. } => read_pair(asm, scalars.saved_exec, vectors.data, EXEC_LANE),
+        }
+    }
+}
+
+fn read_pair(asm: &mut Asm, pair: u16, vector: u16, lane: u32) -> Result<()> {
+    for half in 0..2 {
+        asm.op("v_readlane_b32", &[s(pair + half), v(vector), c(lane + u32::from(half))])?;
+    }
+    Ok(())
+}
+
+/// Puts the record's address where [`Borrowed::enter`] will look for it.
+pub(super) fn store_record(asm: &mut Asm, vectors: Vectors, record: u16) -> Result<()> {
+    for half in 0..2 {
+        asm.op("v_writelane_b32", &[v(vectors.data), s(record + half), c(RECORD_LANE + u32::from(half))])?;
+    }
+    Ok(())
+}
