@@ -4,11 +4,12 @@ mod hip_compiler;
 
 use std::path::Path;
 
-use hip_compiler::{SOURCE, Workshop, compiler_is_there, tool};
+use hip_compiler::{Random, SOURCE, Workshop, compiler_is_there, tool};
 use wavetap::code_object::{CONTROL_SYMBOL, CodeObject, Field, metadata};
 use wavetap::elf::Elf;
 use wavetap::elf::constants::{PF_R, PF_W, PF_X, PT_LOAD, PT_NOTE, SHT_GNU_HASH, SHT_HASH, SHT_NOTE};
 use wavetap::emit::code_object::{Changes, CodeSymbol, Plan};
+use wavetap::error::Result;
 
 const S_ENDPGM: u32 = 0xbf81_0000;
 const S_NOP: u32 = 0xbf80_0000;
@@ -17,7 +18,11 @@ const MAP: &[u8] = b"what the site table would be";
 
 /// Rewrites every kernel to one that ends at once, and changes its register counts in descriptor and metadata.
 fn rewrite(object: &CodeObject<'_>) -> Vec<u8> {
-    let plan = Plan::new(object, CONTROL.len() as u64).expect("planned");
+    try_rewrite(object).expect("written")
+}
+
+fn try_rewrite(object: &CodeObject<'_>) -> Result<Vec<u8>> {
+    let plan = Plan::new(object, CONTROL.len() as u64)?;
     let mut code: Vec<u8> = Vec::new();
     let (mut descriptors, mut symbols) = (Vec::new(), Vec::new());
     let mut value = object.metadata().expect("note").value.clone();
@@ -30,11 +35,11 @@ fn rewrite(object: &CodeObject<'_>) -> Vec<u8> {
         descriptor.set_allocated_sgprs(96).expect("fits");
         descriptors.push((kernel.descriptor_address, descriptor));
         symbols.push(CodeSymbol { name: format!("{}.counted", kernel.name), address, size: 4 });
-        metadata::set_kernel_number(&mut value, &kernel.symbol(), ".sgpr_count", 91).expect("kernel");
-        metadata::set_kernel_number(&mut value, &kernel.symbol(), ".private_segment_fixed_size", 70_000).expect("kernel");
+        metadata::set_kernel_number(&mut value, &kernel.symbol(), ".sgpr_count", 91)?;
+        metadata::set_kernel_number(&mut value, &kernel.symbol(), ".private_segment_fixed_size", 70_000)?;
     }
     let changes = Changes { code: &code, symbols: &symbols, descriptors: &descriptors, metadata: &value, control: &CONTROL, map: MAP };
-    plan.finish(&changes).expect("written")
+    plan.finish(&changes)
 }
 
 /// Every byte of the original's image is where it was, except what contract C1 names.
@@ -259,4 +264,38 @@ fn every_sample_is_written_and_read() {
         }
     }
     assert!(objects >= 13 * 3, "{objects}");
+}
+
+#[test]
+fn mutated_objects_are_refused_or_written_but_never_panic() {
+    if !compiler_is_there() {
+        return;
+    }
+    let workshop = Workshop::new();
+    let whole = workshop.code_object(SOURCE, "gfx90a", &[]);
+    let elf = Elf::parse(&whole).expect("parses");
+    let dynamic = elf.section(".dynamic").expect("linked").offset as usize;
+    let places = [0..0x238, dynamic..dynamic + 0x80, elf.header.sections_offset as usize..whole.len()];
+    let mut random = Random(3);
+    let (mut written, mut refused) = (0, 0);
+    for _ in 0..6000 {
+        let mut bytes = whole.clone();
+        for _ in 0..1 + random.below(3) {
+            let place = places[random.below(places.len())].clone();
+            let value = if random.below(2) == 0 { random.next() as u8 } else { 0xff };
+            bytes[place.start + random.below(place.len())] = value;
+        }
+        let Ok(object) = CodeObject::parse(&bytes) else { continue };
+        if object.metadata().is_none() {
+            continue;
+        }
+        match try_rewrite(&object) {
+            Ok(new) => {
+                assert!(new.len() < whole.len() + 0x10000, "a mutation must not make a large file");
+                written += 1;
+            }
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(written > 100 && refused > 100, "{written} written, {refused} refused");
 }

@@ -2,9 +2,9 @@
 
 mod hip_compiler;
 
-use hip_compiler::{BARE, SOURCE, Workshop, compiler_is_there, tool};
+use hip_compiler::{BARE, Random, SOURCE, Workshop, compiler_is_there, tool};
 use wavetap::elf::Elf;
-use wavetap::elf::constants::{PT_INTERP, PT_LOAD, PT_NOTE, PT_PHDR};
+use wavetap::elf::constants::{PT_GNU_PROPERTY, PT_INTERP, PT_LOAD, PT_NOTE, PT_PHDR};
 use wavetap::emit::{Replacement, merge};
 use wavetap::offload_bundle::{Container, Input, TargetId};
 
@@ -220,6 +220,36 @@ fn survives_other_tools(workshop: &Workshop, name: &str, original: &[u8], expect
     }
 }
 
+/// Where no note can give up its header and something else lies behind the table, a new table goes into the new segment.
+#[test]
+fn executables_without_notes_get_a_new_table() {
+    if !compiler_is_there() {
+        return;
+    }
+    let workshop = workshop();
+    for (name, flags) in [("pie", &["-fPIE", "-pie"][..]), ("fixed", &["-fno-pie", "-no-pie"]), ("lld", &["-fPIE", "-pie", "-fuse-ld=lld"])]
+    {
+        let mut original = host(&workshop, name, flags);
+        let elf = Elf::parse(&original).expect("parses");
+        let table = elf.header.segments_offset as usize;
+        let notes: Vec<usize> =
+            (0..elf.segments.len()).filter(|&index| [PT_NOTE, PT_GNU_PROPERTY].contains(&elf.segments[index].kind)).collect();
+        // PT_NULL: the notes are still there, only nobody is told.
+        notes.iter().for_each(|index| original[table + index * 56..][..4].fill(0));
+        install(&workshop, name, &original);
+        assert_eq!(run(&workshop, name).len(), 1, "{name}: the original runs");
+        let (rewritten, expected) = rewrite(&original);
+        check_image(&original, &rewritten);
+        let new = Elf::parse(&rewritten).expect("parses");
+        let first = new.loads().next().expect("one");
+        let header = new.segments.iter().find(|segment| segment.kind == PT_PHDR).expect("executables have one");
+        assert!(header.offset > original.len() as u64, "{name}: a new table");
+        assert_eq!(header.address - header.offset, first.address - first.offset, "{name}: where old kernels look for it");
+        install(&workshop, "new", &rewritten);
+        check_bundles(&run(&workshop, "new"), &original, &expected);
+    }
+}
+
 #[test]
 fn a_shared_library_is_loaded_with_its_new_bundle() {
     if !compiler_is_there() {
@@ -320,5 +350,36 @@ fn nothing_replaced_gives_the_same_bytes() {
     for flags in [&["-fPIE", "-pie"][..], &["-fPIE", "-pie", "--offload-compress"]] {
         let original = host(&workshop, "app", flags);
         assert_eq!(merge(&Input::parse(&original).expect("parses"), &[]).expect("merged"), original);
+    }
+}
+
+#[test]
+fn mutated_host_files_are_refused_or_written_but_never_panic() {
+    if !compiler_is_there() {
+        return;
+    }
+    let workshop = workshop();
+    for flags in [&["-fPIE", "-pie"][..], &["-fPIE", "-pie", "-fuse-ld=lld", "-Wl,--build-id=none"]] {
+        let whole = host(&workshop, "app", flags);
+        let elf = Elf::parse(&whole).expect("parses");
+        let (table, sections) = (elf.segments.len() * 56 + 64, elf.header.sections_offset as usize);
+        let places = [0..table, sections..sections + elf.sections.len() * 64];
+        let mut random = Random(4);
+        let mut written = 0;
+        for _ in 0..1500 {
+            let mut bytes = whole.clone();
+            for _ in 0..1 + random.below(3) {
+                let place = places[random.below(places.len())].clone();
+                let value = if random.below(2) == 0 { random.next() as u8 } else { 0xff };
+                bytes[place.start + random.below(place.len())] = value;
+            }
+            let Ok(input) = Input::parse(&bytes) else { continue };
+            let Some(found) = input.code_objects().next() else { continue };
+            if let Ok(new) = merge(&input, &[Replacement { place: found.place, bytes: vec![0; 100] }]) {
+                assert!(new.len() < whole.len() + (65 << 20), "a mutation must not make a huge file");
+                written += 1;
+            }
+        }
+        assert!(written > 50, "{written}");
     }
 }

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use super::descriptor::{DESCRIPTOR_SIZE, ENTRY_ALIGN, KernelDescriptor};
 use super::metadata::{KernelMetadata, Metadata};
 use crate::elf::constants::{PF_X, SHF_EXECINSTR};
@@ -54,33 +56,39 @@ impl Kernel {
 
 /// Finds all kernels, by address of their entry, and all other functions, by address.
 pub(super) fn find(elf: &Elf<'_>, symbols: &[Symbol<'_>], metadata: Option<&Metadata>) -> Result<(Vec<Kernel>, Vec<Function>)> {
+    let described = metadata.map_or(&[][..], |metadata| &metadata.kernels);
+    let described: FxHashMap<&str, &KernelMetadata> = described.iter().map(|kernel| (kernel.symbol.as_str(), kernel)).collect();
+    let mut names = FxHashSet::default();
     let mut kernels: Vec<Kernel> = Vec::new();
     for symbol in symbols.iter().filter(|symbol| symbol.is_defined() && symbol.is_object()) {
         let Some(name) = symbol.name.strip_suffix(DESCRIPTOR_SUFFIX) else { continue };
-        if !kernels.iter().any(|kernel| kernel.name == name) {
-            kernels.push(read_kernel(elf, symbol, name, metadata).within(|| format!("kernel {name}"))?);
+        if names.insert(name) {
+            let mut kernel = read_kernel(elf, symbol, name).within(|| format!("kernel {name}"))?;
+            kernel.metadata = described.get(symbol.name).map(|&metadata| metadata.clone());
+            kernels.push(kernel);
         }
     }
-    let mut starts: Vec<u64> = symbols.iter().filter(|symbol| is_code(symbol)).map(|symbol| symbol.address).collect();
-    starts.extend(kernels.iter().map(|kernel| kernel.entry));
+    kernels.sort_by_key(|kernel| kernel.entry);
+
+    // Of several names for one place, the one that says how long it is.
+    let mut code: Vec<&Symbol<'_>> = symbols.iter().filter(|symbol| is_code(symbol)).collect();
+    code.sort_by_key(|symbol| (symbol.address, std::cmp::Reverse(symbol.size)));
+    code.dedup_by_key(|symbol| symbol.address);
+    let mut starts: Vec<u64> = code.iter().map(|symbol| symbol.address).chain(kernels.iter().map(|kernel| kernel.entry)).collect();
     starts.sort_unstable();
     starts.dedup();
     for kernel in &mut kernels {
-        let symbol = symbols.iter().filter(|symbol| is_code(symbol) && symbol.address == kernel.entry).max_by_key(|symbol| symbol.size);
-        let size = symbol.map_or(0, |symbol| symbol.size);
+        let symbol = code.binary_search_by_key(&kernel.entry, |symbol| symbol.address);
+        let size = symbol.map_or(0, |index| code[index].size);
         (kernel.code, kernel.sized) = code_range(elf, kernel.entry, size, &starts).within(|| format!("kernel {}", kernel.name))?;
     }
     let mut functions: Vec<Function> = Vec::new();
-    for symbol in symbols.iter().filter(|symbol| is_code(symbol)) {
-        let known =
-            kernels.iter().any(|kernel| kernel.entry == symbol.address) || functions.iter().any(|other| other.code.start == symbol.address);
-        if !known {
+    for symbol in code {
+        if kernels.binary_search_by_key(&symbol.address, |kernel| kernel.entry).is_err() {
             let (code, sized) = code_range(elf, symbol.address, symbol.size, &starts).within(|| format!("function {}", symbol.name))?;
             functions.push(Function { name: symbol.name.to_owned(), code, sized });
         }
     }
-    kernels.sort_by_key(|kernel| kernel.entry);
-    functions.sort_by_key(|function| function.code.start);
     Ok((kernels, functions))
 }
 
@@ -88,7 +96,7 @@ fn is_code(symbol: &Symbol<'_>) -> bool {
     symbol.is_defined() && symbol.is_function()
 }
 
-fn read_kernel(elf: &Elf<'_>, symbol: &Symbol<'_>, name: &str, metadata: Option<&Metadata>) -> Result<Kernel> {
+fn read_kernel(elf: &Elf<'_>, symbol: &Symbol<'_>, name: &str) -> Result<Kernel> {
     let address = symbol.address;
     let offset = elf.file_offset(address, DESCRIPTOR_SIZE).ok_or_else(|| {
         Error::malformed(format!("the kernel descriptor at address {address:#x} does not lie in the file's loaded segments"))
@@ -109,8 +117,6 @@ fn read_kernel(elf: &Elf<'_>, symbol: &Symbol<'_>, name: &str, metadata: Option<
     if !elf.loads().any(|load| executable(&load)) {
         return Err(Error::malformed(format!("its entry {entry:#x} is not in an executable segment")).at(offset));
     }
-    let symbol = symbol.name;
-    let metadata = metadata.and_then(|metadata| metadata.kernels.iter().find(|kernel| kernel.symbol == symbol)).cloned();
     Ok(Kernel {
         name: name.to_owned(),
         descriptor_address: address,
@@ -119,7 +125,7 @@ fn read_kernel(elf: &Elf<'_>, symbol: &Symbol<'_>, name: &str, metadata: Option<
         entry,
         code: entry..entry,
         sized: false,
-        metadata,
+        metadata: None,
     })
 }
 

@@ -109,12 +109,10 @@ impl<'o, 'd> Plan<'o, 'd> {
         };
         let note = elf.segments.iter().position(holds_note);
         let note = note.ok_or_else(|| Error::unsupported("the code object's metadata note is in no PT_NOTE segment"))?;
-        if !elf.loads().map(|load| load.address).is_sorted() {
-            return Err(Error::unsupported("the code object's segments are not in the order of their addresses"));
-        }
+        let end = headers::image_end(elf)?;
         let kept = kept_bytes(elf);
         let offset = align_up(kept, CONTROL_ALIGN);
-        let control = Place { offset, address: address_behind(object.image_end(), offset) };
+        let control = Place { offset, address: address_behind(end, offset) };
         let offset = align_up(control.offset + control_size, ENTRY_ALIGN);
         let code = Place { offset, address: address_behind(control.address + control_size, offset) };
         Ok(Plan { object, kept, control, control_size, code, note, dynamic_symbols })
@@ -259,10 +257,11 @@ impl<'p, 'd> Writer<'p, 'd> {
         let names = [self.add_section_name(CONTROL_SECTION)?, self.add_section_name(CODE_SECTION)?];
         let control = loaded(names[0], SHF_WRITE, control, self.changes.control.len(), CONTROL_ALIGN);
         let code = loaded(names[1], SHF_EXECINSTR, code, self.changes.code.len(), ENTRY_ALIGN);
+        let count = self.sections.len();
         for section in &mut self.sections {
-            section.link = shifted(section.link, self.inserted);
+            section.link = shifted(section.link, self.inserted, count);
             if section.flags & SHF_INFO_LINK != 0 || [SHT_REL, SHT_RELA].contains(&section.kind) {
-                section.info = shifted(section.info, self.inserted);
+                section.info = shifted(section.info, self.inserted, count);
             }
         }
         self.sections.splice(self.inserted..self.inserted, [control, code]);
@@ -374,15 +373,14 @@ impl<'p, 'd> Writer<'p, 'd> {
         let new_behind = new.len() as u64;
         new.extend_from_slice(&contents[behind as usize..]);
 
-        let offset = headers::append(&mut self.out, old.align.max(4), &new);
+        let offset = headers::append(&mut self.out, headers::small_align(old.align)?.max(4), &new);
         let address = segment_place.address + (offset - segment_place.offset);
         let moved =
             self.segments.iter_mut().find(|segment| **segment == old).ok_or_else(|| Error::internal("the note segment was lost"))?;
         *moved = Segment { offset, address, physical_address: address, file_size: new.len() as u64, memory_size: new.len() as u64, ..old };
         for index in 0..self.elf.sections.len() {
             let section = self.elf.sections[index];
-            let inside = section.offset >= old.offset && section.offset + section.size <= old.offset + old.file_size;
-            if section.kind != SHT_NOTE || !inside {
+            if section.kind != SHT_NOTE || section.offset < old.offset || section.offset + section.size > old.offset + old.file_size {
                 continue;
             }
             // A boundary in front of the metadata stays, one behind it moves with what is behind.
@@ -417,7 +415,7 @@ impl<'p, 'd> Writer<'p, 'd> {
                 SHT_GNU_HASH => (symbol_tables::gnu_table(&names, symbol_tables::gnu_first(self.elf.contents(&old)?)?), DT_GNU_HASH),
                 _ => (self.string_table(index)?.clone(), DT_STRTAB),
             };
-            let offset = headers::append(&mut self.out, old.align, &contents);
+            let offset = headers::append(&mut self.out, headers::small_align(old.align)?, &contents);
             let address = place.address + (offset - place.offset);
             let new_index = self.renumbered(index);
             let new = &mut self.sections[new_index];
@@ -527,6 +525,6 @@ impl<'p, 'd> Writer<'p, 'd> {
 }
 
 /// A section index in a header field after the insertion.
-fn shifted(index: u32, inserted: usize) -> u32 {
-    if index as usize >= inserted { index + NEW_SECTIONS as u32 } else { index }
+fn shifted(index: u32, inserted: usize, count: usize) -> u32 {
+    if (inserted..count).contains(&(index as usize)) { index + NEW_SECTIONS as u32 } else { index }
 }

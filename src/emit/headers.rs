@@ -1,7 +1,7 @@
 //! Header tables as bytes.
 
 use crate::bytes;
-use crate::elf::{FILE_HEADER_SIZE, PROGRAM_HEADER_SIZE, SECTION_HEADER_SIZE, Section, Segment};
+use crate::elf::{Elf, FILE_HEADER_SIZE, PROGRAM_HEADER_SIZE, SECTION_HEADER_SIZE, Section, Segment};
 use crate::error::{Error, Result};
 
 /// Granularity at which segments are mapped; the alignment of every segment that is added.
@@ -9,6 +9,33 @@ pub(super) const PAGE: u64 = 4096;
 
 /// The same for every header table.
 pub(super) const TABLE_ALIGN: u64 = 8;
+
+/// Addresses beyond this are no program's and no device object's; below it sums of addresses and sizes do not overflow.
+const HIGHEST_ADDRESS: u64 = 1 << 47;
+
+/// The end of what a file's segments occupy in memory, for something to be put behind it.
+///
+/// # Errors
+/// Unsupported if the segments are not in the order of their addresses, as loaders demand, or reach beyond all reason.
+pub(super) fn image_end(elf: &Elf<'_>) -> Result<u64> {
+    if !elf.loads().map(|load| load.address).is_sorted() {
+        return Err(Error::unsupported("the segments are not in the order of their addresses"));
+    }
+    let end = elf.loads().map(Segment::end).max().unwrap_or(0);
+    if end > HIGHEST_ADDRESS { Err(Error::unsupported(format!("a segment reaches up to address {end:#x}"))) } else { Ok(end) }
+}
+
+/// The alignment of a segment or section that moves.
+///
+/// # Errors
+/// Unsupported if it is none that tables, notes or strings have.
+pub(super) fn small_align(align: u64) -> Result<u64> {
+    match align {
+        0 | 1 => Ok(1),
+        2 | 4 | 8 | 16 => Ok(align),
+        _ => Err(Error::unsupported(format!("something that has to move is aligned to {align:#x}"))),
+    }
+}
 
 /// The address for contents at a file offset in the first pages behind `end`, congruent to the offset.
 pub(super) fn address_behind(end: u64, offset: u64) -> u64 {

@@ -18,14 +18,9 @@ pub(super) const SECTION: &str = ".wavetap.fatbin";
 /// Appends new bundles, each the successor of the bundle with this index, and repoints the wrappers.
 pub(super) fn append(input: &Input<'_>, bundles: &[(usize, Vec<u8>)]) -> Result<Vec<u8>> {
     let elf = Elf::parse(input.data)?;
-    let end = image_end(&elf);
+    let end = headers::image_end(&elf)?;
     let room = program_headers::find(&elf, end).within(|| "the host file".into())?;
-    append_with(input, &elf, bundles, &room)
-}
-
-/// The end of the highest segment in memory.
-fn image_end(elf: &Elf<'_>) -> u64 {
-    elf.loads().map(Segment::end).max().unwrap_or(0)
+    append_with(input, &elf, end, bundles, &room)
 }
 
 /// Something that lies in the new segment: where it was, and where it is.
@@ -36,17 +31,13 @@ struct Moved {
 }
 
 /// Does the work with a given strategy for the program header.
-fn append_with(input: &Input<'_>, elf: &Elf<'_>, bundles: &[(usize, Vec<u8>)], room: &Room) -> Result<Vec<u8>> {
+fn append_with(input: &Input<'_>, elf: &Elf<'_>, end: u64, bundles: &[(usize, Vec<u8>)], room: &Room) -> Result<Vec<u8>> {
     if elf.sections.iter().any(|section| section.name == SECTION) {
         return Err(Error::unsupported(format!("the host file has a section {SECTION} already: it was rewritten before")));
     }
-    if !elf.loads().map(|load| load.address).is_sorted() {
-        return Err(Error::unsupported("the host file's segments are not in the order of their addresses"));
-    }
-    let end = image_end(elf);
     let mut out = input.data.to_vec();
     let (start, address) = match room {
-        Room::NewTable { offset } => (*offset, align_up(end, PAGE)),
+        Room::NewTable { offset, address } => (*offset, *address),
         _ => (align_up(out.len() as u64, PAGE), align_up(end, PAGE)),
     };
     out.resize(start as usize, 0);
@@ -63,7 +54,7 @@ fn append_with(input: &Input<'_>, elf: &Elf<'_>, bundles: &[(usize, Vec<u8>)], r
         for &index in indices {
             let old = elf.segments[index];
             let contents = bytes::slice(elf.data, old.offset, old.file_size, "moved segment")?;
-            let offset = headers::append(&mut out, old.align, contents);
+            let offset = headers::append(&mut out, headers::small_align(old.align)?, contents);
             moved.push(Moved { old, offset, address: address + (offset - start) });
         }
     }
@@ -151,10 +142,10 @@ fn repoint(out: &mut [u8], input: &Input<'_>, places: &[(usize, u64)]) -> Result
 /// The section headers, with moved sections at their new places and the new section behind the last loaded one, and the section names.
 fn new_sections<'d>(elf: &Elf<'d>, moved: &[Moved], load: Segment, bundles_end: u64) -> Result<(Vec<Section<'d>>, Vec<u8>)> {
     let mut sections = elf.sections.clone();
-    for section in &mut sections {
+    for section in sections.iter_mut().filter(|section| section.is_alloc() && section.has_contents()) {
         let holds =
             |place: &&Moved| section.offset >= place.old.offset && section.offset + section.size <= place.old.offset + place.old.file_size;
-        if let Some(place) = moved.iter().find(holds).filter(|_| section.is_alloc() && section.has_contents()) {
+        if let Some(place) = moved.iter().find(holds) {
             let within = section.offset - place.old.offset;
             (section.offset, section.address) = (place.offset + within, place.address + within);
         }

@@ -28,10 +28,12 @@ pub(super) enum Room {
         /// Indices of `PT_INTERP` and `PT_NOTE` headers.
         moved: Vec<usize>,
     },
-    /// The table moves into the new segment, which must lie at this file offset.
+    /// The table moves into the new segment, which must lie at this place.
     NewTable {
         /// File offset of the new segment.
         offset: u64,
+        /// Its virtual address.
+        address: u64,
     },
 }
 
@@ -40,7 +42,7 @@ pub(super) fn rooms(elf: &Elf<'_>, end: u64) -> Vec<Room> {
     let duplicate = duplicated_note(elf).map(Room::Replace);
     let grow = movable(elf).map(|moved| Room::Grow { moved });
     let note = elf.segments.iter().rposition(|segment| segment.kind == PT_NOTE).map(Room::Replace);
-    let table = table_offset(elf, end).map(|offset| Room::NewTable { offset });
+    let table = table_place(elf, end).map(|(offset, address)| Room::NewTable { offset, address });
     [duplicate, grow, note, table].into_iter().flatten().collect()
 }
 
@@ -83,10 +85,18 @@ fn movable(elf: &Elf<'_>) -> Option<Vec<usize>> {
     sections.into_iter().all(|section| inside(section.offset, section.size)).then_some(moved)
 }
 
-/// Where a segment with a new table must lie: kernels before 5.18 compute the table's address as if it were in the first segment.
-fn table_offset(elf: &Elf<'_>, end: u64) -> Option<u64> {
+/// Offset and address for a segment with a new table.
+///
+/// Kernels before 5.18 compute the address of an executable's table as if it were in the first segment, so there the distance of address and offset must be
+/// that segment's; a large `.bss` then costs padding in the file.
+fn table_place(elf: &Elf<'_>, end: u64) -> Option<(u64, u64)> {
     let first = elf.loads().next()?;
-    let offset = align_up(end, PAGE).checked_sub(first.address.checked_sub(first.offset)?)?;
-    let size = elf.data.len() as u64;
-    (offset >= size && offset - size <= MAX_PADDING).then_some(offset)
+    let distance = first.address.checked_sub(first.offset)?;
+    let (behind_file, behind_image) = (align_up(elf.data.len() as u64, PAGE), align_up(end, PAGE));
+    let by_kernel = elf.header.kind == ET_EXEC || elf.segments.iter().any(|segment| segment.kind == PT_INTERP);
+    if !by_kernel {
+        return Some((behind_file, behind_image));
+    }
+    let offset = behind_file.max(behind_image.checked_sub(distance)?);
+    (offset - behind_file <= MAX_PADDING).then_some((offset, offset.checked_add(distance)?))
 }
