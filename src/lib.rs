@@ -13,11 +13,11 @@
 //! | [`isa`] | the instruction tables: decode, encode, print |
 //! | [`emulator`] | runs dispatches without a GPU |
 //! | [`kernel`] | the instructions that control reaches from an entry |
-//! | [`cfg`] | blocks, edges, dominators, loops, the call graph |
+//! | [`mod@cfg`] | blocks, edges, dominators, loops, the call graph |
 //! | [`dataflow`] | liveness, reaching definitions, outstanding memory operations |
 //! | [`instrument`] | probes: what is counted, as edits of a kernel |
 //! | [`layout`] | places original and inserted code at new addresses |
-//! | [`slice`] | what each wait waits for, ranked |
+//! | [`mod@slice`] | what each wait waits for, ranked |
 //! | [`emit`] | device objects, bundles and host files with what was rewritten |
 #![forbid(unsafe_code)]
 

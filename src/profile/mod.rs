@@ -3,7 +3,7 @@
 //! - [`control`]: the control block in a rewritten code object (`__wavetap_control`);
 //! - [`record`]: what one wave leaves in the record buffer;
 //! - [`map`]: the site table inside a rewritten object, which says what the counters of a record count;
-//! - [`file`]: the profile file: totals per site, and on request every wave's;
+//! - [`mod@file`]: the profile file: totals per site, and on request every wave's;
 //! - [`collect`]: folding drained records into totals.
 
 pub mod collect;
