@@ -66,13 +66,15 @@ pub(super) struct Memory {
     blocks: Vec<Block>,
     next: u64,
     total: u64,
+    /// Address ranges of code, which kernels must not write.
+    code: Vec<(u64, u64)>,
     /// The block that the last access hit: neighbouring lanes mostly hit the same one.
     recent: usize,
 }
 
 impl Memory {
     pub(super) fn new() -> Self {
-        Memory { blocks: Vec::new(), next: FIRST_ADDRESS, total: 0, recent: 0 }
+        Memory { blocks: Vec::new(), next: FIRST_ADDRESS, total: 0, code: Vec::new(), recent: 0 }
     }
 
     pub(super) fn malloc(&mut self, size: u64, align: u64, kind: AllocationKind) -> Result<u64> {
@@ -116,6 +118,8 @@ impl Memory {
             Ok(at) => {
                 let block = self.blocks.remove(at);
                 self.recent = 0;
+                let range = block.allocation.address..block.allocation.address + block.allocation.size;
+                self.code.retain(|(start, _)| !range.contains(start));
                 if matches!(block.storage, Storage::Owned(_)) {
                     self.total -= block.allocation.size;
                 }
@@ -187,6 +191,7 @@ impl Memory {
     pub(super) fn write(&mut self, address: u64, from: &[u8], access: MemoryAccess) -> std::result::Result<(), FaultKind> {
         let Some(at) = self.find(address, from.len() as u64) else { return Err(self.violation(address, from.len(), access)) };
         self.recent = at;
+        self.refuse_code(at, address, from.len(), access)?;
         let block = &mut self.blocks[at];
         let offset = address - block.allocation.address;
         match &mut block.storage {
@@ -196,11 +201,28 @@ impl Memory {
         Ok(())
     }
 
-    /// Whether the bytes lie within one allocation.
-    pub(super) fn check(&self, address: u64, size: usize, access: MemoryAccess) -> std::result::Result<Allocation, FaultKind> {
+    /// Marks a range as code.
+    pub(super) fn protect(&mut self, start: u64, end: u64) {
+        self.code.push((start, end));
+    }
+
+    fn refuse_code(&self, at: usize, address: u64, size: usize, access: MemoryAccess) -> std::result::Result<(), FaultKind> {
+        if self.blocks[at].allocation.kind == AllocationKind::CodeObject
+            && self.code.iter().any(|&(start, end)| address < end && start < address + size as u64)
+        {
+            return Err(self.violation(address, size, access));
+        }
+        Ok(())
+    }
+
+    /// Whether a store of these bytes is allowed.
+    pub(super) fn check_store(&mut self, address: u64, size: usize) -> std::result::Result<(), FaultKind> {
         match self.find(address, size as u64) {
-            Some(at) => Ok(self.blocks[at].allocation),
-            None => Err(self.violation(address, size, access)),
+            Some(at) => {
+                self.recent = at;
+                self.refuse_code(at, address, size, MemoryAccess::Store)
+            }
+            None => Err(self.violation(address, size, MemoryAccess::Store)),
         }
     }
 }

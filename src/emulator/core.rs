@@ -1,0 +1,335 @@
+//! One wave in the middle of an instruction: access to its registers with every check the strict mode makes.
+
+use crate::isa::{RegFile, scalar};
+
+use super::fault::FaultKind;
+use super::float::Env;
+use super::hazard::Hazards;
+use super::memory::Memory;
+use super::op::{Class, Op, Source, Ty};
+use super::pending::Pending;
+use super::random::Random;
+use super::trace::DispatchStats;
+
+/// Lanes of a wave.
+pub(super) const LANES: usize = 64;
+/// A value of each lane.
+pub(super) type Lanes = [u64; LANES];
+
+/// Why an instruction could not be completed.
+#[derive(Debug)]
+pub(super) struct Stop {
+    pub kind: FaultKind,
+    pub lane: Option<u8>,
+}
+
+/// The result of running an instruction, or a part of it.
+pub(super) type Step<T = ()> = std::result::Result<T, Box<Stop>>;
+
+pub(super) fn stop<T>(kind: FaultKind) -> Step<T> {
+    Err(Box::new(Stop { kind, lane: None }))
+}
+
+pub(super) fn at_lane<T>(result: std::result::Result<T, FaultKind>, lane: usize) -> Step<T> {
+    result.map_err(|kind| Box::new(Stop { kind, lane: Some(lane as u8) }))
+}
+
+pub(super) fn undefined<T>(what: impl Into<String>) -> Step<T> {
+    stop(FaultKind::Undefined { what: what.into() })
+}
+
+/// What a wave is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    Running,
+    AtBarrier,
+    /// `s_sleep` and friends: lets others run first.
+    Yielding,
+    Ended,
+}
+
+/// The state of a wave.
+pub(super) struct Wave {
+    /// By operand code: `s0..s101`, FLAT_SCRATCH, XNACK_MASK, VCC, TTMPs, M0, EXEC.
+    pub sgpr: [u32; 128],
+    pub vgpr: Vec<[u32; LANES]>,
+    pub agpr: Vec<[u32; LANES]>,
+    pub scc: bool,
+    pub mode: u32,
+    /// What MODE means for arithmetic.
+    pub env: Env,
+    pub trapsts: u32,
+    pub pc: u64,
+    pub status: Status,
+    /// Scalar registers below this one are allocated.
+    pub sgpr_count: u16,
+    /// Device address of the wave's scratch.
+    pub scratch: u64,
+    /// The workgroup's slot among those running.
+    pub group: usize,
+    /// Workgroup id.
+    pub group_id: [u32; 3],
+    /// Index within the workgroup.
+    pub index: u32,
+    pub pending: Pending,
+    pub hazards: Hazards,
+}
+
+impl Wave {
+    pub(super) fn exec(&self) -> u64 {
+        self.pair(scalar::EXEC)
+    }
+
+    pub(super) fn pair(&self, code: u16) -> u64 {
+        u64::from(self.sgpr[usize::from(code)]) | u64::from(self.sgpr[usize::from(code) + 1]) << 32
+    }
+
+    pub(super) fn set_pair(&mut self, code: u16, value: u64) {
+        self.sgpr[usize::from(code)] = value as u32;
+        self.sgpr[usize::from(code) + 1] = (value >> 32) as u32;
+    }
+
+    pub(super) fn set_mode(&mut self, mode: u32) {
+        self.mode = mode;
+        self.env = Env::from_mode(mode);
+    }
+}
+
+/// What the target and the dispatch fix for all waves.
+pub(super) struct Launch {
+    pub strict: bool,
+    /// CDNA3 and relatives: more required wait states, another floating-point atomic set.
+    pub gfx94: bool,
+    /// One register file holds both VGPRs and AGPRs.
+    pub unified: bool,
+    /// The hardware sets up scratch.
+    pub architected_scratch: bool,
+    pub private_size: u32,
+    pub lds_size: u32,
+    /// First device address behind the scratch of all waves, and the first in it.
+    pub scratch_arena: (u64, u64),
+    pub wave_scratch_size: u64,
+}
+
+/// Bits 63:32 of a flat address in LDS (ROCm's value for gfx9).
+pub(super) const SHARED_APERTURE: u32 = 0x0001_0000;
+/// Bits 63:32 of a flat address in scratch.
+pub(super) const PRIVATE_APERTURE: u32 = 0x0002_0000;
+
+/// A wave that is executing an instruction.
+pub(super) struct Core<'a> {
+    pub memory: &'a mut Memory,
+    pub lds: &'a mut [u8],
+    pub wave: &'a mut Wave,
+    pub launch: &'a Launch,
+    pub random: &'a mut Random,
+    pub stats: &'a mut DispatchStats,
+    /// The shader clock.
+    pub clock: &'a mut u64,
+}
+
+/// The active lanes of a mask, lowest first.
+pub(super) fn active(mask: u64) -> impl Iterator<Item = usize> {
+    let mut rest = mask;
+    std::iter::from_fn(move || {
+        (rest != 0).then(|| {
+            let lane = rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            lane
+        })
+    })
+}
+
+/// The assembler's name of a register.
+pub(super) fn register_name(file: RegFile, index: u16) -> String {
+    match (file, index) {
+        (RegFile::Vector, n) => format!("v{n}"),
+        (RegFile::Accum, n) => format!("a{n}"),
+        (RegFile::Scalar, 102) => "flat_scratch_lo".into(),
+        (RegFile::Scalar, 103) => "flat_scratch_hi".into(),
+        (RegFile::Scalar, 106) => "vcc_lo".into(),
+        (RegFile::Scalar, 107) => "vcc_hi".into(),
+        (RegFile::Scalar, 124) => "m0".into(),
+        (RegFile::Scalar, 126) => "exec_lo".into(),
+        (RegFile::Scalar, 127) => "exec_hi".into(),
+        (RegFile::Scalar, n @ 108..=123) => format!("ttmp{}", n - 108),
+        (RegFile::Scalar, n) => format!("s{n}"),
+    }
+}
+
+impl Core<'_> {
+    /// Checks that a run of registers may be read now by this instruction.
+    pub(super) fn reading(&mut self, op: &Op, file: RegFile, first: u16, count: u16) -> Step {
+        self.bounds(file, first, count)?;
+        if self.launch.strict {
+            for index in first..first + count {
+                self.wave.pending.check_read(file, index)?;
+                self.wave.hazards.check_read(op, self.launch, file, index)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that a run of registers may be written now by this instruction, and notes that it is.
+    pub(super) fn writing(&mut self, op: &Op, file: RegFile, first: u16, count: u16) -> Step {
+        self.bounds(file, first, count)?;
+        if self.launch.strict {
+            for index in first..first + count {
+                self.wave.pending.check_write(op, file, index)?;
+                self.wave.hazards.check_write(op, self.launch, file, index)?;
+                self.wave.hazards.note_write(op, file, index);
+            }
+            if file == RegFile::Scalar && first <= scalar::VCC && first + count >= scalar::VCC + 2 {
+                self.wave.hazards.note_vcc();
+            }
+        }
+        Ok(())
+    }
+
+    fn bounds(&self, file: RegFile, first: u16, count: u16) -> Step {
+        let end = first + count;
+        let allocated = match file {
+            RegFile::Vector => self.wave.vgpr.len() as u16,
+            RegFile::Accum => self.wave.agpr.len() as u16,
+            // FLAT_SCRATCH, VCC and what follows are there whatever is allocated.
+            RegFile::Scalar if first >= scalar::FLAT_SCRATCH => u16::MAX,
+            RegFile::Scalar => self.wave.sgpr_count,
+        };
+        if end > allocated {
+            let index = allocated.max(first);
+            return stop(FaultKind::RegisterBounds { register: register_name(file, index), allocated: u32::from(allocated) });
+        }
+        Ok(())
+    }
+
+    /// A scalar by operand code.
+    pub(super) fn scalar(&mut self, op: &Op, code: u16) -> Step<u32> {
+        if code < 128 {
+            self.reading(op, RegFile::Scalar, code, 1)?;
+            return Ok(self.wave.sgpr[usize::from(code)]);
+        }
+        Ok(match code {
+            // The apertures are in the high halves of these 64-bit values.
+            scalar::SHARED_BASE..=239 => 0,
+            scalar::VCCZ => u32::from(self.wave.pair(scalar::VCC) == 0),
+            scalar::EXECZ => u32::from(self.wave.exec() == 0),
+            scalar::SCC => u32::from(self.wave.scc),
+            _ => return undefined(format!("read of scalar operand {code}")),
+        })
+    }
+
+    /// A 64-bit scalar by the code of its low half.
+    pub(super) fn scalar64(&mut self, op: &Op, code: u16) -> Step<u64> {
+        if code < 127 {
+            self.reading(op, RegFile::Scalar, code, 2)?;
+            return Ok(self.wave.pair(code));
+        }
+        let aperture = |base: u32, limit: bool| u64::from(base) << 32 | if limit { 0xffff_ffff } else { 0 };
+        Ok(match code {
+            235 => aperture(SHARED_APERTURE, false),
+            236 => aperture(SHARED_APERTURE, true),
+            237 => aperture(PRIVATE_APERTURE, false),
+            238 => aperture(PRIVATE_APERTURE, true),
+            code => u64::from(self.scalar(op, code)?),
+        })
+    }
+
+    pub(super) fn set_scalar(&mut self, op: &Op, code: u16, value: u32) -> Step {
+        if code >= 128 {
+            return undefined(format!("write of scalar operand {code}"));
+        }
+        self.writing(op, RegFile::Scalar, code, 1)?;
+        self.wave.sgpr[usize::from(code)] = value;
+        Ok(())
+    }
+
+    pub(super) fn set_scalar64(&mut self, op: &Op, code: u16, value: u64) -> Step {
+        if code >= 127 {
+            return undefined(format!("64-bit write of scalar operand {code}"));
+        }
+        self.writing(op, RegFile::Scalar, code, 2)?;
+        self.wave.set_pair(code, value);
+        Ok(())
+    }
+
+    /// The register number with `s_set_gpr_idx` applied; `position` is 0-2 for sources and 3 for the destination.
+    pub(super) fn indexed(&self, register: u16, position: u8) -> u16 {
+        const GPR_IDX_EN: u32 = 1 << 27;
+        let m0 = self.wave.sgpr[usize::from(scalar::M0)];
+        if self.wave.mode & GPR_IDX_EN != 0 && m0 >> (12 + position) & 1 != 0 { register + (m0 & 0xff) as u16 } else { register }
+    }
+
+    /// A source operand of every lane.
+    pub(super) fn lanes(&mut self, op: &Op, source: Source, ty: Ty, position: u8) -> Step<Lanes> {
+        let wide = ty.dwords() == 2;
+        match source {
+            Source::Vector(first) => {
+                let first = self.indexed(first, position);
+                self.reading(op, RegFile::Vector, first, u16::from(ty.dwords()))?;
+                Ok(join(&self.wave.vgpr, first, wide))
+            }
+            Source::Accum(first) => {
+                self.reading(op, RegFile::Accum, first, u16::from(ty.dwords()))?;
+                Ok(join(&self.wave.agpr, first, wide))
+            }
+            Source::Scalar(code) if ty == Ty::Mask => {
+                let mask = self.scalar64(op, code)?;
+                Ok(std::array::from_fn(|lane| mask >> lane & 1))
+            }
+            Source::Scalar(code) if wide => Ok([self.scalar64(op, code)?; LANES]),
+            Source::Scalar(code) => Ok([u64::from(self.scalar(op, code)?); LANES]),
+            Source::Const(bits) if ty == Ty::Mask => Ok(std::array::from_fn(|lane| bits >> lane & 1)),
+            Source::Const(bits) => Ok([bits; LANES]),
+            Source::None => Ok([0; LANES]),
+            Source::LdsDirect => {
+                let m0 = self.scalar(op, scalar::M0)?;
+                let at = (m0 & 0xffff) as usize;
+                match self.lds.get(at..at + 4) {
+                    Some(bytes) => Ok([u64::from(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])); LANES]),
+                    None => stop(FaultKind::LdsBounds { offset: at as u64, size: 4, allocated: self.launch.lds_size }),
+                }
+            }
+        }
+    }
+
+    /// Writes 32- or 64-bit results of the lanes in `mask`.
+    pub(super) fn set_lanes(&mut self, op: &Op, first: u16, wide: bool, values: &Lanes, mask: u64) -> Step {
+        let first = self.indexed(first, 3);
+        self.writing(op, RegFile::Vector, first, if wide { 2 } else { 1 })?;
+        let at = usize::from(first);
+        for lane in active(mask) {
+            self.wave.vgpr[at][lane] = values[lane] as u32;
+        }
+        if wide {
+            for lane in active(mask) {
+                self.wave.vgpr[at + 1][lane] = (values[lane] >> 32) as u32;
+            }
+        }
+        Ok(())
+    }
+
+    /// The vector or accumulation registers, for writing; the caller has called [`Core::writing`].
+    pub(super) fn file(&mut self, file: RegFile) -> &mut Vec<[u32; LANES]> {
+        if file == RegFile::Accum { &mut self.wave.agpr } else { &mut self.wave.vgpr }
+    }
+}
+
+impl Core<'_> {
+    /// A wait for at most `allowed` operations of a counter: results become usable, stores visible.
+    pub(super) fn wait_for(&mut self, counter: usize, allowed: u32) -> Step {
+        if !self.launch.strict {
+            return Ok(());
+        }
+        self.wave.pending.wait(counter, allowed);
+        at_lane(self.wave.pending.publish(None, false, self.memory, self.lds), 0)
+    }
+}
+
+fn join(registers: &[[u32; LANES]], first: u16, wide: bool) -> Lanes {
+    let at = usize::from(first);
+    if wide {
+        std::array::from_fn(|lane| u64::from(registers[at][lane]) | u64::from(registers[at + 1][lane]) << 32)
+    } else {
+        std::array::from_fn(|lane| u64::from(registers[at][lane]))
+    }
+}

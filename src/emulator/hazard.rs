@@ -1,0 +1,190 @@
+//! Required wait states: what the gfx9 family leaves to software, checked in issued instructions.
+//!
+//! A rule says how many issue slots must lie between a producer and a consumer; `s_nop k` fills k + 1 of them, any other instruction one.
+
+use crate::isa::{RegFile, scalar};
+
+use super::core::{Launch, Step, register_name, stop};
+use super::fault::FaultKind;
+use super::op::{Class, Op};
+use super::pending::{SLOTS, slot};
+
+/// When things were last done to the registers of a wave, in issue slots.
+pub(super) struct Hazards {
+    now: u64,
+    /// Written by a vector ALU instruction.
+    valu: Vec<u64>,
+    /// Written by anything.
+    any: Vec<u64>,
+    /// Written by a transcendental.
+    trans: Vec<u64>,
+    /// Written in part.
+    partial: Vec<u64>,
+    /// Read as data of a store wider than 64 bits.
+    wide_store: Vec<u64>,
+    exec_valu: u64,
+    m0_salu: u64,
+    setreg: [u64; 64],
+    /// One half of VCC was written alone, which does not update VCCZ.
+    vccz_stale: bool,
+}
+
+/// Long enough ago for every rule.
+const START: u64 = 1000;
+
+impl Hazards {
+    pub(super) fn new(strict: bool) -> Self {
+        let slots = || if strict { vec![0; SLOTS] } else { Vec::new() };
+        Hazards {
+            now: START,
+            valu: slots(),
+            any: slots(),
+            trans: slots(),
+            partial: slots(),
+            wide_store: slots(),
+            exec_valu: 0,
+            m0_salu: 0,
+            setreg: [0; 64],
+            vccz_stale: false,
+        }
+    }
+
+    /// An instruction was issued; `slots` is 1 but for `s_nop`.
+    pub(super) fn advance(&mut self, slots: u64) {
+        self.now += slots;
+    }
+
+    fn require(&self, since: u64, states: u64, rule: &'static str, resource: impl FnOnce() -> String) -> Step {
+        // The producer itself took the slot `since`.
+        let found = self.now - since - 1;
+        if since == 0 || found >= states {
+            return Ok(());
+        }
+        stop(FaultKind::Hazard { rule, required: states as u32, found: found as u32, resource: resource() })
+    }
+
+    pub(super) fn check_read(&self, op: &Op, launch: &Launch, file: RegFile, index: u16) -> Step {
+        let at = slot(file, index);
+        let name = || register_name(file, index);
+        match (op.class, file) {
+            (Class::Vmem, RegFile::Scalar) => self.require(self.valu[at], 5, "VALU writes SGPR, vector memory reads it", name)?,
+            (Class::Valu, RegFile::Scalar) if launch.gfx94 && index < scalar::M0 => {
+                self.require(self.valu[at], 2, "VALU writes SGPR, VALU reads it", name)?;
+            }
+            (Class::Valu, RegFile::Vector) => {
+                if op.inst.modifiers.dpp.is_some() && op.src[0] == super::op::Source::Vector(index) {
+                    self.require(self.any[at], 2, "write of VGPR, DPP reads it", name)?;
+                    self.require(self.exec_valu, 5, "VALU writes EXEC, DPP", || "exec".into())?;
+                }
+                if launch.gfx94 {
+                    if !op.trans {
+                        self.require(self.trans[at], 1, "transcendental writes VGPR, VALU reads it", name)?;
+                    }
+                    self.require(self.partial[at], 1, "VALU writes part of VGPR, VALU reads it", name)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_write(&self, op: &Op, launch: &Launch, file: RegFile, index: u16) -> Step {
+        if op.class == Class::Valu && file != RegFile::Scalar {
+            let states = if launch.gfx94 { 2 } else { 1 };
+            let at = slot(file, index);
+            self.require(self.wide_store[at], states, "store of more than 64 bits, VALU overwrites its data", || register_name(file, index))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn note_write(&mut self, op: &Op, file: RegFile, index: u16) {
+        let at = slot(file, index);
+        self.any[at] = self.now;
+        if op.class == Class::Valu {
+            self.valu[at] = self.now;
+            self.trans[at] = if op.trans { self.now } else { 0 };
+            self.partial[at] = if op.partial { self.now } else { 0 };
+            if file == RegFile::Scalar && index >= scalar::EXEC {
+                self.exec_valu = self.now;
+            }
+        }
+        if file == RegFile::Scalar {
+            if index == scalar::M0 && op.class == Class::Salu {
+                self.m0_salu = self.now;
+            }
+            if index == scalar::VCC || index == scalar::VCC + 1 {
+                // Until `note_vcc` says that both were.
+                self.vccz_stale = true;
+            }
+        }
+    }
+
+    /// A 64-bit write of VCC brings VCCZ up to date.
+    pub(super) fn note_vcc(&mut self) {
+        self.vccz_stale = false;
+    }
+
+    /// `s_cbranch_vccz` and `s_cbranch_vccnz`.
+    pub(super) fn check_vccz(&self) -> Step {
+        if self.vccz_stale {
+            return stop(FaultKind::Hazard {
+                rule: "one half of VCC was written alone, which does not update VCCZ",
+                required: 0,
+                found: 0,
+                resource: "vccz".into(),
+            });
+        }
+        Ok(())
+    }
+
+    /// `v_div_fmas` reads VCC.
+    pub(super) fn check_div_fmas(&self) -> Step {
+        for half in 0..2 {
+            let at = slot(RegFile::Scalar, scalar::VCC + half);
+            self.require(self.valu[at], 4, "VALU writes VCC, v_div_fmas reads it", || "vcc".into())?;
+        }
+        Ok(())
+    }
+
+    /// A scalar register selects a lane.
+    pub(super) fn check_lane_select(&self, index: u16) -> Step {
+        let at = slot(RegFile::Scalar, index);
+        self.require(self.valu[at], 4, "VALU writes SGPR, which selects the lane of v_readlane or v_writelane", || register_name(RegFile::Scalar, index))
+    }
+
+    /// `v_readlane`, `v_readfirstlane`, `v_writelane`.
+    pub(super) fn check_lane_access(&self, launch: &Launch, source: Option<u16>) -> Step {
+        if !launch.gfx94 {
+            return Ok(());
+        }
+        self.require(self.exec_valu, 4, "VALU writes EXEC, then a lane is read or written", || "exec".into())?;
+        match source {
+            Some(index) => {
+                let at = slot(RegFile::Vector, index);
+                self.require(self.valu[at], 1, "VALU writes VGPR, v_readlane reads it", || register_name(RegFile::Vector, index))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// M0 is read by a message, GDS or an LDS operation that adds to it.
+    pub(super) fn check_m0(&self) -> Step {
+        self.require(self.m0_salu, 1, "SALU writes M0, which a message or indexed operation reads", || "m0".into())
+    }
+
+    /// `s_getreg` or `s_setreg` of a hardware register.
+    pub(super) fn check_setreg(&self, id: usize) -> Step {
+        self.require(self.setreg[id & 63], 2, "s_setreg, then s_getreg or s_setreg of the same register", || format!("hwreg({id})"))
+    }
+
+    pub(super) fn note_setreg(&mut self, id: usize) {
+        self.setreg[id & 63] = self.now;
+    }
+
+    /// A store reads more than 64 bits of data.
+    pub(super) fn note_wide_store(&mut self, file: RegFile, first: u16, count: u16) {
+        for index in first..first + count {
+            self.wide_store[slot(file, index)] = self.now;
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! A decoded instruction made ready to run: its meaning found by name once, operands resolved, its role in traces and rules known.
+
+use crate::isa::{Condition, Flags, Inst, Memory as MemoryKind, Operand, Reg, RegFile, Role, Value, scalar};
+
+use super::core::{Core, Step};
+use super::float::Env;
+use super::loader::ObjectId;
+
+/// How the bits of a vector operand are understood. The `F` types flush denormals as MODE says, the `B` types never do; negate and absolute value act on
+/// the sign bit of either.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ty {
+    None,
+    B16,
+    F16,
+    B32,
+    F32,
+    B64,
+    F64,
+    /// One bit of a 64-bit scalar for each lane.
+    Mask,
+}
+
+impl Ty {
+    pub(super) fn dwords(self) -> u8 {
+        match self {
+            Ty::None => 0,
+            Ty::B16 | Ty::F16 | Ty::B32 | Ty::F32 => 1,
+            Ty::B64 | Ty::F64 | Ty::Mask => 2,
+        }
+    }
+}
+
+/// Where an operand comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    None,
+    Vector(u16),
+    Accum(u16),
+    /// By operand code.
+    Scalar(u16),
+    /// The bits, already in the operand's type.
+    Const(u64),
+    /// LDS at M0.
+    LdsDirect,
+}
+
+/// What an instruction does to a lane: sources in, destination bits out.
+pub(super) type LaneFn = fn(&Env, &[u64; 4]) -> u64;
+/// The same with a carry or flag bit.
+pub(super) type LaneBitFn = fn(&Env, &[u64; 4]) -> (u64, bool);
+/// A comparison.
+pub(super) type TestFn = fn(&Env, u64, u64) -> bool;
+/// An atomic operation: old value, data, comparison value; gives the new value.
+pub(super) type AtomicFn = fn(u64, u64, u64) -> u64;
+/// Runs an instruction.
+pub(super) type Handler = fn(&mut Core, &Op) -> Step;
+
+/// What a 16-bit result does to the other half of its register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum High {
+    Zero,
+    Keep,
+}
+
+/// The meaning of an instruction, as far as it is data for a shared handler.
+#[derive(Clone, Copy)]
+pub(super) enum Semantics {
+    /// The handler knows it all.
+    Own,
+    Lane { f: LaneFn, dst: Ty, src: [Ty; 4], high: High },
+    LaneBit { f: LaneBitFn, dst: Ty, src: [Ty; 4] },
+    /// `exec`: also writes EXEC.
+    Test { f: TestFn, src: [Ty; 2], exec: bool },
+    /// Packed 16-bit: one function for either half.
+    Packed { f: LaneFn, float: bool },
+    /// Packed 32-bit floats.
+    Packed32 { f: LaneFn },
+    Atomic { f: AtomicFn, bytes: u8, compare: bool, returns: bool },
+    Load { bytes: u8, signed: bool, d16: Option<bool> },
+    Store { bytes: u8, high: bool },
+}
+
+/// A meaning: the handler and its data.
+pub(super) type Meaning = (Handler, Semantics);
+
+/// What the instruction is for the rules of wait states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    Valu,
+    Salu,
+    Smem,
+    Vmem,
+    Lds,
+    Branch,
+    Wait,
+    Other,
+}
+
+/// What the trace counts at the instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Site {
+    None,
+    /// It narrows EXEC.
+    Exec,
+    /// A conditional scalar branch.
+    Branch,
+}
+
+/// An instruction at an address, ready to run.
+pub(super) struct Op {
+    pub run: Handler,
+    pub semantics: Semantics,
+    pub inst: Inst,
+    pub object: ObjectId,
+    /// Virtual address in the object.
+    pub address: u64,
+    /// Device address.
+    pub pc: u64,
+    /// Device address of the next instruction.
+    pub next: u64,
+    pub class: Class,
+    pub site: Site,
+    /// The first written operand.
+    pub dst: Option<Reg>,
+    /// The scalar destination of an instruction that has one beside `dst`.
+    pub sdst: u16,
+    pub src: [Source; 4],
+    /// A transcendental, whose result is late on some targets.
+    pub trans: bool,
+    /// Writes a part of its destination register only (for the rules of wait states).
+    pub partial: bool,
+    /// A matrix instruction.
+    pub mfma: bool,
+    /// Issue slots it fills: more than one for `s_nop`.
+    pub slots: u8,
+}
+
+/// The bits of an inline constant or literal in a type.
+pub(super) fn constant(value: Value, ty: Ty, signed64: bool) -> Option<u64> {
+    match value {
+        Value::InlineInt(i) => Some(match ty {
+            Ty::B16 | Ty::F16 => u64::from(i16::from(i) as u16),
+            Ty::B64 | Ty::F64 | Ty::Mask => i64::from(i) as u64,
+            _ => u64::from(i32::from(i) as u32),
+        }),
+        Value::InlineFloat(code) => {
+            let value = match code {
+                240 => 0.5,
+                241 => -0.5,
+                242 => 1.0,
+                243 => -1.0,
+                244 => 2.0,
+                245 => -2.0,
+                246 => 4.0,
+                247 => -4.0,
+                _ => 0.0,
+            };
+            // 1/(2*PI) has its own bits in each format (AMD ISA guides, inline constants).
+            let inverse = code == 248;
+            Some(match ty {
+                Ty::B16 | Ty::F16 if inverse => 0x3118,
+                Ty::B16 | Ty::F16 => u64::from(super::float::to_f16(value, super::float::Round::Nearest)),
+                Ty::B64 | Ty::F64 | Ty::Mask if inverse => 0x3fc4_5f30_6dc9_c882,
+                Ty::B64 | Ty::F64 | Ty::Mask => value.to_bits(),
+                _ if inverse => 0x3e22_f983,
+                _ => u64::from((value as f32).to_bits()),
+            })
+        }
+        Value::Literal(bits) => Some(match ty {
+            Ty::B16 | Ty::F16 => u64::from(bits & 0xffff),
+            Ty::F64 => u64::from(bits) << 32,
+            Ty::B64 if signed64 => i64::from(bits as i32) as u64,
+            _ => u64::from(bits),
+        }),
+        Value::Imm(value) => Some(value as u64),
+        Value::Reg(_) | Value::Off => None,
+    }
+}
+
+/// An operand as a source of a type.
+pub(super) fn source(operand: &Operand, ty: Ty, signed64: bool) -> Source {
+    match operand.value {
+        Value::Reg(reg) => match reg.file {
+            RegFile::Vector => Source::Vector(reg.first),
+            RegFile::Accum => Source::Accum(reg.first),
+            RegFile::Scalar if reg.first == scalar::LDS_DIRECT => Source::LdsDirect,
+            RegFile::Scalar => Source::Scalar(reg.first),
+        },
+        Value::Off => Source::None,
+        other => constant(other, ty, signed64).map_or(Source::None, Source::Const),
+    }
+}
+
+impl Op {
+    /// A source by role, resolved in a type.
+    pub(super) fn by_role(inst: &Inst, role: Role, ty: Ty) -> Source {
+        // A 32-bit literal is sign-extended where the operation is one on signed 64-bit numbers, and zero-extended elsewhere.
+        let signed64 = inst.variant.name.contains("_i64");
+        inst.operand(role).map_or(Source::None, |operand| source(operand, ty, signed64))
+    }
+
+    /// The scalar register code of an operand.
+    pub(super) fn scalar_of(inst: &Inst, role: Role) -> Option<u16> {
+        inst.operand(role).and_then(Operand::reg).filter(|reg| reg.file == RegFile::Scalar).map(|reg| reg.first)
+    }
+
+    /// An immediate operand.
+    pub(super) fn imm(&self, role: Role) -> i64 {
+        match self.inst.operand(role).map(|operand| operand.value) {
+            Some(Value::Imm(value)) => value,
+            Some(Value::InlineInt(value)) => i64::from(value),
+            Some(Value::Literal(value)) => i64::from(value),
+            _ => 0,
+        }
+    }
+
+    /// The immediate of an operand that has any of the roles immediates come in.
+    pub(super) fn any_imm(&self) -> i64 {
+        self.inst
+            .operands
+            .iter()
+            .find_map(|operand| match operand.value {
+                Value::Imm(value) => Some(value),
+                _ => None,
+            })
+            .unwrap_or(0)
+    }
+
+    /// Resolves an instruction at an address.
+    pub(super) fn new(inst: Inst, meaning: Meaning, object: ObjectId, address: u64, pc: u64) -> Op {
+        let (run, semantics) = meaning;
+        let flags = inst.variant.flags;
+        let name = inst.variant.name;
+        let dst = inst
+            .operands
+            .iter()
+            .find(|operand| matches!(operand.access, crate::isa::Access::Write | crate::isa::Access::ReadWrite))
+            .and_then(Operand::reg);
+        let sdst = Self::scalar_of(&inst, Role::Sdst).unwrap_or(scalar::VCC);
+        let types: [Ty; 4] = match semantics {
+            Semantics::Lane { src, .. } | Semantics::LaneBit { src, .. } => src,
+            Semantics::Test { src, .. } => [src[0], src[1], Ty::None, Ty::None],
+            Semantics::Packed { .. } => [Ty::B32; 4],
+            Semantics::Packed32 { .. } => [Ty::B64; 4],
+            _ => [Ty::B32; 4],
+        };
+        let src = super::vector::sources(&inst, &types, dst);
+        let class = classify(&inst);
+        let site = classify_site(&inst);
+        let trans = flags.contains(Flags::TRANS) || is_trans(name);
+        let modifiers = inst.modifiers;
+        let partial = modifiers.sdwa.is_some_and(|s| s.dst_sel != 6) || (class == Class::Valu && modifiers.op_sel & 8 != 0);
+        let mfma = name.starts_with("v_mfma") || name.starts_with("v_smfmac");
+        let next = pc + u64::from(inst.size);
+        let slots = match inst.operands.first().map(|operand| operand.value) {
+            Some(Value::Imm(count)) if name == "s_nop" => (count as u8 & 0xf) + 1,
+            _ => 1,
+        };
+        Op { run, semantics, inst, object, address, pc, next, class, site, dst, sdst, src, trans, partial, mfma, slots }
+    }
+}
+
+fn is_trans(name: &str) -> bool {
+    ["v_exp_", "v_log_", "v_rcp_", "v_rsq_", "v_sqrt_", "v_sin_", "v_cos_"].iter().any(|prefix| name.starts_with(prefix))
+}
+
+fn classify(inst: &Inst) -> Class {
+    use crate::isa::Encoding as E;
+    let name = inst.variant.name;
+    match inst.variant.encoding {
+        E::Sop1 | E::Sop2 | E::Sopk | E::Sopc => {
+            if matches!(name, "s_setpc_b64" | "s_swappc_b64" | "s_call_b64" | "s_rfe_b64" | "s_rfe_restore_b64") {
+                Class::Branch
+            } else {
+                Class::Salu
+            }
+        }
+        E::Sopp => {
+            if name.starts_with("s_cbranch") || name == "s_branch" {
+                Class::Branch
+            } else if name.starts_with("s_wait") || name == "s_barrier" {
+                Class::Wait
+            } else {
+                Class::Other
+            }
+        }
+        E::Smem => Class::Smem,
+        E::Ds => Class::Lds,
+        E::Flat | E::Global | E::Scratch | E::Mubuf | E::Mtbuf | E::Mimg => Class::Vmem,
+        E::Exp => Class::Other,
+        _ => match inst.variant.memory {
+            MemoryKind::None => Class::Valu,
+            _ => Class::Vmem,
+        },
+    }
+}
+
+/// Which instructions the trace counts. This list is the emulator's own on purpose: it is what the counters are compared with.
+fn classify_site(inst: &Inst) -> Site {
+    let name = inst.variant.name;
+    let is_exec = |role: Role| inst.operand(role).and_then(Operand::reg).is_some_and(|reg| reg == Reg::EXEC);
+    let exec_site = match name {
+        "s_and_saveexec_b64" | "s_andn1_saveexec_b64" | "s_andn1_wrexec_b64" => true,
+        "s_and_b64" => is_exec(Role::Sdst) && (is_exec(Role::Src0) || is_exec(Role::Src1)),
+        "s_andn2_b64" => is_exec(Role::Sdst) && is_exec(Role::Src0),
+        _ => name.starts_with("v_cmpx_"),
+    };
+    if exec_site {
+        Site::Exec
+    } else if matches!(inst.variant.branch, crate::isa::Branch::Conditional(Condition::Debug)) {
+        Site::None
+    } else if name.starts_with("s_cbranch_") && !name.ends_with("fork") && !name.ends_with("join") && !name.contains("cdbg") {
+        Site::Branch
+    } else {
+        Site::None
+    }
+}

@@ -1,0 +1,266 @@
+//! VOP3P: two halves at once, and the mixed-precision multiply-adds.
+
+use crate::isa::Role;
+
+use super::core::{Core, LANES, Step, active, undefined};
+use super::float::{self, Env, add_odd, fma_odd, from_f16, to_f16, to_f32};
+use super::op::{LaneFn, Meaning, Op, Semantics, Source, Ty};
+use super::vector_float;
+
+fn h(x: u64) -> u16 {
+    x as u16
+}
+fn ih(x: u64) -> i16 {
+    x as u16 as i16
+}
+fn hf(x: u64) -> f64 {
+    from_f16(x as u16)
+}
+fn wh(e: &Env, value: f64) -> u64 {
+    u64::from(to_f16(value, e.round64))
+}
+
+/// Runs [`Semantics::Packed`].
+fn run_packed(core: &mut Core, op: &Op) -> Step {
+    let Semantics::Packed { f, float } = op.semantics else { return undefined("meaning") };
+    let modifiers = op.inst.modifiers;
+    let mut all = [[0; LANES]; 3];
+    for (at, role) in [Role::Src0, Role::Src1, Role::Src2].into_iter().enumerate() {
+        let constant = Op::by_role(&op.inst, role, if float { Ty::F16 } else { Ty::B32 });
+        let from = match constant {
+            Source::Const(_) => constant,
+            Source::None if at == 2 && op.inst.variant.name == "v_pk_fmac_f16" => op.src[2],
+            _ => Op::by_role(&op.inst, role, Ty::B32),
+        };
+        if from != Source::None {
+            all[at] = core.lanes(op, from, Ty::B32, at as u8)?;
+        }
+    }
+    let mut env = core.wave.env;
+    env.clamp = modifiers.clamp;
+    let short_encoding = op.inst.variant.name == "v_pk_fmac_f16";
+    let mask = core.wave.exec();
+    let mut values = [0; LANES];
+    for lane in active(mask) {
+        let mut result = 0;
+        for half in 0..2 {
+            let mut s = [0; 4];
+            for (at, source) in all.iter().enumerate() {
+                let select = if short_encoding { u8::from(half == 1) } else if half == 0 { modifiers.op_sel >> at & 1 } else { modifiers.op_sel_hi >> at & 1 };
+                let mut value = source[lane] >> (16 * select) & 0xffff;
+                let negate = if half == 0 { modifiers.neg } else { modifiers.neg_hi };
+                if negate >> at & 1 != 0 {
+                    value ^= 0x8000;
+                }
+                if float && env.flush_in64 {
+                    value = u64::from(float::flush16(value as u16));
+                }
+                s[at] = value;
+            }
+            let mut value = f(&env, &s) & 0xffff;
+            if float {
+                if env.flush_out64 {
+                    value = u64::from(float::flush16(value as u16));
+                }
+                if env.clamp {
+                    let number = hf(value);
+                    let clamped = if number.is_nan() { if env.dx10_clamp { 0.0 } else { number } } else { number.clamp(0.0, 1.0) };
+                    value = wh(&env, clamped);
+                }
+            }
+            result |= value << (16 * half);
+        }
+        values[lane] = result;
+    }
+    let Some(dst) = op.dst else { return undefined("no destination") };
+    core.set_lanes(op, dst.first, false, &values, mask)
+}
+
+/// Runs [`Semantics::Packed32`]: two single-precision operations on register pairs.
+fn run_packed32(core: &mut Core, op: &Op) -> Step {
+    let Semantics::Packed32 { f } = op.semantics else { return undefined("meaning") };
+    let modifiers = op.inst.modifiers;
+    let mut all = [[0; LANES]; 3];
+    for (at, role) in [Role::Src0, Role::Src1, Role::Src2].into_iter().enumerate() {
+        match Op::by_role(&op.inst, role, Ty::B32) {
+            Source::None => {}
+            // A constant is the same in both halves.
+            Source::Const(bits) => all[at] = [bits << 32 | bits; LANES],
+            from => all[at] = core.lanes(op, from, Ty::B64, at as u8)?,
+        }
+    }
+    let mut env = core.wave.env;
+    env.clamp = modifiers.clamp;
+    let mask = core.wave.exec();
+    let mut values = [0; LANES];
+    for lane in active(mask) {
+        for half in 0..2 {
+            let mut s = [0; 4];
+            for (at, source) in all.iter().enumerate() {
+                let select = if half == 0 { modifiers.op_sel >> at & 1 } else { modifiers.op_sel_hi >> at & 1 };
+                let mut value = source[lane] >> (32 * select) & 0xffff_ffff;
+                let negate = if half == 0 { modifiers.neg } else { modifiers.neg_hi };
+                if negate >> at & 1 != 0 {
+                    value ^= 0x8000_0000;
+                }
+                if env.flush_in32 {
+                    value = u64::from(float::flush32(value as u32));
+                }
+                s[at] = value;
+            }
+            let mut value = f(&env, &s) as u32;
+            if env.flush_out32 {
+                value = float::flush32(value);
+            }
+            if env.clamp {
+                let number = f32::from_bits(value);
+                let clamped = if number.is_nan() { if env.dx10_clamp { 0.0 } else { number } } else { number.clamp(0.0, 1.0) };
+                value = clamped.to_bits();
+            }
+            values[lane] |= u64::from(value) << (32 * half);
+        }
+    }
+    let Some(dst) = op.dst else { return undefined("no destination") };
+    core.set_lanes(op, dst.first, true, &values, mask)
+}
+
+/// `v_pk_mov_b32`: the low result from the first source, the high one from the second.
+fn pack_move(core: &mut Core, op: &Op) -> Step {
+    let modifiers = op.inst.modifiers;
+    let mut all = [[0; LANES]; 2];
+    for (at, role) in [Role::Src0, Role::Src1].into_iter().enumerate() {
+        match Op::by_role(&op.inst, role, Ty::B32) {
+            Source::Const(bits) => all[at] = [bits << 32 | bits; LANES],
+            from => all[at] = core.lanes(op, from, Ty::B64, at as u8)?,
+        }
+    }
+    let select = |at: u8| 32 * u32::from(modifiers.op_sel >> at & 1);
+    let values = std::array::from_fn(|lane| (all[0][lane] >> select(0) & 0xffff_ffff) | (all[1][lane] >> select(1)) << 32);
+    let Some(dst) = op.dst else { return undefined("no destination") };
+    let mask = core.wave.exec();
+    core.set_lanes(op, dst.first, true, &values, mask)
+}
+
+/// The result of a mixed multiply-add.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mixed {
+    Single,
+    Low,
+    High,
+}
+
+/// Each source is single precision, or half of a register in half precision where `op_sel_hi` says so.
+fn mixed(core: &mut Core, op: &Op, result: Mixed, fused: bool) -> Step {
+    let modifiers = op.inst.modifiers;
+    let mut all = [[0.0_f64; LANES]; 3];
+    for (at, role) in [Role::Src0, Role::Src1, Role::Src2].into_iter().enumerate() {
+        let half = modifiers.op_sel_hi >> at & 1 != 0;
+        let from = match Op::by_role(&op.inst, role, if half { Ty::F16 } else { Ty::F32 }) {
+            Source::Const(bits) => Source::Const(bits),
+            _ => Op::by_role(&op.inst, role, Ty::B32),
+        };
+        let raw = core.lanes(op, from, Ty::B32, at as u8)?;
+        for lane in 0..LANES {
+            let mut value = if half {
+                from_f16((raw[lane] >> (16 * u32::from(modifiers.op_sel >> at & 1))) as u16)
+            } else {
+                let bits = raw[lane] as u32;
+                f64::from(f32::from_bits(if core.wave.env.flush_in32 || !fused { float::flush32(bits) } else { bits }))
+            };
+            // `neg_hi` is the absolute value here.
+            if modifiers.neg_hi >> at & 1 != 0 {
+                value = value.abs();
+            }
+            if modifiers.neg >> at & 1 != 0 {
+                value = -value;
+            }
+            all[at][lane] = value;
+        }
+    }
+    let env = core.wave.env;
+    let Some(dst) = op.dst else { return undefined("no destination") };
+    core.writing(op, crate::isa::RegFile::Vector, dst.first, 1)?;
+    for lane in active(core.wave.exec()) {
+        let (a, b, c) = (all[0][lane], all[1][lane], all[2][lane]);
+        let clamp = |value: f64| {
+            if !modifiers.clamp {
+                value
+            } else if value.is_nan() {
+                0.0
+            } else {
+                value.clamp(0.0, 1.0)
+            }
+        };
+        let exact = if fused {
+            fma_odd(a, b, c)
+        } else {
+            add_odd(f64::from(f32::from_bits(float::flush32(to_f32(a * b, env.round32).to_bits()))), c)
+        };
+        let cell = &mut core.wave.vgpr[usize::from(dst.first)][lane];
+        *cell = match result {
+            Mixed::Single => {
+                let bits = (clamp(f64::from(to_f32(exact, env.round32))) as f32).to_bits();
+                if env.flush_out32 || !fused { float::flush32(bits) } else { bits }
+            }
+            Mixed::Low => *cell & 0xffff_0000 | u32::from(to_f16(clamp(exact), env.round64)),
+            Mixed::High => *cell & 0xffff | u32::from(to_f16(clamp(exact), env.round64)) << 16,
+        };
+    }
+    Ok(())
+}
+
+fn half(f: LaneFn, float: bool) -> Meaning {
+    (run_packed, Semantics::Packed { f, float })
+}
+
+fn saturate(e: &Env, value: i32) -> u64 {
+    if e.clamp { u64::from(value.clamp(-0x8000, 0x7fff) as u16) } else { u64::from(value as u16) }
+}
+
+fn saturate_unsigned(e: &Env, value: i64) -> u64 {
+    if e.clamp { value.clamp(0, 0xffff) as u64 } else { u64::from(value as u16) }
+}
+
+/// Reuses the meaning of the unpacked instruction.
+fn scalar_form(name: &'static str) -> Option<LaneFn> {
+    match vector_float::meaning(name)?.1 {
+        Semantics::Lane { f, .. } => Some(f),
+        _ => None,
+    }
+}
+
+/// The meaning of a VOP3P instruction other than matrix and dot products.
+pub(super) fn meaning(name: &str) -> Option<Meaning> {
+    Some(match name {
+        "v_pk_add_f16" => half(|e, s| wh(e, hf(s[0]) + hf(s[1])), true),
+        "v_pk_mul_f16" => half(|e, s| wh(e, hf(s[0]) * hf(s[1])), true),
+        "v_pk_fma_f16" | "v_pk_fmac_f16" => half(|e, s| vector_float::fma16(e, s[0], s[1], s[2]), true),
+        "v_pk_min_f16" => half(scalar_form("v_min_f16")?, true),
+        "v_pk_max_f16" => half(scalar_form("v_max_f16")?, true),
+        "v_pk_add_i16" => half(|e, s| saturate(e, i32::from(ih(s[0])) + i32::from(ih(s[1]))), false),
+        "v_pk_sub_i16" => half(|e, s| saturate(e, i32::from(ih(s[0])) - i32::from(ih(s[1]))), false),
+        "v_pk_mad_i16" => half(|e, s| saturate(e, i32::from(ih(s[0])) * i32::from(ih(s[1])) + i32::from(ih(s[2]))), false),
+        "v_pk_add_u16" => half(|e, s| saturate_unsigned(e, i64::from(h(s[0])) + i64::from(h(s[1]))), false),
+        "v_pk_sub_u16" => half(|e, s| saturate_unsigned(e, i64::from(h(s[0])) - i64::from(h(s[1]))), false),
+        "v_pk_mad_u16" => half(|e, s| saturate_unsigned(e, i64::from(h(s[0])) * i64::from(h(s[1])) + i64::from(h(s[2]))), false),
+        "v_pk_mul_lo_u16" => half(|_, s| u64::from(h(s[0]).wrapping_mul(h(s[1]))), false),
+        "v_pk_lshlrev_b16" => half(|_, s| u64::from(h(s[1]) << (s[0] & 15)), false),
+        "v_pk_lshrrev_b16" => half(|_, s| u64::from(h(s[1]) >> (s[0] & 15)), false),
+        "v_pk_ashrrev_i16" => half(|_, s| u64::from((ih(s[1]) >> (s[0] & 15)) as u16), false),
+        "v_pk_max_i16" => half(|_, s| u64::from(ih(s[0]).max(ih(s[1])) as u16), false),
+        "v_pk_min_i16" => half(|_, s| u64::from(ih(s[0]).min(ih(s[1])) as u16), false),
+        "v_pk_max_u16" => half(|_, s| s[0].max(s[1]), false),
+        "v_pk_min_u16" => half(|_, s| s[0].min(s[1]), false),
+        "v_pk_add_f32" => (run_packed32, Semantics::Packed32 { f: |e, s| vector_float::add32(e, s[0], s[1]) }),
+        "v_pk_mul_f32" => (run_packed32, Semantics::Packed32 { f: |e, s| vector_float::mul32(e, s[0], s[1]) }),
+        "v_pk_fma_f32" => (run_packed32, Semantics::Packed32 { f: |e, s| vector_float::fma32(e, s[0], s[1], s[2]) }),
+        "v_pk_mov_b32" => (pack_move, Semantics::Own),
+        "v_mad_mix_f32" => (|core, op| mixed(core, op, Mixed::Single, false), Semantics::Own),
+        "v_mad_mixlo_f16" => (|core, op| mixed(core, op, Mixed::Low, false), Semantics::Own),
+        "v_mad_mixhi_f16" => (|core, op| mixed(core, op, Mixed::High, false), Semantics::Own),
+        "v_fma_mix_f32" => (|core, op| mixed(core, op, Mixed::Single, true), Semantics::Own),
+        "v_fma_mixlo_f16" => (|core, op| mixed(core, op, Mixed::Low, true), Semantics::Own),
+        "v_fma_mixhi_f16" => (|core, op| mixed(core, op, Mixed::High, true), Semantics::Own),
+        _ => return None,
+    })
+}

@@ -1,0 +1,255 @@
+//! What is in flight: results that no wait has guaranteed yet, and stores that other waves cannot see yet.
+//!
+//! A loaded value is put into its register at once, but the register is *owned* by the operation until a wait guarantees it; to read or to
+//! overwrite it before then is a fault whatever the timing would have been. A wait for at most N outstanding operations guarantees one that completes in order if
+//! more than N operations of its kind, itself included, were issued since; and one that completes out of order only if N is 0.
+
+use crate::isa::RegFile;
+
+use super::core::{Step, register_name, stop};
+use super::fault::FaultKind;
+use super::memory::Memory;
+use super::op::{AtomicFn, Class, Op};
+
+/// Which operations complete in order among themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Vector memory: in order.
+    Vmem,
+    /// LDS: in order.
+    Lds,
+    /// Scalar memory and messages: any order.
+    Smem,
+    /// Flat: counts in both counters, any order.
+    Flat,
+}
+
+impl Kind {
+    fn in_order(self) -> bool {
+        matches!(self, Kind::Vmem | Kind::Lds)
+    }
+}
+
+/// An operation in flight.
+struct Operation {
+    id: u32,
+    kind: Kind,
+    /// Its text and address, for the message.
+    text: &'static str,
+    address: u64,
+    /// Slots of the registers it writes.
+    slots: Vec<u16>,
+}
+
+/// Where a delayed store goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Space {
+    Global,
+    Lds,
+}
+
+/// A store, or an atomic without return, that only its own wave knows of.
+pub(super) struct Effect {
+    /// The operation it belongs to.
+    id: u32,
+    pub space: Space,
+    pub address: u64,
+    pub bytes: u8,
+    pub data: u64,
+    pub compare: u64,
+    pub atomic: Option<AtomicFn>,
+}
+
+/// All that a wave has in flight.
+pub(super) struct Pending {
+    operations: [Vec<Operation>; 2],
+    /// For each register slot, the operation that will write it (0: none).
+    owner: Vec<u32>,
+    next: u32,
+    effects: Vec<Effect>,
+}
+
+/// Counter indices.
+pub(super) const VM: usize = 0;
+pub(super) const LGKM: usize = 1;
+
+/// Slots: 256 vector, 256 accumulation, 128 scalar registers.
+pub(super) fn slot(file: RegFile, index: u16) -> usize {
+    match file {
+        RegFile::Vector => usize::from(index & 0xff),
+        RegFile::Accum => 256 + usize::from(index & 0xff),
+        RegFile::Scalar => 512 + usize::from(index & 0x7f),
+    }
+}
+
+pub(super) const SLOTS: usize = 640;
+
+fn register(slot: usize) -> (RegFile, u16) {
+    match slot {
+        0..256 => (RegFile::Vector, slot as u16),
+        256..512 => (RegFile::Accum, (slot - 256) as u16),
+        _ => (RegFile::Scalar, (slot - 512) as u16),
+    }
+}
+
+impl Pending {
+    pub(super) fn new(strict: bool) -> Self {
+        Pending { operations: [Vec::new(), Vec::new()], owner: if strict { vec![0; SLOTS] } else { Vec::new() }, next: 1, effects: Vec::new() }
+    }
+
+    /// Notes an operation that was issued; gives its id.
+    pub(super) fn issue(&mut self, op: &Op, kind: Kind, written: &[(RegFile, u16, u16)]) -> u32 {
+        let id = self.next;
+        self.next += 1;
+        let mut slots = Vec::new();
+        for &(file, first, count) in written {
+            for index in first..first + count {
+                let slot = slot(file, index);
+                self.owner[slot] = id;
+                slots.push(slot as u16);
+            }
+        }
+        let counters: &[usize] = match kind {
+            Kind::Vmem => &[VM],
+            Kind::Flat => &[VM, LGKM],
+            Kind::Lds | Kind::Smem => &[LGKM],
+        };
+        for &counter in counters {
+            self.operations[counter].push(Operation { id, kind, text: op.inst.variant.name, address: op.address, slots: slots.clone() });
+        }
+        id
+    }
+
+    /// A wait for at most `allowed` outstanding operations of a counter.
+    pub(super) fn wait(&mut self, counter: usize, allowed: u32) {
+        let mut later = [0_u32; 4];
+        let mut done = Vec::new();
+        for at in (0..self.operations[counter].len()).rev() {
+            let kind = self.operations[counter][at].kind;
+            let outstanding = if kind.in_order() {
+                later[kind as usize] += 1;
+                later[kind as usize]
+            } else {
+                1
+            };
+            if outstanding > allowed {
+                done.push(self.operations[counter].remove(at));
+            }
+        }
+        for operation in done {
+            // A flat operation is done when either counter has proved it.
+            self.operations[1 - counter].retain(|other| other.id != operation.id);
+            for &slot in &operation.slots {
+                if self.owner[usize::from(slot)] == operation.id {
+                    self.owner[usize::from(slot)] = 0;
+                }
+            }
+        }
+    }
+
+    /// The oldest operation that is not guaranteed yet, if there is any; effects of older ones may be made visible.
+    fn oldest(&self, space: Space) -> u32 {
+        let counter = if space == Space::Global { VM } else { LGKM };
+        self.operations[counter].iter().map(|operation| operation.id).min().unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn check_read(&self, file: RegFile, index: u16) -> Step {
+        let id = self.owner[slot(file, index)];
+        if id == 0 { Ok(()) } else { self.missing(id, slot(file, index), false) }
+    }
+
+    pub(super) fn check_write(&self, op: &Op, file: RegFile, index: u16) -> Step {
+        let id = self.owner[slot(file, index)];
+        if id == 0 {
+            return Ok(());
+        }
+        // Results of one in-order kind arrive in the order of issue: the later one wins.
+        let kind = self.operations.iter().flatten().find(|operation| operation.id == id).map(|operation| operation.kind);
+        match (kind, op.class) {
+            (Some(Kind::Vmem), Class::Vmem) if op.inst.variant.encoding != crate::isa::Encoding::Flat => Ok(()),
+            (Some(Kind::Lds), Class::Lds) => Ok(()),
+            _ => self.missing(id, slot(file, index), true),
+        }
+    }
+
+    fn missing(&self, id: u32, slot: usize, overwritten: bool) -> Step {
+        let (file, index) = register(slot);
+        let register = register_name(file, index);
+        let found = self.operations.iter().flatten().find(|operation| operation.id == id);
+        let (pending, pending_at, counter) = match found {
+            Some(operation) => {
+                let counter = match operation.kind {
+                    Kind::Vmem => "vmcnt",
+                    Kind::Lds | Kind::Smem => "lgkmcnt",
+                    Kind::Flat => "vmcnt and lgkmcnt",
+                };
+                (operation.text.to_owned(), operation.address, counter)
+            }
+            None => (String::new(), 0, "a counter"),
+        };
+        stop(FaultKind::MissingWait { register, pending, pending_at, counter, overwritten })
+    }
+
+    /// Holds back the effect of operation `id`.
+    pub(super) fn delay(&mut self, id: u32, effect: EffectParts) {
+        let EffectParts { space, address, bytes, data, compare, atomic } = effect;
+        self.effects.push(Effect { id, space, address, bytes, data, compare, atomic });
+    }
+
+    pub(super) fn has_effects(&self) -> bool {
+        !self.effects.is_empty()
+    }
+
+    /// Makes effects visible, in order: those a wait has guaranteed, or all of a space.
+    pub(super) fn publish(&mut self, all: Option<Space>, everything: bool, memory: &mut Memory, lds: &mut [u8]) -> Result<(), FaultKind> {
+        if self.effects.is_empty() {
+            return Ok(());
+        }
+        let oldest = [self.oldest(Space::Global), self.oldest(Space::Lds)];
+        let mut kept = Vec::new();
+        for effect in std::mem::take(&mut self.effects) {
+            let guaranteed = effect.id < oldest[if effect.space == Space::Global { 0 } else { 1 }];
+            if everything || guaranteed || all == Some(effect.space) {
+                effect.apply(memory, lds)?;
+            } else {
+                kept.push(effect);
+            }
+        }
+        self.effects = kept;
+        Ok(())
+    }
+}
+
+/// The parts of a delayed store.
+pub(super) struct EffectParts {
+    pub space: Space,
+    pub address: u64,
+    pub bytes: u8,
+    pub data: u64,
+    pub compare: u64,
+    pub atomic: Option<AtomicFn>,
+}
+
+impl Effect {
+    fn apply(&self, memory: &mut Memory, lds: &mut [u8]) -> Result<(), FaultKind> {
+        let n = usize::from(self.bytes);
+        let new = |old: u64| self.atomic.map_or(self.data, |f| f(old, self.data, self.compare));
+        let mut buffer = [0; 8];
+        match self.space {
+            Space::Global => {
+                if self.atomic.is_some() {
+                    memory.read(self.address, &mut buffer[..n], super::MemoryAccess::Atomic)?;
+                }
+                let value = new(u64::from_le_bytes(buffer));
+                memory.write(self.address, &value.to_le_bytes()[..n], super::MemoryAccess::Store)
+            }
+            Space::Lds => {
+                // Bounds were checked when the operation was issued.
+                let place = &mut lds[self.address as usize..][..n];
+                buffer[..n].copy_from_slice(place);
+                place.copy_from_slice(&new(u64::from_le_bytes(buffer)).to_le_bytes()[..n]);
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Scalar memory: loads, stores and atomics through SGPR addresses, and the clocks.
+
+use crate::isa::{Flags, Inst, Operand, Reg, RegFile, Role};
+
+use super::atomic;
+use super::core::{Core, Step, at_lane, undefined};
+use super::fault::{FaultKind, MemoryAccess};
+use super::op::{Meaning, Op, Semantics, Source, Ty};
+use super::pending::Kind;
+
+/// The address of an access and how many bytes of it are in range (all of them but for buffers).
+fn address(core: &mut Core, op: &Op, size: u64) -> Step<(u64, u64)> {
+    let Some(base) = op.inst.operand(Role::Sbase).and_then(Operand::reg) else { return undefined("scalar memory without base") };
+    let soffset = match Op::by_role(&op.inst, Role::Soffset, Ty::B32) {
+        Source::Scalar(code) => u64::from(core.scalar(op, code)?),
+        Source::Const(bits) => bits,
+        _ => 0,
+    };
+    let offset = (i64::from(op.inst.modifiers.offset) as u64).wrapping_add(soffset);
+    let start = core.scalar64(op, base.first)?;
+    if !op.inst.variant.name.contains("buffer") {
+        return Ok((start.wrapping_add(offset) & !3, size));
+    }
+    let stride = start >> 48 & 0x3fff;
+    let records = u64::from(core.scalar(op, base.first + 2)?);
+    core.reading(op, RegFile::Scalar, base.first + 3, 1)?;
+    let length = if stride == 0 { records } else { records * stride };
+    let offset = offset & !3;
+    Ok(((start & 0xffff_ffff_ffff).wrapping_add(offset), length.saturating_sub(offset).min(size) & !3))
+}
+
+fn issue(core: &mut Core, op: &Op, written: Option<(u16, u16)>) {
+    if core.launch.strict {
+        match written {
+            Some((first, count)) => core.wave.pending.issue(op, Kind::Smem, &[(RegFile::Scalar, first, count)]),
+            None => core.wave.pending.issue(op, Kind::Smem, &[]),
+        };
+    }
+}
+
+fn destination(op: &Op) -> Step<Reg> {
+    match op.dst {
+        Some(reg) => Ok(reg),
+        None => undefined("a scalar load without destination"),
+    }
+}
+
+fn load(core: &mut Core, op: &Op) -> Step {
+    let Semantics::Load { bytes, .. } = op.semantics else { return undefined("meaning") };
+    let size = usize::from(bytes);
+    let (address, valid) = address(core, op, size as u64)?;
+    let dst = destination(op)?;
+    let words = (size / 4) as u16;
+    core.writing(op, RegFile::Scalar, dst.first, words)?;
+    let mut buffer = [0; 64];
+    if valid > 0 {
+        at_lane(core.memory.read(address, &mut buffer[..valid as usize], MemoryAccess::Load), 0)?;
+    }
+    for n in 0..usize::from(words) {
+        let word = [buffer[4 * n], buffer[4 * n + 1], buffer[4 * n + 2], buffer[4 * n + 3]];
+        core.wave.sgpr[usize::from(dst.first) + n] = u32::from_le_bytes(word);
+    }
+    core.stats.global_bytes += size as u64;
+    issue(core, op, Some((dst.first, words)));
+    Ok(())
+}
+
+fn data(op: &Op) -> Step<Reg> {
+    match op.inst.operand(Role::Sdata).and_then(Operand::reg) {
+        Some(reg) => Ok(reg),
+        None => undefined("a scalar store without data"),
+    }
+}
+
+fn store(core: &mut Core, op: &Op) -> Step {
+    let Semantics::Store { bytes, .. } = op.semantics else { return undefined("meaning") };
+    let size = usize::from(bytes);
+    let (address, valid) = address(core, op, size as u64)?;
+    let data = data(op)?;
+    core.reading(op, RegFile::Scalar, data.first, (size / 4) as u16)?;
+    let mut buffer = [0; 16];
+    for n in 0..size / 4 {
+        buffer[4 * n..4 * n + 4].copy_from_slice(&core.wave.sgpr[usize::from(data.first) + n].to_le_bytes());
+    }
+    if valid > 0 {
+        at_lane(core.memory.check_store(address, valid as usize), 0)?;
+        at_lane(core.memory.write(address, &buffer[..valid as usize], MemoryAccess::Store), 0)?;
+    }
+    core.stats.global_bytes += size as u64;
+    issue(core, op, None);
+    Ok(())
+}
+
+fn run_atomic(core: &mut Core, op: &Op) -> Step {
+    let Semantics::Atomic { f, bytes, compare, returns } = op.semantics else { return undefined("meaning") };
+    let size = usize::from(bytes);
+    let words = u16::from(bytes / 4);
+    let (address, valid) = address(core, op, size as u64)?;
+    let data = data(op)?;
+    core.reading(op, RegFile::Scalar, data.first, if compare { 2 * words } else { words })?;
+    let value = |first: u16| {
+        let low = u64::from(core.wave.sgpr[usize::from(first)]);
+        if words == 2 { low | u64::from(core.wave.sgpr[usize::from(first) + 1]) << 32 } else { low }
+    };
+    let (new, comparison) = (value(data.first), if compare { value(data.first + words) } else { 0 });
+    if address % size as u64 != 0 {
+        return at_lane(Err(FaultKind::Misaligned { address, align: size as u32 }), 0);
+    }
+    let mut buffer = [0; 8];
+    if valid as usize >= size {
+        at_lane(core.memory.read(address, &mut buffer[..size], MemoryAccess::Atomic), 0)?;
+        let result = f(u64::from_le_bytes(buffer), new, comparison);
+        at_lane(core.memory.write(address, &result.to_le_bytes()[..size], MemoryAccess::Atomic), 0)?;
+    }
+    core.stats.global_bytes += 2 * size as u64;
+    if returns {
+        core.writing(op, RegFile::Scalar, data.first, words)?;
+        let old = u64::from_le_bytes(buffer);
+        core.wave.sgpr[usize::from(data.first)] = old as u32;
+        if words == 2 {
+            core.wave.sgpr[usize::from(data.first) + 1] = (old >> 32) as u32;
+        }
+    }
+    issue(core, op, returns.then_some((data.first, words)));
+    Ok(())
+}
+
+/// `s_memtime` and `s_memrealtime`.
+fn time(core: &mut Core, op: &Op) -> Step {
+    let dst = destination(op)?;
+    let now = *core.clock;
+    core.set_scalar64(op, dst.first, now)?;
+    issue(core, op, Some((dst.first, 2)));
+    Ok(())
+}
+
+/// The meaning of a scalar memory instruction.
+pub(super) fn meaning(name: &str, inst: &Inst) -> Option<Meaning> {
+    if matches!(name, "s_memtime" | "s_memrealtime") {
+        return Some((time, Semantics::Own));
+    }
+    let rest = name.strip_prefix("s_buffer_").or_else(|| name.strip_prefix("s_"))?;
+    if let Some(width) = rest.strip_prefix("load_") {
+        let bytes = match width {
+            "dword" => 4,
+            "dwordx2" => 8,
+            "dwordx4" => 16,
+            "dwordx8" => 32,
+            "dwordx16" => 64,
+            _ => return None,
+        };
+        return Some((load, Semantics::Load { bytes, signed: false, d16: None }));
+    }
+    if let Some(width) = rest.strip_prefix("store_") {
+        let bytes = match width {
+            "dword" => 4,
+            "dwordx2" => 8,
+            "dwordx4" => 16,
+            _ => return None,
+        };
+        return Some((store, Semantics::Store { bytes, high: false }));
+    }
+    let found = atomic::global(rest.strip_prefix("atomic_")?)?;
+    let returns = inst.variant.flags.contains(Flags::RETURNS);
+    Some((run_atomic, Semantics::Atomic { f: found.f, bytes: found.bytes, compare: found.compare, returns }))
+}

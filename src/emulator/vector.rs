@@ -1,0 +1,345 @@
+//! The shared way of vector ALU instructions: gather sources lane by lane (DPP, SDWA, modifiers), compute, scatter results.
+
+use crate::isa::{Dpp, Inst, Modifiers, Reg, RegFile, Role, Sdwa, scalar};
+
+use super::core::{Core, LANES, Lanes, Step, active, undefined};
+use super::float::{self, Env};
+use super::op::{High, Op, Semantics, Source, Ty};
+
+/// The sources of an instruction in the order its meaning takes them.
+pub(super) fn sources(inst: &Inst, types: &[Ty; 4], dst: Option<Reg>) -> [Source; 4] {
+    let role = |role: Role, ty: Ty| Op::by_role(inst, role, ty);
+    let mut all = [role(Role::Src0, types[0]), role(Role::Src1, types[1]), role(Role::Src2, types[2]), Source::None];
+    let name = inst.variant.name;
+    let literal = || role(Role::Imm, types[1]);
+    if name.starts_with("v_madmk_") || name.starts_with("v_fmamk_") {
+        // D = S0 * K + S1
+        all = [all[0], literal(), role(Role::Src1, types[2]), Source::None];
+    } else if name.starts_with("v_madak_") || name.starts_with("v_fmaak_") {
+        all[2] = literal();
+    } else if types[2] == Ty::Mask && all[2] == Source::None {
+        // The carry-in or condition of the short encodings.
+        all[2] = Source::Scalar(scalar::VCC);
+    } else if types[2] != Ty::None && all[2] == Source::None {
+        // Accumulating forms: the destination is the third source.
+        all[2] = destination_source(dst);
+    }
+    if types[3] == Ty::Mask {
+        all[3] = Source::Scalar(scalar::VCC);
+    }
+    all
+}
+
+fn destination_source(dst: Option<Reg>) -> Source {
+    match dst {
+        Some(Reg { file: RegFile::Vector, first, .. }) => Source::Vector(first),
+        Some(Reg { file: RegFile::Accum, first, .. }) => Source::Accum(first),
+        Some(Reg { file: RegFile::Scalar, first, .. }) => Source::Scalar(first),
+        None => Source::None,
+    }
+}
+
+/// Sources of every lane, and the lanes whose destination may be written.
+struct Gathered {
+    sources: [Lanes; 4],
+    mask: u64,
+}
+
+fn gather(core: &mut Core, op: &Op, types: &[Ty; 4]) -> Step<Gathered> {
+    let modifiers = &op.inst.modifiers;
+    let mut mask = core.wave.exec();
+    let mut sources = [[0; LANES]; 4];
+    for (at, &ty) in types.iter().enumerate() {
+        if ty == Ty::None {
+            continue;
+        }
+        sources[at] = core.lanes(op, op.src[at], ty, at as u8)?;
+        if at == 0
+            && let Some(dpp) = modifiers.dpp
+        {
+            mask = permute(&mut sources[0], &dpp, ty == Ty::B64 || ty == Ty::F64, mask)?;
+        }
+        if let Some(sdwa) = modifiers.sdwa {
+            select(&mut sources[at], &sdwa, at);
+        } else if modifiers.op_sel >> at & 1 != 0 && matches!(ty, Ty::B16 | Ty::F16) {
+            sources[at].iter_mut().for_each(|value| *value >>= 16);
+        }
+        modify(&mut sources[at], ty, modifiers, at, &core.wave.env);
+    }
+    Ok(Gathered { sources, mask })
+}
+
+/// Narrow types, absolute value, negation, denormal inputs.
+fn modify(values: &mut Lanes, ty: Ty, modifiers: &Modifiers, at: usize, env: &Env) {
+    let (absolute, negate) = (modifiers.abs >> at & 1 != 0, modifiers.neg >> at & 1 != 0);
+    let sign: u64 = match ty {
+        Ty::B16 | Ty::F16 => {
+            values.iter_mut().for_each(|value| *value &= 0xffff);
+            1 << 15
+        }
+        Ty::B32 | Ty::F32 => 1 << 31,
+        Ty::B64 | Ty::F64 => 1 << 63,
+        Ty::None | Ty::Mask => return,
+    };
+    if absolute {
+        values.iter_mut().for_each(|value| *value &= !sign);
+    }
+    if negate {
+        values.iter_mut().for_each(|value| *value ^= sign);
+    }
+    match ty {
+        Ty::F32 if env.flush_in32 => values.iter_mut().for_each(|value| *value = u64::from(float::flush32(*value as u32))),
+        Ty::F64 if env.flush_in64 => values.iter_mut().for_each(|value| *value = float::flush64(*value)),
+        Ty::F16 if env.flush_in64 => values.iter_mut().for_each(|value| *value = u64::from(float::flush16(*value as u16))),
+        _ => {}
+    }
+}
+
+/// SDWA source selection: 0-3 bytes, 4-5 words, 6 everything.
+fn select(values: &mut Lanes, sdwa: &Sdwa, at: usize) {
+    let (select, extend) = match at {
+        0 => (sdwa.src0_sel, sdwa.src0_sext),
+        1 => (sdwa.src1_sel, sdwa.src1_sext),
+        _ => return,
+    };
+    for value in values {
+        let bits = *value as u32;
+        *value = u64::from(match select {
+            0..=3 => {
+                let byte = (bits >> (8 * u32::from(select))) as u8;
+                if extend { byte as i8 as u32 } else { u32::from(byte) }
+            }
+            4 | 5 => {
+                let word = (bits >> (16 * (u32::from(select) - 4))) as u16;
+                if extend { word as i16 as u32 } else { u32::from(word) }
+            }
+            _ => bits,
+        });
+    }
+}
+
+/// DPP: moves the first source between lanes; gives the lanes that are written.
+fn permute(values: &mut Lanes, dpp: &Dpp, wide: bool, exec: u64) -> Step<u64> {
+    let original = *values;
+    let ctrl = dpp.ctrl;
+    let shift = i32::from(ctrl & 0xf);
+    // 64-bit operands on gfx90a know ROW_NEWBCAST and the row shifts only; they move as a whole.
+    let _ = wide;
+    let mut mask = 0;
+    for lane in 0..LANES {
+        let n = lane as i32;
+        let row = n & !15;
+        let within = n & 15;
+        let from = match ctrl {
+            0x000..=0x0ff => Some((n & !3) + i32::from(ctrl >> (2 * (n & 3)) & 3)),
+            0x101..=0x10f => Some(n + shift).filter(|_| within + shift < 16),
+            0x111..=0x11f => Some(n - shift).filter(|_| within >= shift),
+            0x121..=0x12f => Some(row + ((within + 16 - shift) & 15)),
+            0x130 => Some(n + 1).filter(|_| n < 63),
+            0x134 => Some((n + 1) & 63),
+            0x138 => Some(n - 1).filter(|_| n > 0),
+            0x13c => Some((n + 63) & 63),
+            0x140 => Some(row + 15 - within),
+            0x141 => Some((n & !7) + 7 - (n & 7)),
+            0x142 => Some((n & 0x30) - 1).filter(|_| n > 15),
+            0x143 => Some((n & 0x20) - 1).filter(|_| n > 31),
+            0x150..=0x15f => Some(row + shift),
+            _ => return undefined(format!("dpp_ctrl {ctrl:#x}")),
+        };
+        let from = from.filter(|&from| exec >> from & 1 != 0);
+        let enabled = dpp.row_mask >> (lane >> 4) & 1 != 0 && dpp.bank_mask >> (lane >> 2 & 3) & 1 != 0;
+        // The broadcasts leave the first row(s) as they are whatever bound_ctrl says.
+        match from {
+            Some(from) => values[lane] = original[from as usize],
+            None => values[lane] = 0,
+        }
+        if enabled && (from.is_some() || dpp.bound_ctrl) {
+            mask |= 1 << lane;
+        }
+    }
+    Ok(mask & exec)
+}
+
+/// Output modifiers and denormal outputs of a float result.
+fn finish(ty: Ty, env: &Env, modifiers: &Modifiers, bits: u64) -> u64 {
+    match ty {
+        Ty::F32 => {
+            let mut bits = bits as u32;
+            if env.flush_out32 {
+                bits = float::flush32(bits);
+            }
+            let mut value = f32::from_bits(bits);
+            // Ignored where denormal results are kept (AMD ISA guides, output modifiers).
+            if modifiers.omod != 0 && env.flush_out32 {
+                value *= scale(modifiers.omod) as f32;
+            }
+            if env.clamp {
+                value = if value.is_nan() && env.dx10_clamp { 0.0 } else { clamp(f64::from(value)) as f32 };
+            }
+            u64::from(value.to_bits())
+        }
+        Ty::F64 => {
+            let mut value = f64::from_bits(if env.flush_out64 { float::flush64(bits) } else { bits });
+            if modifiers.omod != 0 && env.flush_out64 {
+                value *= scale(modifiers.omod);
+            }
+            if env.clamp {
+                value = if value.is_nan() && env.dx10_clamp { 0.0 } else { clamp(value) };
+            }
+            value.to_bits()
+        }
+        Ty::F16 => {
+            let mut bits = bits as u16;
+            if env.flush_out64 {
+                bits = float::flush16(bits);
+            }
+            if (modifiers.omod != 0 && env.flush_out64) || env.clamp {
+                let mut value = float::from_f16(bits);
+                if modifiers.omod != 0 && env.flush_out64 {
+                    value *= scale(modifiers.omod);
+                }
+                if env.clamp {
+                    value = if value.is_nan() && env.dx10_clamp { 0.0 } else { clamp(value) };
+                }
+                bits = float::to_f16(value, env.round64);
+            }
+            u64::from(bits)
+        }
+        _ => bits,
+    }
+}
+
+fn scale(omod: u8) -> f64 {
+    match omod {
+        1 => 2.0,
+        2 => 4.0,
+        _ => 0.5,
+    }
+}
+
+fn clamp(value: f64) -> f64 {
+    // Negative zero becomes zero.
+    if value.is_nan() {
+        value
+    } else if value > 0.0 {
+        value.min(1.0)
+    } else {
+        0.0
+    }
+}
+
+/// Writes results of a type, through SDWA or `op_sel` if the instruction has them.
+fn scatter(core: &mut Core, op: &Op, ty: Ty, high: High, values: &mut Lanes, mask: u64) -> Step {
+    let Some(Reg { file, first, .. }) = op.dst else { return undefined("no destination") };
+    let modifiers = &op.inst.modifiers;
+    if file == RegFile::Scalar {
+        return undefined("scalar destination of a lane result");
+    }
+    let narrow = matches!(ty, Ty::B16 | Ty::F16);
+    if file == RegFile::Vector && (modifiers.sdwa.is_some() || narrow) {
+        let at = usize::from(core.indexed(first, 3));
+        let old = core.wave.vgpr.get(at).copied().unwrap_or([0; LANES]);
+        for lane in active(mask) {
+            let (old, new) = (old[lane], values[lane] as u32);
+            values[lane] = u64::from(match modifiers.sdwa {
+                Some(sdwa) => insert(old, new, &sdwa),
+                None if modifiers.op_sel & 8 != 0 => old & 0xffff | new << 16,
+                None if high == High::Keep => old & 0xffff_0000 | new & 0xffff,
+                None => new & 0xffff,
+            });
+        }
+    }
+    let wide = ty.dwords() == 2;
+    if file == RegFile::Accum {
+        core.writing(op, RegFile::Accum, first, u16::from(ty.dwords()))?;
+        for lane in active(mask) {
+            core.wave.agpr[usize::from(first)][lane] = values[lane] as u32;
+            if wide {
+                core.wave.agpr[usize::from(first) + 1][lane] = (values[lane] >> 32) as u32;
+            }
+        }
+        return Ok(());
+    }
+    core.set_lanes(op, first, wide, values, mask)
+}
+
+/// SDWA destination selection.
+fn insert(old: u32, new: u32, sdwa: &Sdwa) -> u32 {
+    let (shift, width) = match sdwa.dst_sel {
+        sel @ 0..=3 => (8 * u32::from(sel), 8),
+        sel @ 4..=5 => (16 * (u32::from(sel) - 4), 16),
+        _ => return new,
+    };
+    let field = ((1_u32 << width) - 1) << shift;
+    let placed = (new << shift) & field;
+    match sdwa.dst_unused {
+        2 => old & !field | placed,
+        1 => {
+            // Bits above get the sign, bits below zero.
+            let negative = new >> (width - 1) & 1 != 0;
+            let above = !(field | ((1_u64 << shift) - 1) as u32);
+            placed | if negative { above } else { 0 }
+        }
+        _ => placed,
+    }
+}
+
+fn environment(core: &Core, op: &Op) -> Env {
+    Env { clamp: op.inst.modifiers.clamp, ..core.wave.env }
+}
+
+/// Runs [`Semantics::Lane`].
+pub(super) fn run_lane(core: &mut Core, op: &Op) -> Step {
+    let Semantics::Lane { f, dst, src, high } = op.semantics else { return undefined("meaning") };
+    let Gathered { sources: s, mask } = gather(core, op, &src)?;
+    let env = environment(core, op);
+    let modifiers = &op.inst.modifiers;
+    let mut values = [0; LANES];
+    for lane in active(mask) {
+        values[lane] = finish(dst, &env, modifiers, f(&env, &[s[0][lane], s[1][lane], s[2][lane], s[3][lane]]));
+    }
+    scatter(core, op, dst, high, &mut values, mask)
+}
+
+/// Runs [`Semantics::LaneBit`]: the bit of inactive lanes is zero.
+pub(super) fn run_lane_bit(core: &mut Core, op: &Op) -> Step {
+    let Semantics::LaneBit { f, dst, src } = op.semantics else { return undefined("meaning") };
+    let Gathered { sources: s, mask } = gather(core, op, &src)?;
+    let env = environment(core, op);
+    let mut values = [0; LANES];
+    let mut bits = 0_u64;
+    for lane in active(mask) {
+        let (value, bit) = f(&env, &[s[0][lane], s[1][lane], s[2][lane], s[3][lane]]);
+        values[lane] = finish(dst, &env, &op.inst.modifiers, value);
+        bits |= u64::from(bit) << lane;
+    }
+    scatter(core, op, dst, High::Zero, &mut values, mask)?;
+    core.set_scalar64(op, op.sdst, bits)
+}
+
+/// Runs [`Semantics::Test`].
+pub(super) fn run_test(core: &mut Core, op: &Op) -> Step {
+    let Semantics::Test { f, src, exec } = op.semantics else { return undefined("meaning") };
+    let Gathered { sources: s, mask } = gather(core, op, &[src[0], src[1], Ty::None, Ty::None])?;
+    let env = environment(core, op);
+    let mut bits = 0_u64;
+    for lane in active(mask) {
+        bits |= u64::from(f(&env, s[0][lane], s[1][lane])) << lane;
+    }
+    let dst = match op.dst {
+        Some(Reg { file: RegFile::Scalar, first, .. }) if first != scalar::EXEC => first,
+        _ => op.sdst,
+    };
+    core.set_scalar64(op, dst, bits)?;
+    if exec {
+        core.set_scalar64(op, scalar::EXEC, bits)?;
+    }
+    Ok(())
+}
+
+/// Sources of handlers that do their own thing: `at` is the position.
+pub(super) fn lanes_of(core: &mut Core, op: &Op, at: usize, ty: Ty) -> Step<Lanes> {
+    let role = [Role::Src0, Role::Src1, Role::Src2][at];
+    let from = if op.inst.operand(role).is_some() { Op::by_role(&op.inst, role, ty) } else { op.src[at] };
+    core.lanes(op, from, ty, at as u8)
+}

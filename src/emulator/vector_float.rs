@@ -1,0 +1,490 @@
+//! Floating-point instructions of the vector ALU.
+
+use super::float::{self, Env, Round, add_odd, add64, div_odd, fma_odd, fma64, from_f16, mul64, sqrt_odd, to_f16, to_f32};
+use super::op::{High, LaneBitFn, LaneFn, Meaning, Semantics, Ty};
+use super::vector::run_lane_bit;
+use super::vector_int::lane;
+
+const N: Ty = Ty::None;
+const F: Ty = Ty::F32;
+const D: Ty = Ty::F64;
+const H: Ty = Ty::F16;
+/// Single precision without flushing: instructions that always accept denormals.
+const X: Ty = Ty::B32;
+
+fn f1(f: LaneFn) -> Meaning {
+    lane(f, F, [F, N, N, N], High::Zero)
+}
+fn f2(f: LaneFn) -> Meaning {
+    lane(f, F, [F, F, N, N], High::Zero)
+}
+fn f3(f: LaneFn) -> Meaning {
+    lane(f, F, [F, F, F, N], High::Zero)
+}
+fn d1(f: LaneFn) -> Meaning {
+    lane(f, D, [D, N, N, N], High::Zero)
+}
+fn d2(f: LaneFn) -> Meaning {
+    lane(f, D, [D, D, N, N], High::Zero)
+}
+fn d3(f: LaneFn) -> Meaning {
+    lane(f, D, [D, D, D, N], High::Zero)
+}
+fn h1(f: LaneFn) -> Meaning {
+    lane(f, H, [H, N, N, N], High::Zero)
+}
+fn h2(f: LaneFn) -> Meaning {
+    lane(f, H, [H, H, N, N], High::Zero)
+}
+fn h3(f: LaneFn, high: High) -> Meaning {
+    lane(f, H, [H, H, H, N], high)
+}
+
+pub(super) fn s32(bits: u64) -> f32 {
+    f32::from_bits(bits as u32)
+}
+pub(super) fn w32(value: f32) -> u64 {
+    u64::from(value.to_bits())
+}
+fn x(bits: u64) -> f64 {
+    f64::from(s32(bits))
+}
+fn d(bits: u64) -> f64 {
+    f64::from_bits(bits)
+}
+fn hf(bits: u64) -> f64 {
+    from_f16(bits as u16)
+}
+fn wh(e: &Env, value: f64) -> u64 {
+    u64::from(to_f16(value, e.round64))
+}
+
+pub(super) fn add32(e: &Env, a: u64, b: u64) -> u64 {
+    if e.round32 == Round::Nearest { w32(s32(a) + s32(b)) } else { w32(signed_zero(to_f32(add_odd(x(a), x(b)), e.round32), a, b, e)) }
+}
+
+/// An exact zero sum of non-zero numbers is negative when rounding down.
+fn signed_zero(sum: f32, a: u64, b: u64, e: &Env) -> f32 {
+    if sum == 0.0 && e.round32 == Round::Down && s32(a) == -s32(b) && s32(a) != 0.0 { -0.0 } else { sum }
+}
+
+pub(super) fn mul32(e: &Env, a: u64, b: u64) -> u64 {
+    if e.round32 == Round::Nearest { w32(s32(a) * s32(b)) } else { w32(to_f32(x(a) * x(b), e.round32)) }
+}
+
+pub(super) fn fma32(e: &Env, a: u64, b: u64, c: u64) -> u64 {
+    w32(to_f32(fma_odd(x(a), x(b), x(c)), e.round32))
+}
+
+/// Multiply-add that rounds the product too and flushes denormals whatever MODE says.
+fn mad32(e: &Env, s: &[u64; 4]) -> u64 {
+    let flush = |bits: u64| u64::from(float::flush32(bits as u32));
+    let product = flush(mul32(e, flush(s[0]), flush(s[1])));
+    flush(add32(e, product, flush(s[2])))
+}
+
+fn neg(bits: u64) -> u64 {
+    bits ^ 0x8000_0000
+}
+
+/// Minimum and maximum by the manuals' rules; `N` is the number type's own comparison.
+macro_rules! min_max {
+    ($min:ident, $max:ident, $t:ty, $from:expr, $bits:ty, $quiet:expr) => {
+        fn $min(e: &Env, a: u64, b: u64) -> u64 {
+            let (p, q): ($t, $t) = ($from(a), $from(b));
+            if e.ieee && signaling(p.is_nan(), a, $quiet) {
+                a | $quiet
+            } else if e.ieee && signaling(q.is_nan(), b, $quiet) {
+                b | $quiet
+            } else if p.is_nan() {
+                b
+            } else if q.is_nan() {
+                a
+            } else if p == 0.0 && q == 0.0 {
+                if p.is_sign_negative() { a } else { b }
+            } else if p < q {
+                a
+            } else {
+                b
+            }
+        }
+        fn $max(e: &Env, a: u64, b: u64) -> u64 {
+            let (p, q): ($t, $t) = ($from(a), $from(b));
+            if e.ieee && signaling(p.is_nan(), a, $quiet) {
+                a | $quiet
+            } else if e.ieee && signaling(q.is_nan(), b, $quiet) {
+                b | $quiet
+            } else if p.is_nan() {
+                b
+            } else if q.is_nan() {
+                a
+            } else if p == 0.0 && q == 0.0 {
+                if p.is_sign_negative() { b } else { a }
+            } else if p >= q {
+                a
+            } else {
+                b
+            }
+        }
+    };
+}
+
+fn signaling(nan: bool, bits: u64, quiet: u64) -> bool {
+    nan && bits & quiet == 0
+}
+
+min_max!(min32, max32, f32, s32, u32, 1 << 22);
+min_max!(min64, max64, f64, d, u64, 1 << 51);
+min_max!(min16, max16, f64, hf, u16, 1 << 9);
+
+fn med3(s: &[u64; 4], e: &Env, nan: impl Fn(u64) -> bool, min: fn(&Env, u64, u64) -> u64, max: fn(&Env, u64, u64) -> u64, same: fn(u64, u64) -> bool) -> u64 {
+    if s[..3].iter().any(|&v| nan(v)) {
+        return min(e, min(e, s[0], s[1]), s[2]);
+    }
+    let top = max(e, max(e, s[0], s[1]), s[2]);
+    if same(top, s[0]) {
+        max(e, s[1], s[2])
+    } else if same(top, s[1]) {
+        max(e, s[0], s[2])
+    } else {
+        max(e, s[0], s[1])
+    }
+}
+
+/// The meaning of a floating-point vector instruction.
+pub(super) fn meaning(name: &str) -> Option<Meaning> {
+    single(name).or_else(|| double(name)).or_else(|| half(name)).or_else(|| cube_and_division(name))
+}
+
+fn single(name: &str) -> Option<Meaning> {
+    Some(match name {
+        "v_add_f32" => f2(|e, s| add32(e, s[0], s[1])),
+        "v_sub_f32" => f2(|e, s| add32(e, s[0], neg(s[1]))),
+        "v_subrev_f32" => f2(|e, s| add32(e, s[1], neg(s[0]))),
+        "v_mul_f32" => f2(|e, s| mul32(e, s[0], s[1])),
+        "v_mul_legacy_f32" => f2(|e, s| if s32(s[0]) == 0.0 || s32(s[1]) == 0.0 { 0 } else { mul32(e, s[0], s[1]) }),
+        "v_mad_f32" | "v_mac_f32" | "v_madmk_f32" | "v_madak_f32" => f3(mad32),
+        "v_mad_legacy_f32" => f3(|e, s| if s32(s[0]) == 0.0 || s32(s[1]) == 0.0 { add32(e, 0, s[2]) } else { mad32(e, s) }),
+        "v_fma_f32" | "v_fmac_f32" | "v_fmamk_f32" | "v_fmaak_f32" => f3(|e, s| fma32(e, s[0], s[1], s[2])),
+        "v_min_f32" => f2(|e, s| min32(e, s[0], s[1])),
+        "v_max_f32" => f2(|e, s| max32(e, s[0], s[1])),
+        "v_min3_f32" => f3(|e, s| min32(e, min32(e, s[0], s[1]), s[2])),
+        "v_max3_f32" => f3(|e, s| max32(e, max32(e, s[0], s[1]), s[2])),
+        "v_med3_f32" => f3(|e, s| med3(s, e, |v| s32(v).is_nan(), min32, max32, |a, b| s32(a) == s32(b))),
+        "v_fract_f32" => f1(|_, s| {
+            let v = s32(s[0]);
+            let below_one = f32::from_bits(0x3f7f_ffff);
+            w32(if v.is_infinite() { f32::NAN } else { (v - v.floor()).min(below_one) })
+        }),
+        "v_trunc_f32" => f1(|_, s| w32(s32(s[0]).trunc())),
+        "v_ceil_f32" => f1(|_, s| w32(s32(s[0]).ceil())),
+        "v_rndne_f32" => f1(|_, s| w32(s32(s[0]).round_ties_even())),
+        "v_floor_f32" => f1(|_, s| w32(s32(s[0]).floor())),
+        "v_exp_f32" | "v_exp_legacy_f32" => f1(|_, s| flushed(s, |v| f64::from(v).exp2() as f32)),
+        "v_log_f32" | "v_log_legacy_f32" => f1(|_, s| flushed(s, |v| if v < 0.0 { f32::NAN } else { f64::from(v).log2() as f32 })),
+        "v_rcp_f32" | "v_rcp_iflag_f32" => f1(|_, s| flushed(s, |v| 1.0 / v)),
+        "v_rsq_f32" => f1(|_, s| flushed(s, |v| if v == 0.0 { f32::INFINITY.copysign(v) } else { (1.0 / f64::from(v).sqrt()) as f32 })),
+        "v_sqrt_f32" => f1(|_, s| flushed(s, f32::sqrt)),
+        "v_sin_f32" => f1(|_, s| w32(turn(f64::from(s32(s[0])), f64::sin) as f32)),
+        "v_cos_f32" => f1(|_, s| w32(turn(f64::from(s32(s[0])), f64::cos) as f32)),
+        "v_frexp_mant_f32" => lane(
+            |_, s| {
+                let v = s32(s[0]);
+                w32(if v.is_finite() { float::frexp64(f64::from(v)).0 as f32 } else { v })
+            },
+            F,
+            [X, N, N, N],
+            High::Zero,
+        ),
+        "v_frexp_exp_i32_f32" => lane(|_, s| u64::from(float::frexp64(x(s[0])).1 as u32), Ty::B32, [X, N, N, N], High::Zero),
+        "v_ldexp_f32" => lane(|e, s| w32(to_f32(float::ldexp64(x(s[0]), s[1] as u32 as i32), e.round32)), F, [F, Ty::B32, N, N], High::Zero),
+        "v_dot2_f32_f16" | "v_dot2c_f32_f16" => lane(
+            |e, s| {
+                let product = |shift: u32| hf(s[0] >> shift) * hf(s[1] >> shift);
+                w32(to_f32(add_odd(x(u64::from(to_f32(add_odd(product(0), x(s[2])), e.round32).to_bits())), product(16)), e.round32))
+            },
+            F,
+            [Ty::B32, Ty::B32, F, N],
+            High::Zero,
+        ),
+        _ => return None,
+    })
+}
+
+/// Instructions that take and give no single-precision denormals.
+fn flushed(s: &[u64; 4], f: fn(f32) -> f32) -> u64 {
+    u64::from(float::flush32(f(f32::from_bits(float::flush32(s[0] as u32))).to_bits()))
+}
+
+/// A function of an angle in turns.
+fn turn(turns: f64, f: fn(f64) -> f64) -> f64 {
+    if !turns.is_finite() {
+        return f64::NAN;
+    }
+    if turns == 0.0 {
+        return f(turns);
+    }
+    // The reduced angle is exact, and so are the multiples of a quarter turn.
+    let part = turns - turns.round_ties_even();
+    let value = f(part * std::f64::consts::TAU);
+    if (part * 4.0).fract() == 0.0 { value.round() } else { value }
+}
+
+fn double(name: &str) -> Option<Meaning> {
+    Some(match name {
+        "v_add_f64" => d2(|e, s| add64(e, d(s[0]), d(s[1])).to_bits()),
+        "v_mul_f64" => d2(|e, s| mul64(e, d(s[0]), d(s[1])).to_bits()),
+        "v_fma_f64" | "v_fmac_f64" => d3(|e, s| fma64(e, d(s[0]), d(s[1]), d(s[2])).to_bits()),
+        "v_min_f64" => d2(|e, s| min64(e, s[0], s[1])),
+        "v_max_f64" => d2(|e, s| max64(e, s[0], s[1])),
+        "v_trunc_f64" => d1(|_, s| d(s[0]).trunc().to_bits()),
+        "v_ceil_f64" => d1(|_, s| d(s[0]).ceil().to_bits()),
+        "v_rndne_f64" => d1(|_, s| d(s[0]).round_ties_even().to_bits()),
+        "v_floor_f64" => d1(|_, s| d(s[0]).floor().to_bits()),
+        "v_fract_f64" => d1(|_, s| {
+            let v = d(s[0]);
+            let below_one = f64::from_bits(0x3fef_ffff_ffff_ffff);
+            if v.is_infinite() { f64::NAN } else { (v - v.floor()).min(below_one) }.to_bits()
+        }),
+        "v_rcp_f64" => d1(|_, s| (1.0 / d(s[0])).to_bits()),
+        "v_rsq_f64" => d1(|_, s| {
+            let v = d(s[0]);
+            if v == 0.0 { f64::INFINITY.copysign(v) } else { 1.0 / v.sqrt() }.to_bits()
+        }),
+        "v_sqrt_f64" => d1(|_, s| d(s[0]).sqrt().to_bits()),
+        "v_frexp_mant_f64" => d1(|_, s| float::frexp64(d(s[0])).0.to_bits()),
+        "v_frexp_exp_i32_f64" => lane(|_, s| u64::from(float::frexp64(d(s[0])).1 as u32), Ty::B32, [D, N, N, N], High::Zero),
+        "v_ldexp_f64" => lane(|_, s| float::ldexp64(d(s[0]), s[1] as u32 as i32).to_bits(), D, [D, Ty::B32, N, N], High::Zero),
+        "v_trig_preop_f64" => lane(|_, s| trig_preop(s[0], (s[1] & 31) as u32).to_bits(), D, [D, Ty::B32, N, N], High::Zero),
+        _ => return None,
+    })
+}
+
+/// Bits of 2/pi behind the binary point, most significant first: 1,201 are used (computed with 1,300 bits of pi).
+const TWO_OVER_PI: [u32; 40] = [
+    0xa2f9_836e, 0x4e44_1529, 0xfc27_57d1, 0xf534_ddc0, 0xdb62_9599, 0x3c43_9041, 0xfe51_63ab, 0xdebb_c561, 0xb724_6e3a, 0x424d_d2e0, 0x0649_2eea, 0x09d1_921c, 0xfe1d_eb1c, 0xb129_a73e, 0xe882_35f5, 0x2ebb_4484, 0xe99c_7026, 0xb45f_7e41, 0x3991_d639, 0x8353_39f4, 0x9c84_5f8b, 0xbdf9_283b, 0x1ff8_97ff, 0xde05_980f, 0xef2f_118b, 0x5a0a_6d1f, 0x6d36_7ecf, 0x27cb_09b7, 0x4f46_3f66, 0x9e5f_ea2d, 0x7527_bac7, 0xebe5_f17b, 0x3d07_39f7, 0x8a52_92ea, 0x6bfb_5fb1, 0x1f8d_5d08, 0x5603_3046, 0xfc7b_6bab, 0xf0cf_bc20, 0x9af4_361d,
+];
+
+fn trig_preop(bits: u64, segment: u32) -> f64 {
+    let exponent = (bits >> 52 & 0x7ff) as u32;
+    let shift = segment * 53 + exponent.saturating_sub(1077);
+    // 53 bits of 2/pi from bit `shift` on.
+    let mut window = 0_u64;
+    for at in shift..shift + 53 {
+        let word = TWO_OVER_PI.get((at / 32) as usize).copied().unwrap_or(0);
+        let bit = if at <= 1200 { word >> (31 - at % 32) & 1 } else { 0 };
+        window = window << 1 | u64::from(bit);
+    }
+    let mut scale = -53 - shift as i32;
+    if exponent >= 1968 {
+        scale += 128;
+    }
+    float::ldexp64(window as f64, scale)
+}
+
+fn half(name: &str) -> Option<Meaning> {
+    Some(match name {
+        "v_add_f16" => h2(|e, s| wh(e, hf(s[0]) + hf(s[1]))),
+        "v_sub_f16" => h2(|e, s| wh(e, hf(s[0]) - hf(s[1]))),
+        "v_subrev_f16" => h2(|e, s| wh(e, hf(s[1]) - hf(s[0]))),
+        "v_mul_f16" => h2(|e, s| wh(e, hf(s[0]) * hf(s[1]))),
+        "v_mad_f16" | "v_mac_f16" | "v_madmk_f16" | "v_madak_f16" => h3(mad16, High::Keep),
+        "v_mad_legacy_f16" => h3(mad16, High::Zero),
+        "v_fma_f16" | "v_fmac_f16" => h3(|e, s| fma16(e, s[0], s[1], s[2]), High::Keep),
+        "v_fma_legacy_f16" => h3(|e, s| fma16(e, s[0], s[1], s[2]), High::Zero),
+        "v_min_f16" => h2(|e, s| min16(e, s[0], s[1])),
+        "v_max_f16" => h2(|e, s| max16(e, s[0], s[1])),
+        "v_min3_f16" => h3(|e, s| min16(e, min16(e, s[0], s[1]), s[2]), High::Keep),
+        "v_max3_f16" => h3(|e, s| max16(e, max16(e, s[0], s[1]), s[2]), High::Keep),
+        "v_med3_f16" => h3(|e, s| med3(s, e, |v| hf(v).is_nan(), min16, max16, |a, b| hf(a) == hf(b)), High::Keep),
+        "v_trunc_f16" => h1(|e, s| wh(e, hf(s[0]).trunc())),
+        "v_ceil_f16" => h1(|e, s| wh(e, hf(s[0]).ceil())),
+        "v_rndne_f16" => h1(|e, s| wh(e, hf(s[0]).round_ties_even())),
+        "v_floor_f16" => h1(|e, s| wh(e, hf(s[0]).floor())),
+        "v_fract_f16" => h1(|e, s| {
+            let v = hf(s[0]);
+            wh(e, if v.is_infinite() { f64::NAN } else { (v - v.floor()).min(from_f16(0x3bff)) })
+        }),
+        "v_rcp_f16" => h1(|e, s| wh(e, div_odd(1.0, hf(s[0])))),
+        "v_sqrt_f16" => h1(|e, s| wh(e, sqrt_odd(hf(s[0])))),
+        "v_rsq_f16" => h1(|e, s| {
+            let v = hf(s[0]);
+            wh(e, if v == 0.0 { f64::INFINITY.copysign(v) } else { 1.0 / v.sqrt() })
+        }),
+        "v_log_f16" => h1(|e, s| {
+            let v = hf(s[0]);
+            wh(e, if v < 0.0 { f64::NAN } else { v.log2() })
+        }),
+        "v_exp_f16" => h1(|e, s| wh(e, hf(s[0]).exp2())),
+        "v_sin_f16" => h1(|e, s| wh(e, turn(hf(s[0]), f64::sin))),
+        "v_cos_f16" => h1(|e, s| wh(e, turn(hf(s[0]), f64::cos))),
+        "v_frexp_mant_f16" => h1(|e, s| wh(e, float::frexp64(hf(s[0])).0)),
+        "v_frexp_exp_i16_f16" => lane(|_, s| u64::from(float::frexp64(hf(s[0])).1 as u16), Ty::B16, [Ty::B16, N, N, N], High::Zero),
+        "v_ldexp_f16" => lane(|e, s| wh(e, float::ldexp64(hf(s[0]), i32::from(s[1] as u16 as i16))), H, [H, Ty::B16, N, N], High::Zero),
+        _ => return None,
+    })
+}
+
+pub(super) fn fma16(e: &Env, a: u64, b: u64, c: u64) -> u64 {
+    wh(e, fma_odd(hf(a), hf(b), hf(c)))
+}
+
+fn mad16(e: &Env, s: &[u64; 4]) -> u64 {
+    let flush = |bits: u64| u64::from(float::flush16(bits as u16));
+    let product = flush(wh(e, hf(flush(s[0])) * hf(flush(s[1]))));
+    flush(wh(e, hf(product) + hf(flush(s[2]))))
+}
+
+/// Which coordinate of a cube map direction is the major one.
+fn major_axis(s: &[u64; 4]) -> (u8, f32, f32, f32) {
+    let (a, b, c) = (s32(s[0]), s32(s[1]), s32(s[2]));
+    let axis = if c.abs() >= a.abs() && c.abs() >= b.abs() {
+        2
+    } else if b.abs() >= a.abs() {
+        1
+    } else {
+        0
+    };
+    (axis, a, b, c)
+}
+
+fn bit(f: LaneBitFn, t: Ty) -> Meaning {
+    (run_lane_bit, Semantics::LaneBit { f, dst: t, src: [t, t, t, N] })
+}
+
+fn cube_and_division(name: &str) -> Option<Meaning> {
+    Some(match name {
+        "v_cubeid_f32" => f3(|_, s| {
+            let (axis, a, b, c) = major_axis(s);
+            let negative = [a, b, c][usize::from(axis)] < 0.0;
+            w32(f32::from(2 * axis + u8::from(negative)))
+        }),
+        "v_cubesc_f32" => f3(|_, s| {
+            let (axis, a, _, c) = major_axis(s);
+            w32(match axis {
+                2 => if c < 0.0 { -a } else { a },
+                1 => a,
+                _ => if a < 0.0 { c } else { -c },
+            })
+        }),
+        "v_cubetc_f32" => f3(|_, s| {
+            let (axis, _, b, c) = major_axis(s);
+            w32(if axis == 1 { if b < 0.0 { -c } else { c } } else { -b })
+        }),
+        "v_cubema_f32" => f3(|_, s| {
+            let (axis, a, b, c) = major_axis(s);
+            w32(2.0 * [a, b, c][usize::from(axis)])
+        }),
+        "v_div_scale_f32" => bit(div_scale32, X),
+        "v_div_scale_f64" => bit(div_scale64, Ty::B64),
+        "v_div_fmas_f32" => lane(
+            |e, s| {
+                let scale = if s[3] != 0 { 32 } else { 0 };
+                // One rounding: the sum keeps its odd last bit through the exact scaling.
+                w32(to_f32(float::ldexp64(fma_odd(x(s[0]), x(s[1]), x(s[2])), scale), e.round32))
+            },
+            F,
+            [X, X, X, Ty::Mask],
+            High::Zero,
+        ),
+        "v_div_fmas_f64" => lane(
+            |e, s| float::ldexp64(fma64(e, d(s[0]), d(s[1]), d(s[2])), if s[3] != 0 { 64 } else { 0 }).to_bits(),
+            D,
+            [Ty::B64, Ty::B64, Ty::B64, Ty::Mask],
+            High::Zero,
+        ),
+        "v_div_fixup_f32" => f3(|_, s| {
+            let (q, den, num) = (s32(s[0]), s32(s[1]), s32(s[2]));
+            let extreme = exponent32(num) - exponent32(den) < -150;
+            w32(div_fixup(f64::from(q), f64::from(den), f64::from(num), extreme, exponent32(den) == 255, f64::from(f32::MAX)) as f32)
+        }),
+        "v_div_fixup_f64" => d3(|_, s| {
+            let (q, den, num) = (d(s[0]), d(s[1]), d(s[2]));
+            let extreme = exponent64(num) - exponent64(den) < -1075;
+            div_fixup(q, den, num, extreme, exponent64(den) == 2047, f64::MAX).to_bits()
+        }),
+        "v_div_fixup_f16" => h3(|e, s| wh(e, div_fixup(hf(s[0]), hf(s[1]), hf(s[2]), false, false, 65504.0)), High::Keep),
+        "v_div_fixup_legacy_f16" => h3(|e, s| wh(e, div_fixup(hf(s[0]), hf(s[1]), hf(s[2]), false, false, 65504.0)), High::Zero),
+        _ => return None,
+    })
+}
+
+fn exponent32(value: f32) -> i32 {
+    (value.to_bits() >> 23 & 0xff) as i32
+}
+fn exponent64(value: f64) -> i32 {
+    (value.to_bits() >> 52 & 0x7ff) as i32
+}
+
+/// Special cases of a division whose quotient has been computed.
+fn div_fixup(quotient: f64, denominator: f64, numerator: f64, underflow: bool, overflow: bool, max: f64) -> f64 {
+    let sign = if denominator.is_sign_negative() == numerator.is_sign_negative() { 1.0 } else { -1.0 };
+    if numerator.is_nan() {
+        numerator
+    } else if denominator.is_nan() {
+        denominator
+    } else if (denominator == 0.0 && numerator == 0.0) || (denominator.is_infinite() && numerator.is_infinite()) {
+        -f64::NAN.abs()
+    } else if denominator == 0.0 || numerator.is_infinite() {
+        sign * f64::INFINITY
+    } else if denominator.is_infinite() || numerator == 0.0 || underflow {
+        sign * 0.0
+    } else if overflow {
+        sign * max
+    } else {
+        sign * quotient.abs()
+    }
+}
+
+/// Scales one operand of a division; the bit says that the quotient is to be scaled back.
+fn div_scale32(_: &Env, s: &[u64; 4]) -> (u64, bool) {
+    let (value, den, num) = (s32(s[0]), s32(s[1]), s32(s[2]));
+    let scaled = |by: i32| w32(to_f32(float::ldexp64(f64::from(value), by), Round::Nearest));
+    let denormal = |v: f64| v != 0.0 && v.abs() < f64::from(f32::MIN_POSITIVE);
+    let reciprocal_denormal = denormal(1.0 / f64::from(den));
+    let quotient_denormal = denormal(f64::from(num) / f64::from(den));
+    if num == 0.0 || den == 0.0 {
+        (w32(f32::NAN), false)
+    } else if exponent32(num) - exponent32(den) >= 96 {
+        (if s[0] == s[1] { scaled(64) } else { s[0] }, true)
+    } else if exponent32(den) == 0 {
+        (scaled(64), false)
+    } else if reciprocal_denormal && quotient_denormal {
+        (if s[0] == s[1] { scaled(64) } else { s[0] }, true)
+    } else if reciprocal_denormal {
+        (scaled(-64), false)
+    } else if quotient_denormal {
+        (if s[0] == s[2] { scaled(64) } else { s[0] }, true)
+    } else if exponent32(num) <= 23 {
+        (scaled(64), false)
+    } else {
+        (s[0], false)
+    }
+}
+
+fn div_scale64(_: &Env, s: &[u64; 4]) -> (u64, bool) {
+    let (value, den, num) = (d(s[0]), d(s[1]), d(s[2]));
+    let scaled = |by: i32| float::ldexp64(value, by).to_bits();
+    let denormal = |v: f64| v != 0.0 && v.abs() < f64::MIN_POSITIVE;
+    // A quotient that underflows to zero in double precision is denormal to the hardware, which looks at exponents.
+    let tiny = |n: f64, q: f64| denormal(q) || (q == 0.0 && n != 0.0);
+    let reciprocal_denormal = denormal(1.0 / den);
+    let quotient_denormal = tiny(num, num / den) && den.is_finite();
+    if num == 0.0 || den == 0.0 {
+        (f64::NAN.to_bits(), false)
+    } else if exponent64(num) - exponent64(den) >= 768 {
+        (if s[0] == s[1] { scaled(128) } else { s[0] }, true)
+    } else if exponent64(den) == 0 {
+        (scaled(128), false)
+    } else if reciprocal_denormal && quotient_denormal {
+        (if s[0] == s[1] { scaled(128) } else { s[0] }, true)
+    } else if reciprocal_denormal {
+        (scaled(-128), false)
+    } else if quotient_denormal {
+        (if s[0] == s[2] { scaled(128) } else { s[0] }, true)
+    } else if exponent64(num) <= 53 {
+        (scaled(128), false)
+    } else {
+        (s[0], false)
+    }
+}

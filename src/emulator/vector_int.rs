@@ -1,0 +1,333 @@
+//! Integer and bit instructions of the vector ALU.
+
+use super::op::{High, LaneBitFn, LaneFn, Meaning, Semantics, Ty};
+use super::vector::{run_lane, run_lane_bit};
+
+const N: Ty = Ty::None;
+const W: Ty = Ty::B32;
+const H: Ty = Ty::B16;
+const D: Ty = Ty::B64;
+const M: Ty = Ty::Mask;
+
+pub(super) fn lane(f: LaneFn, dst: Ty, src: [Ty; 4], high: High) -> Meaning {
+    (run_lane, Semantics::Lane { f, dst, src, high })
+}
+
+fn w1(f: LaneFn) -> Meaning {
+    lane(f, W, [W, N, N, N], High::Zero)
+}
+fn w2(f: LaneFn) -> Meaning {
+    lane(f, W, [W, W, N, N], High::Zero)
+}
+fn w3(f: LaneFn) -> Meaning {
+    lane(f, W, [W, W, W, N], High::Zero)
+}
+/// 16-bit operations that clear the other half of their register on gfx9.
+fn h2(f: LaneFn) -> Meaning {
+    lane(f, H, [H, H, N, N], High::Zero)
+}
+/// 16-bit operations of the three-operand encoding: they keep the other half.
+fn keep2(f: LaneFn) -> Meaning {
+    lane(f, H, [H, H, N, N], High::Keep)
+}
+fn keep3(f: LaneFn) -> Meaning {
+    lane(f, H, [H, H, H, N], High::Keep)
+}
+fn bit(f: LaneBitFn, dst: Ty, src: [Ty; 4]) -> Meaning {
+    (run_lane_bit, Semantics::LaneBit { f, dst, src })
+}
+
+fn u(x: u64) -> u32 {
+    x as u32
+}
+fn i(x: u64) -> i32 {
+    x as u32 as i32
+}
+fn h(x: u64) -> u16 {
+    x as u16
+}
+fn ih(x: u64) -> i16 {
+    x as u16 as i16
+}
+fn from_i(x: i32) -> u64 {
+    u64::from(x as u32)
+}
+fn from_ih(x: i16) -> u64 {
+    u64::from(x as u16)
+}
+fn i24(x: u64) -> i64 {
+    i64::from((x as u32) << 8) << 32 >> 40
+}
+fn u24(x: u64) -> u64 {
+    x & 0xff_ffff
+}
+fn bytes(x: u64) -> [u8; 4] {
+    (x as u32).to_le_bytes()
+}
+
+fn med3<T: Ord + Copy>(a: T, b: T, c: T) -> T {
+    a.min(b).max(a.max(b).min(c))
+}
+
+fn saturated_add(clamp: bool, a: i32, b: i32) -> u64 {
+    from_i(if clamp { a.saturating_add(b) } else { a.wrapping_add(b) })
+}
+
+/// The sum of absolute differences of bytes; `masked` leaves out those whose reference (second) byte is zero.
+fn sad(a: u64, b: u64, masked: bool) -> u32 {
+    let (a, b) = (bytes(a), bytes(b));
+    (0..4).filter(|&n| !masked || b[n] != 0).map(|n| u32::from(a[n].abs_diff(b[n]))).sum()
+}
+
+fn quad_sad(s: &[u64; 4], masked: bool) -> u64 {
+    (0..4).fold(0, |all, n| {
+        let sum = sad(s[0] >> (8 * n), s[1], masked).wrapping_add(u32::from((s[2] >> (16 * n)) as u16)) as u16;
+        all | u64::from(sum) << (16 * n)
+    })
+}
+
+fn permuted_byte(data: u64, select: u8) -> u8 {
+    let all = data.to_le_bytes();
+    let sign = |at: usize| if all[at] & 0x80 != 0 { 0xff } else { 0 };
+    match select {
+        0..=7 => all[usize::from(select)],
+        8 => sign(1),
+        9 => sign(3),
+        10 => sign(5),
+        11 => sign(7),
+        12 => 0,
+        _ => 0xff,
+    }
+}
+
+fn dot<const BITS: u32>(s: &[u64; 4], signed: bool, clamp: bool) -> u64 {
+    let field = |x: u64, n: u32| -> i64 {
+        let raw = (x >> (n * BITS)) & ((1 << BITS) - 1);
+        if signed { ((raw << (64 - BITS)) as i64) >> (64 - BITS) } else { raw as i64 }
+    };
+    let sum: i64 = (0..32 / BITS).map(|n| field(s[0], n) * field(s[1], n)).sum();
+    if signed {
+        let total = i64::from(i(s[2])) + sum;
+        from_i(if clamp { total.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32 } else { total as i32 })
+    } else {
+        let total = i64::from(u(s[2])) + sum;
+        u64::from(if clamp { total.min(i64::from(u32::MAX)) as u32 } else { total as u32 })
+    }
+}
+
+/// The meaning of an integer vector instruction.
+pub(super) fn meaning(name: &str) -> Option<Meaning> {
+    arithmetic(name).or_else(|| bits(name)).or_else(|| narrow(name))
+}
+
+fn arithmetic(name: &str) -> Option<Meaning> {
+    Some(match name {
+        "v_add_u32" => w2(|e, s| u64::from(if e.clamp { u(s[0]).saturating_add(u(s[1])) } else { u(s[0]).wrapping_add(u(s[1])) })),
+        "v_sub_u32" => w2(|e, s| u64::from(if e.clamp { u(s[0]).saturating_sub(u(s[1])) } else { u(s[0]).wrapping_sub(u(s[1])) })),
+        "v_subrev_u32" => w2(|e, s| u64::from(if e.clamp { u(s[1]).saturating_sub(u(s[0])) } else { u(s[1]).wrapping_sub(u(s[0])) })),
+        "v_add_i32" => w2(|e, s| saturated_add(e.clamp, i(s[0]), i(s[1]))),
+        "v_sub_i32" => w2(|e, s| from_i(if e.clamp { i(s[0]).saturating_sub(i(s[1])) } else { i(s[0]).wrapping_sub(i(s[1])) })),
+        "v_add_co_u32" => bit(|e, s| carry(e.clamp, s[0] + s[1]), W, [W, W, N, N]),
+        "v_addc_co_u32" => bit(|e, s| carry(e.clamp, s[0] + s[1] + s[2]), W, [W, W, M, N]),
+        "v_sub_co_u32" => bit(|e, s| borrow(e.clamp, s[0], s[1], 0), W, [W, W, N, N]),
+        "v_subrev_co_u32" => bit(|e, s| borrow(e.clamp, s[1], s[0], 0), W, [W, W, N, N]),
+        "v_subb_co_u32" => bit(|e, s| borrow(e.clamp, s[0], s[1], s[2]), W, [W, W, M, N]),
+        "v_subbrev_co_u32" => bit(|e, s| borrow(e.clamp, s[1], s[0], s[2]), W, [W, W, M, N]),
+        "v_mul_lo_u32" => w2(|_, s| u64::from(u(s[0]).wrapping_mul(u(s[1])))),
+        "v_mul_hi_u32" => w2(|_, s| (s[0] * s[1]) >> 32),
+        "v_mul_hi_i32" => w2(|_, s| from_i(((i64::from(i(s[0])) * i64::from(i(s[1]))) >> 32) as i32)),
+        "v_mul_i32_i24" => w2(|_, s| from_i((i24(s[0]) * i24(s[1])) as i32)),
+        "v_mul_hi_i32_i24" => w2(|_, s| from_i(((i24(s[0]) * i24(s[1])) >> 32) as i32)),
+        "v_mul_u32_u24" => w2(|_, s| u64::from(u(u24(s[0]) * u24(s[1])))),
+        "v_mul_hi_u32_u24" => w2(|_, s| (u24(s[0]) * u24(s[1])) >> 32),
+        "v_mad_i32_i24" => w3(|e, s| {
+            let sum = i24(s[0]) * i24(s[1]) + i64::from(i(s[2]));
+            from_i(if e.clamp { sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32 } else { sum as i32 })
+        }),
+        "v_mad_u32_u24" => w3(|e, s| {
+            let sum = u24(s[0]) * u24(s[1]) + s[2];
+            if e.clamp { sum.min(u64::from(u32::MAX)) } else { u64::from(u(sum)) }
+        }),
+        "v_mad_u32_u16" => lane(
+            |e, s| {
+                let sum = s[0] * s[1] + s[2];
+                if e.clamp { sum.min(u64::from(u32::MAX)) } else { u64::from(u(sum)) }
+            },
+            W,
+            [H, H, W, N],
+            High::Zero,
+        ),
+        "v_mad_i32_i16" => lane(
+            |e, s| {
+                let product = i32::from(ih(s[0])) * i32::from(ih(s[1]));
+                saturated_add(e.clamp, product, i(s[2]))
+            },
+            W,
+            [H, H, W, N],
+            High::Zero,
+        ),
+        "v_mad_u64_u32" => bit(
+            |e, s| {
+                let (sum, over) = (s[0] * s[1]).overflowing_add(s[2]);
+                (if e.clamp && over { u64::MAX } else { sum }, over)
+            },
+            D,
+            [W, W, D, N],
+        ),
+        "v_mad_i64_i32" => bit(
+            |e, s| {
+                let product = i64::from(i(s[0])) * i64::from(i(s[1]));
+                let wide = i128::from(product) + i128::from(s[2] as i64);
+                let clamped = wide.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
+                (if e.clamp { clamped as u64 } else { wide as u64 }, wide >> 64 & 1 != 0)
+            },
+            D,
+            [W, W, D, N],
+        ),
+        "v_add3_u32" => w3(|_, s| u64::from(u(s[0]).wrapping_add(u(s[1])).wrapping_add(u(s[2])))),
+        "v_lshl_add_u32" => w3(|_, s| u64::from((u(s[0]) << (s[1] & 31)).wrapping_add(u(s[2])))),
+        "v_add_lshl_u32" => w3(|_, s| u64::from(u(s[0]).wrapping_add(u(s[1])) << (s[2] & 31))),
+        "v_xad_u32" => w3(|_, s| u64::from((u(s[0]) ^ u(s[1])).wrapping_add(u(s[2])))),
+        "v_lshl_add_u64" => lane(|_, s| (s[0] << (s[1] & 7)).wrapping_add(s[2]), D, [D, W, D, N], High::Zero),
+        "v_min_u32" => w2(|_, s| u64::from(u(s[0]).min(u(s[1])))),
+        "v_max_u32" => w2(|_, s| u64::from(u(s[0]).max(u(s[1])))),
+        "v_min_i32" => w2(|_, s| from_i(i(s[0]).min(i(s[1])))),
+        "v_max_i32" => w2(|_, s| from_i(i(s[0]).max(i(s[1])))),
+        "v_min3_u32" => w3(|_, s| u64::from(u(s[0]).min(u(s[1])).min(u(s[2])))),
+        "v_max3_u32" => w3(|_, s| u64::from(u(s[0]).max(u(s[1])).max(u(s[2])))),
+        "v_med3_u32" => w3(|_, s| u64::from(med3(u(s[0]), u(s[1]), u(s[2])))),
+        "v_min3_i32" => w3(|_, s| from_i(i(s[0]).min(i(s[1])).min(i(s[2])))),
+        "v_max3_i32" => w3(|_, s| from_i(i(s[0]).max(i(s[1])).max(i(s[2])))),
+        "v_med3_i32" => w3(|_, s| from_i(med3(i(s[0]), i(s[1]), i(s[2])))),
+        "v_sad_u8" => w3(|_, s| u64::from(sad(s[0], s[1], false).wrapping_add(u(s[2])))),
+        "v_sad_hi_u8" => w3(|_, s| u64::from((sad(s[0], s[1], false) << 16).wrapping_add(u(s[2])))),
+        "v_msad_u8" => w3(|_, s| u64::from(sad(s[0], s[1], true).wrapping_add(u(s[2])))),
+        "v_sad_u16" => w3(|_, s| {
+            let high = u32::from(h(s[0] >> 16).abs_diff(h(s[1] >> 16)));
+            u64::from(u32::from(h(s[0]).abs_diff(h(s[1]))).wrapping_add(high).wrapping_add(u(s[2])))
+        }),
+        "v_sad_u32" => w3(|_, s| u64::from(u(s[0]).abs_diff(u(s[1])).wrapping_add(u(s[2])))),
+        "v_qsad_pk_u16_u8" => lane(|_, s| quad_sad(s, false), D, [D, W, D, N], High::Zero),
+        "v_mqsad_pk_u16_u8" => lane(|_, s| quad_sad(s, true), D, [D, W, D, N], High::Zero),
+        "v_lerp_u8" => w3(|_, s| {
+            let (a, b, c) = (bytes(s[0]), bytes(s[1]), bytes(s[2]));
+            let mean = |n: usize| ((u16::from(a[n]) + u16::from(b[n]) + u16::from(c[n] & 1)) >> 1) as u8;
+            u64::from(u32::from_le_bytes([mean(0), mean(1), mean(2), mean(3)]))
+        }),
+        "v_dot2_i32_i16" | "v_dot2c_i32_i16" => w3(|e, s| dot::<16>(s, true, e.clamp)),
+        "v_dot2_u32_u16" => w3(|e, s| dot::<16>(s, false, e.clamp)),
+        "v_dot4_i32_i8" | "v_dot4c_i32_i8" => w3(|e, s| dot::<8>(s, true, e.clamp)),
+        "v_dot4_u32_u8" => w3(|e, s| dot::<8>(s, false, e.clamp)),
+        "v_dot8_i32_i4" | "v_dot8c_i32_i4" => w3(|e, s| dot::<4>(s, true, e.clamp)),
+        "v_dot8_u32_u4" => w3(|e, s| dot::<4>(s, false, e.clamp)),
+        _ => return None,
+    })
+}
+
+fn carry(clamp: bool, sum: u64) -> (u64, bool) {
+    let over = sum >> 32 != 0;
+    (if clamp && over { 0xffff_ffff } else { sum & 0xffff_ffff }, over)
+}
+
+fn borrow(clamp: bool, a: u64, b: u64, c: u64) -> (u64, bool) {
+    let under = a < b + c;
+    (if clamp && under { 0 } else { u64::from(u(a.wrapping_sub(b + c))) }, under)
+}
+
+fn bits(name: &str) -> Option<Meaning> {
+    Some(match name {
+        "v_mov_b32" | "v_accvgpr_mov_b32" => w1(|_, s| s[0]),
+        "v_mov_b64" => lane(|_, s| s[0], D, [D, N, N, N], High::Zero),
+        "v_not_b32" => w1(|_, s| u64::from(!u(s[0]))),
+        "v_bfrev_b32" => w1(|_, s| u64::from(u(s[0]).reverse_bits())),
+        "v_ffbh_u32" => w1(|_, s| if u(s[0]) == 0 { 0xffff_ffff } else { u64::from(u(s[0]).leading_zeros()) }),
+        "v_ffbl_b32" => w1(|_, s| if u(s[0]) == 0 { 0xffff_ffff } else { u64::from(u(s[0]).trailing_zeros()) }),
+        "v_ffbh_i32" => w1(|_, s| {
+            let x = i(s[0]);
+            let same = (if x < 0 { !x } else { x }).leading_zeros();
+            if same == 32 { 0xffff_ffff } else { u64::from(same) }
+        }),
+        "v_and_b32" => w2(|_, s| s[0] & s[1]),
+        "v_or_b32" => w2(|_, s| s[0] | s[1]),
+        "v_xor_b32" => w2(|_, s| s[0] ^ s[1]),
+        "v_xnor_b32" => w2(|_, s| u64::from(!u(s[0] ^ s[1]))),
+        "v_and_or_b32" => w3(|_, s| s[0] & s[1] | s[2]),
+        "v_or3_b32" => w3(|_, s| s[0] | s[1] | s[2]),
+        "v_lshl_or_b32" => w3(|_, s| u64::from(u(s[0]) << (s[1] & 31)) | s[2]),
+        "v_lshlrev_b32" => w2(|_, s| u64::from(u(s[1]) << (s[0] & 31))),
+        "v_lshrrev_b32" => w2(|_, s| u64::from(u(s[1]) >> (s[0] & 31))),
+        "v_ashrrev_i32" => w2(|_, s| from_i(i(s[1]) >> (s[0] & 31))),
+        "v_lshlrev_b64" => lane(|_, s| s[1] << (s[0] & 63), D, [W, D, N, N], High::Zero),
+        "v_lshrrev_b64" => lane(|_, s| s[1] >> (s[0] & 63), D, [W, D, N, N], High::Zero),
+        "v_ashrrev_i64" => lane(|_, s| ((s[1] as i64) >> (s[0] & 63)) as u64, D, [W, D, N, N], High::Zero),
+        "v_bfe_u32" => w3(|_, s| u64::from((u(s[0]) >> (s[1] & 31)) & ((1_u32 << (s[2] & 31)) - 1))),
+        "v_bfe_i32" => w3(|_, s| {
+            let width = (s[2] & 31) as u32;
+            if width == 0 {
+                return 0;
+            }
+            let field = i(s[0]) >> (s[1] & 31);
+            from_i(field << (32 - width) >> (32 - width))
+        }),
+        "v_bfi_b32" => w3(|_, s| u64::from(u(s[0] & s[1] | !s[0] & s[2]))),
+        "v_bfm_b32" => w2(|_, s| u64::from(((1_u32 << (s[0] & 31)) - 1) << (s[1] & 31))),
+        "v_alignbit_b32" => w3(|_, s| u64::from(u((s[0] << 32 | s[1]) >> (s[2] & 31)))),
+        "v_alignbyte_b32" => w3(|_, s| u64::from(u((s[0] << 32 | s[1]) >> (8 * (s[2] & 3))))),
+        "v_perm_b32" => w3(|_, s| {
+            let data = s[0] << 32 | s[1];
+            u64::from(u32::from_le_bytes(bytes(s[2]).map(|select| permuted_byte(data, select))))
+        }),
+        "v_bcnt_u32_b32" => w2(|_, s| u64::from(u(s[0]).count_ones().wrapping_add(u(s[1])))),
+        "v_cndmask_b32" => lane(|_, s| if s[2] != 0 { s[1] } else { s[0] }, W, [W, W, M, N], High::Zero),
+        "v_pack_b32_f16" => lane(|_, s| s[0] | s[1] << 16, W, [Ty::F16, Ty::F16, N, N], High::Zero),
+        "v_sat_pk_u8_i16" => w1(|_, s| {
+            let byte = |x: i16| x.clamp(0, 255) as u64;
+            byte(ih(s[0])) | byte(ih(s[0] >> 16)) << 8
+        }),
+        "v_cvt_pk_u16_u32" => w2(|_, s| s[0].min(0xffff) | s[1].min(0xffff) << 16),
+        "v_cvt_pk_i16_i32" => w2(|_, s| {
+            let half = |x: u64| u64::from(i(x).clamp(-0x8000, 0x7fff) as u16);
+            half(s[0]) | half(s[1]) << 16
+        }),
+        _ => return None,
+    })
+}
+
+fn narrow(name: &str) -> Option<Meaning> {
+    Some(match name {
+        "v_add_u16" => h2(|e, s| u64::from(if e.clamp { h(s[0]).saturating_add(h(s[1])) } else { h(s[0]).wrapping_add(h(s[1])) })),
+        "v_sub_u16" => h2(|e, s| u64::from(if e.clamp { h(s[0]).saturating_sub(h(s[1])) } else { h(s[0]).wrapping_sub(h(s[1])) })),
+        "v_subrev_u16" => h2(|e, s| u64::from(if e.clamp { h(s[1]).saturating_sub(h(s[0])) } else { h(s[1]).wrapping_sub(h(s[0])) })),
+        "v_mul_lo_u16" => h2(|_, s| u64::from(h(s[0]).wrapping_mul(h(s[1])))),
+        "v_lshlrev_b16" => h2(|_, s| u64::from(h(s[1]) << (s[0] & 15))),
+        "v_lshrrev_b16" => h2(|_, s| u64::from(h(s[1]) >> (s[0] & 15))),
+        "v_ashrrev_i16" => h2(|_, s| from_ih(ih(s[1]) >> (s[0] & 15))),
+        "v_max_u16" => h2(|_, s| s[0].max(s[1])),
+        "v_min_u16" => h2(|_, s| s[0].min(s[1])),
+        "v_max_i16" => h2(|_, s| from_ih(ih(s[0]).max(ih(s[1])))),
+        "v_min_i16" => h2(|_, s| from_ih(ih(s[0]).min(ih(s[1])))),
+        "v_add_i16" => keep2(|e, s| from_ih(if e.clamp { ih(s[0]).saturating_add(ih(s[1])) } else { ih(s[0]).wrapping_add(ih(s[1])) })),
+        "v_sub_i16" => keep2(|e, s| from_ih(if e.clamp { ih(s[0]).saturating_sub(ih(s[1])) } else { ih(s[0]).wrapping_sub(ih(s[1])) })),
+        "v_mad_u16" => keep3(mad_u16),
+        "v_mad_legacy_u16" => lane(mad_u16, H, [H, H, H, N], High::Zero),
+        "v_mad_i16" => keep3(mad_i16),
+        "v_mad_legacy_i16" => lane(mad_i16, H, [H, H, H, N], High::Zero),
+        "v_min3_i16" => keep3(|_, s| from_ih(ih(s[0]).min(ih(s[1])).min(ih(s[2])))),
+        "v_max3_i16" => keep3(|_, s| from_ih(ih(s[0]).max(ih(s[1])).max(ih(s[2])))),
+        "v_med3_i16" => keep3(|_, s| from_ih(med3(ih(s[0]), ih(s[1]), ih(s[2])))),
+        "v_min3_u16" => keep3(|_, s| s[0].min(s[1]).min(s[2])),
+        "v_max3_u16" => keep3(|_, s| s[0].max(s[1]).max(s[2])),
+        "v_med3_u16" => keep3(|_, s| med3(s[0], s[1], s[2])),
+        _ => return None,
+    })
+}
+
+fn mad_u16(e: &super::float::Env, s: &[u64; 4]) -> u64 {
+    let sum = s[0] * s[1] + s[2];
+    if e.clamp { sum.min(0xffff) } else { sum & 0xffff }
+}
+
+fn mad_i16(e: &super::float::Env, s: &[u64; 4]) -> u64 {
+    let sum = i32::from(ih(s[0])) * i32::from(ih(s[1])) + i32::from(ih(s[2]));
+    if e.clamp { u64::from(sum.clamp(-0x8000, 0x7fff) as u16) } else { u64::from(sum as u16) }
+}

@@ -1,0 +1,422 @@
+//! Vector memory: flat, global, scratch and buffer loads, stores and atomics.
+
+use crate::isa::{Encoding, Flags, Inst, Operand, Reg, RegFile, Role, scalar};
+
+use super::atomic;
+use super::buffer;
+use super::core::{Core, LANES, PRIVATE_APERTURE, SHARED_APERTURE, Step, active, at_lane, stop, undefined};
+use super::fault::{FaultKind, MemoryAccess};
+use super::op::{Meaning, Op, Semantics, Source, Ty};
+use super::pending::{EffectParts, Kind, Space};
+
+/// Where the access of a lane goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Global(u64),
+    Lds(u64),
+    /// Offset in the lane's private segment.
+    Scratch(i64),
+    /// Out of range of a buffer: loads give zero, stores are dropped.
+    Nowhere,
+}
+
+/// The widest access of a lane in bytes.
+const MAX_BYTES: usize = 16;
+
+/// The address of every lane.
+fn places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
+    match op.inst.variant.encoding {
+        Encoding::Mubuf | Encoding::Mtbuf => buffer::places(core, op),
+        Encoding::Scratch => scratch_places(core, op),
+        _ => flat_places(core, op),
+    }
+}
+
+fn flat_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
+    let offset = i64::from(op.inst.modifiers.offset) as u64;
+    let base = match Op::by_role(&op.inst, Role::Saddr, Ty::B64) {
+        Source::Scalar(code) => Some(core.scalar64(op, code)?),
+        _ => None,
+    };
+    let vaddr = Op::by_role(&op.inst, Role::Vaddr, Ty::B64);
+    let values = core.lanes(op, vaddr, if base.is_some() { Ty::B32 } else { Ty::B64 }, 0)?;
+    let flat = op.inst.variant.encoding == Encoding::Flat;
+    Ok(std::array::from_fn(|lane| {
+        let address = values[lane].wrapping_add(base.unwrap_or(0));
+        match (address >> 32) as u32 {
+            SHARED_APERTURE if flat => Place::Lds((address & 0xffff_ffff).wrapping_add(offset)),
+            PRIVATE_APERTURE if flat => Place::Scratch((address & 0xffff_ffff) as i64 + offset as i64),
+            _ => Place::Global(address.wrapping_add(offset)),
+        }
+    }))
+}
+
+fn scratch_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
+    check_flat_scratch(core)?;
+    let scalar = match Op::by_role(&op.inst, Role::Saddr, Ty::B32) {
+        Source::Scalar(code) => i64::from(core.scalar(op, code)?),
+        _ => 0,
+    };
+    let vaddr = Op::by_role(&op.inst, Role::Vaddr, Ty::B32);
+    let values = core.lanes(op, vaddr, Ty::B32, 0)?;
+    let fixed = i64::from(op.inst.modifiers.offset) + scalar;
+    Ok(std::array::from_fn(|lane| Place::Scratch(i64::from(values[lane] as u32) + fixed)))
+}
+
+/// Where software sets FLAT_SCRATCH, a wrong value would reach another wave's scratch.
+fn check_flat_scratch(core: &Core) -> Step {
+    if core.launch.architected_scratch || core.wave.pair(scalar::FLAT_SCRATCH) == core.wave.scratch {
+        return Ok(());
+    }
+    undefined(format!("FLAT_SCRATCH is {:#x}, the wave's scratch is at {:#x}", core.wave.pair(scalar::FLAT_SCRATCH), core.wave.scratch))
+}
+
+/// The device address of a byte of a lane's private segment: dwords of the lanes are interleaved.
+fn swizzled(core: &Core, lane: usize, offset: u64) -> u64 {
+    core.wave.scratch + (offset / 4) * (4 * LANES as u64) + 4 * lane as u64 + offset % 4
+}
+
+fn check_scratch(core: &Core, offset: i64, size: usize) -> Result<u64, FaultKind> {
+    let allocated = core.launch.private_size;
+    match u64::try_from(offset) {
+        Ok(at) if at + size as u64 <= u64::from(allocated) => Ok(at),
+        _ => Err(FaultKind::ScratchBounds { offset, size: size as u32, allocated }),
+    }
+}
+
+fn check_lds(core: &Core, offset: u64, size: usize) -> Result<usize, FaultKind> {
+    match offset.checked_add(size as u64) {
+        Some(end) if end <= core.lds.len() as u64 => Ok(offset as usize),
+        _ => Err(FaultKind::LdsBounds { offset, size: size as u32, allocated: core.launch.lds_size }),
+    }
+}
+
+fn read_place(core: &mut Core, lane: usize, place: Place, into: &mut [u8], access: MemoryAccess) -> Result<(), FaultKind> {
+    match place {
+        Place::Global(address) => core.memory.read(address, into, access),
+        Place::Lds(offset) => {
+            let at = check_lds(core, offset, into.len())?;
+            into.copy_from_slice(&core.lds[at..at + into.len()]);
+            Ok(())
+        }
+        Place::Scratch(offset) => {
+            let offset = check_scratch(core, offset, into.len())?;
+            for (n, byte) in scratch_pieces(offset, into.len()) {
+                let address = swizzled(core, lane, offset + n as u64);
+                core.memory.read(address, &mut into[n..n + byte], access)?;
+            }
+            Ok(())
+        }
+        Place::Nowhere => {
+            into.fill(0);
+            Ok(())
+        }
+    }
+}
+
+/// The pieces of a scratch access that lie within one dword each: start and length.
+fn scratch_pieces(offset: u64, len: usize) -> impl Iterator<Item = (usize, usize)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        (at < len).then(|| {
+            let within = ((offset + at as u64) % 4) as usize;
+            let piece = (4 - within).min(len - at);
+            let start = at;
+            at += piece;
+            (start, piece)
+        })
+    })
+}
+
+fn write_place(core: &mut Core, lane: usize, place: Place, from: &[u8], access: MemoryAccess) -> Result<(), FaultKind> {
+    match place {
+        Place::Global(address) => core.memory.write(address, from, access),
+        Place::Lds(offset) => {
+            let at = check_lds(core, offset, from.len())?;
+            core.lds[at..at + from.len()].copy_from_slice(from);
+            Ok(())
+        }
+        Place::Scratch(offset) => {
+            let offset = check_scratch(core, offset, from.len())?;
+            for (n, piece) in scratch_pieces(offset, from.len()) {
+                let address = swizzled(core, lane, offset + n as u64);
+                core.memory.write(address, &from[n..n + piece], access)?;
+            }
+            Ok(())
+        }
+        Place::Nowhere => Ok(()),
+    }
+}
+
+fn kind(op: &Op) -> Kind {
+    if op.inst.variant.encoding == Encoding::Flat { Kind::Flat } else { Kind::Vmem }
+}
+
+/// The operand that holds data: `vdst` of flat loads, `vdata` of everything else.
+fn data_register(op: &Op, role: Role) -> Step<Reg> {
+    match op.inst.operand(role).and_then(Operand::reg) {
+        Some(reg) => Ok(reg),
+        None => undefined("a memory instruction without data register"),
+    }
+}
+
+fn result_register(op: &Op) -> Step<Reg> {
+    match op.dst {
+        Some(reg) => Ok(reg),
+        None => undefined("a load without destination"),
+    }
+}
+
+/// Makes this wave's own earlier stores visible to the access that follows, and now and then all of them to everyone.
+fn order(core: &mut Core, op: &Op, reads: bool) -> Step {
+    if !core.wave.pending.has_effects() {
+        return Ok(());
+    }
+    let random = core.random.one_in(8);
+    let lds_too = op.inst.variant.encoding == Encoding::Flat;
+    if reads || random {
+        at_lane(core.wave.pending.publish(Some(Space::Global), random, core.memory, core.lds), 0)?;
+    }
+    if lds_too {
+        at_lane(core.wave.pending.publish(Some(Space::Lds), false, core.memory, core.lds), 0)?;
+    }
+    Ok(())
+}
+
+fn count(core: &mut Core, places: &[Place; LANES], mask: u64, bytes: usize) {
+    for lane in active(mask) {
+        match places[lane] {
+            Place::Global(_) | Place::Scratch(_) => core.stats.global_bytes += bytes as u64,
+            Place::Lds(_) => core.stats.lds_bytes += bytes as u64,
+            Place::Nowhere => {}
+        }
+    }
+}
+
+/// Runs [`Semantics::Load`].
+fn load(core: &mut Core, op: &Op) -> Step {
+    let Semantics::Load { bytes, signed, d16 } = op.semantics else { return undefined("meaning") };
+    let size = usize::from(bytes);
+    let places = places(core, op)?;
+    order(core, op, true)?;
+    let mask = core.wave.exec();
+    if op.inst.modifiers.lds || op.inst.variant.name.contains("_load_lds_") {
+        return load_to_lds(core, op, &places, size, signed);
+    }
+    let dst = result_register(op)?;
+    let dwords = size.div_ceil(4) as u16;
+    core.writing(op, dst.file, dst.first, dwords)?;
+    count(core, &places, mask, size);
+    for lane in active(mask) {
+        let mut buffer = [0; MAX_BYTES];
+        at_lane(read_place(core, lane, places[lane], &mut buffer[..size], MemoryAccess::Load), lane)?;
+        let registers = core.file(dst.file);
+        if size >= 4 {
+            for n in 0..usize::from(dwords) {
+                let word = [buffer[4 * n], buffer[4 * n + 1], buffer[4 * n + 2], buffer[4 * n + 3]];
+                registers[usize::from(dst.first) + n][lane] = u32::from_le_bytes(word);
+            }
+        } else {
+            let value = extend(&buffer[..size], signed);
+            let cell = &mut registers[usize::from(dst.first)][lane];
+            *cell = match d16 {
+                None => value,
+                Some(false) => *cell & 0xffff_0000 | value & 0xffff,
+                Some(true) => *cell & 0xffff | value << 16,
+            };
+        }
+    }
+    if core.launch.strict {
+        let owned = if mask == 0 { 0 } else { dwords };
+        core.wave.pending.issue(op, kind(op), &[(dst.file, dst.first, owned)]);
+    }
+    Ok(())
+}
+
+pub(super) fn extend(bytes: &[u8], signed: bool) -> u32 {
+    match (bytes, signed) {
+        (&[a], false) => u32::from(a),
+        (&[a], true) => a as i8 as u32,
+        (&[a, b], false) => u32::from(u16::from_le_bytes([a, b])),
+        (&[a, b], true) => i16::from_le_bytes([a, b]) as u32,
+        _ => 0,
+    }
+}
+
+/// A load whose result goes to LDS at M0 plus the lane's place.
+fn load_to_lds(core: &mut Core, op: &Op, places: &[Place; LANES], size: usize, signed: bool) -> Step {
+    if core.launch.strict {
+        core.wave.hazards.check_m0()?;
+    }
+    let m0 = u64::from(core.scalar(op, scalar::M0)? & 0xffff);
+    let offset = if op.inst.variant.encoding == Encoding::Mubuf { 0 } else { u64::from(op.inst.modifiers.offset as u32) };
+    let mask = core.wave.exec();
+    count(core, places, mask, size);
+    for (n, lane) in active(mask).enumerate() {
+        let _ = n;
+        let mut buffer = [0; MAX_BYTES];
+        at_lane(read_place(core, lane, places[lane], &mut buffer[..size], MemoryAccess::Load), lane)?;
+        let value = if size < 4 { extend(&buffer[..size], signed) } else { u32::from_le_bytes([buffer[0], buffer[1], buffer[2], buffer[3]]) };
+        let at = at_lane(check_lds(core, m0 + offset + 4 * lane as u64, 4), lane)?;
+        core.lds[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    }
+    if core.launch.strict {
+        core.wave.pending.issue(op, kind(op), &[]);
+    }
+    Ok(())
+}
+
+/// Runs [`Semantics::Store`].
+fn store(core: &mut Core, op: &Op) -> Step {
+    let Semantics::Store { bytes, high } = op.semantics else { return undefined("meaning") };
+    let size = usize::from(bytes);
+    let places = places(core, op)?;
+    let data = data_register(op, Role::Vdata)?;
+    let dwords = size.div_ceil(4) as u16;
+    core.reading(op, data.file, data.first, dwords)?;
+    order(core, op, false)?;
+    let mask = core.wave.exec();
+    let mut id = 0;
+    if core.launch.strict {
+        let soffset_is_register = matches!(Op::by_role(&op.inst, Role::Soffset, Ty::B32), Source::Scalar(_));
+        if size > 8 && !soffset_is_register {
+            core.wave.hazards.note_wide_store(data.file, data.first, dwords);
+        }
+        id = core.wave.pending.issue(op, kind(op), &[]);
+    }
+    count(core, &places, mask, size);
+    for lane in active(mask) {
+        let mut buffer = [0; MAX_BYTES];
+        for n in 0..usize::from(dwords) {
+            let word = core.file(data.file)[usize::from(data.first) + n][lane];
+            let word = if high { word >> 16 } else { word };
+            buffer[4 * n..4 * n + 4].copy_from_slice(&word.to_le_bytes());
+        }
+        match places[lane] {
+            Place::Global(address) if core.launch.strict => {
+                at_lane(core.memory.check_store(address, size), lane)?;
+                delay(core, id, address, &buffer[..size]);
+            }
+            place => at_lane(write_place(core, lane, place, &buffer[..size], MemoryAccess::Store), lane)?,
+        }
+    }
+    Ok(())
+}
+
+fn delay(core: &mut Core, id: u32, address: u64, bytes: &[u8]) {
+    for (n, piece) in bytes.chunks(8).enumerate() {
+        let mut data = [0; 8];
+        data[..piece.len()].copy_from_slice(piece);
+        let address = address + 8 * n as u64;
+        let data = u64::from_le_bytes(data);
+        core.wave.pending.delay(id, EffectParts { space: Space::Global, address, bytes: piece.len() as u8, data, compare: 0, atomic: None });
+    }
+}
+
+/// Runs [`Semantics::Atomic`].
+fn run_atomic(core: &mut Core, op: &Op) -> Step {
+    let Semantics::Atomic { f, bytes, compare, returns } = op.semantics else { return undefined("meaning") };
+    let size = usize::from(bytes);
+    let places = places(core, op)?;
+    let data = data_register(op, Role::Vdata)?;
+    let words = u16::from(bytes / 4);
+    core.reading(op, data.file, data.first, if compare { 2 * words } else { words })?;
+    order(core, op, true)?;
+    let mask = core.wave.exec();
+    let dst = if returns { Some(result_register(op)?) } else { None };
+    if let Some(dst) = dst {
+        core.writing(op, dst.file, dst.first, words)?;
+    }
+    if core.launch.strict && compare && size == 8 {
+        core.wave.hazards.note_wide_store(data.file, data.first, 4);
+    }
+    count(core, &places, mask, 2 * size);
+    for lane in active(mask) {
+        let file = core.file(data.file);
+        let word = |n: u16| u64::from(file[usize::from(data.first + n)][lane]);
+        let wide = |n: u16| if words == 2 { word(n) | word(n + 1) << 32 } else { word(n) };
+        let (value, comparison) = (wide(0), if compare { wide(words) } else { 0 });
+        if let Place::Global(address) = places[lane]
+            && address % size as u64 != 0
+        {
+            return at_lane(Err(FaultKind::Misaligned { address, align: size as u32 }), lane);
+        }
+        let mut buffer = [0; 8];
+        at_lane(read_place(core, lane, places[lane], &mut buffer[..size], MemoryAccess::Atomic), lane)?;
+        let old = u64::from_le_bytes(buffer);
+        let new = f(old, value, comparison);
+        at_lane(write_place(core, lane, places[lane], &new.to_le_bytes()[..size], MemoryAccess::Atomic), lane)?;
+        if let Some(dst) = dst {
+            let registers = core.file(dst.file);
+            registers[usize::from(dst.first)][lane] = old as u32;
+            if words == 2 {
+                registers[usize::from(dst.first) + 1][lane] = (old >> 32) as u32;
+            }
+        }
+    }
+    if core.launch.strict {
+        let written = match dst {
+            Some(dst) if mask != 0 => (dst.file, dst.first, words),
+            _ => (RegFile::Vector, 0, 0),
+        };
+        core.wave.pending.issue(op, kind(op), &[written]);
+    }
+    Ok(())
+}
+
+/// Size, sign and half-register form of a load or store by the end of its name.
+fn shape(rest: &str) -> Option<(u8, bool, Option<bool>)> {
+    Some(match rest {
+        "ubyte" => (1, false, None),
+        "sbyte" => (1, true, None),
+        "ushort" => (2, false, None),
+        "sshort" => (2, true, None),
+        "ubyte_d16" => (1, false, Some(false)),
+        "ubyte_d16_hi" => (1, false, Some(true)),
+        "sbyte_d16" => (1, true, Some(false)),
+        "sbyte_d16_hi" => (1, true, Some(true)),
+        "short_d16" => (2, false, Some(false)),
+        "short_d16_hi" => (2, false, Some(true)),
+        "dword" => (4, false, None),
+        "dwordx2" => (8, false, None),
+        "dwordx3" => (12, false, None),
+        "dwordx4" => (16, false, None),
+        _ => return None,
+    })
+}
+
+/// The meaning of a vector memory instruction.
+pub(super) fn meaning(name: &str, inst: &Inst) -> Option<Meaning> {
+    let rest = ["flat_", "global_", "scratch_", "buffer_"].iter().find_map(|prefix| name.strip_prefix(prefix))?;
+    if let Some(rest) = rest.strip_prefix("load_") {
+        let (bytes, signed, d16) = shape(rest.strip_prefix("lds_").unwrap_or(rest))?;
+        return Some((load, Semantics::Load { bytes, signed, d16 }));
+    }
+    if let Some(rest) = rest.strip_prefix("store_") {
+        let (bytes, high) = match rest {
+            "byte" => (1, false),
+            "byte_d16_hi" => (1, true),
+            "short" => (2, false),
+            "short_d16_hi" => (2, true),
+            _ => (shape(rest).filter(|shape| shape.0 >= 4)?.0, false),
+        };
+        return Some((store, Semantics::Store { bytes, high }));
+    }
+    let found = atomic::global(rest.strip_prefix("atomic_")?)?;
+    let returns = inst.variant.flags.contains(Flags::RETURNS);
+    Some((run_atomic, Semantics::Atomic { f: found.f, bytes: found.bytes, compare: found.compare, returns }))
+}
+
+/// A wrong scratch descriptor would reach another wave's scratch.
+pub(super) fn scratch_offset_of(core: &Core, address: u64, lane: usize) -> Step<i64> {
+    let start = core.wave.scratch + 4 * lane as u64;
+    match address.checked_sub(start) {
+        Some(distance) if distance < core.launch.wave_scratch_size => Ok((distance / (4 * LANES as u64) * 4 + distance % 4) as i64),
+        _ => stop(FaultKind::Memory {
+            address,
+            size: 4,
+            access: MemoryAccess::Load,
+            nearest: core.memory.allocation_of(core.launch.scratch_arena.0),
+        }),
+    }
+}
