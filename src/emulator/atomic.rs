@@ -76,10 +76,7 @@ fn float(operation: &str) -> Option<(AtomicFn, u8)> {
         "min_f64" => (|old, d, _| min64(old, d), 8),
         "max_f64" => (|old, d, _| max64(old, d), 8),
         "pk_add_f16" => (|old, d, _| halves(old, d, |a, b| to_f16(from_f16(a) + from_f16(b), Round::Nearest)), 4),
-        "pk_add_bf16" => (
-            |old, d, _| halves(old, d, |a, b| to_bf16(to_f32(add_odd(from_bf16(a), from_bf16(b)), Round::Nearest))),
-            4,
-        ),
+        "pk_add_bf16" => (|old, d, _| halves(old, d, |a, b| to_bf16(to_f32(add_odd(from_bf16(a), from_bf16(b)), Round::Nearest))), 4),
         _ => return None,
     })
 }

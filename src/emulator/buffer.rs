@@ -54,7 +54,9 @@ impl Descriptor {
 /// Where the lanes of a buffer instruction go.
 pub(super) fn places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
     let modifiers = op.inst.modifiers;
-    let Some(resource) = op.inst.operand(Role::Srsrc).and_then(Operand::reg) else { return undefined("a buffer instruction without descriptor") };
+    let Some(resource) = op.inst.operand(Role::Srsrc).and_then(Operand::reg) else {
+        return undefined("a buffer instruction without descriptor");
+    };
     let mut words = [0; 4];
     for (n, word) in words.iter_mut().enumerate() {
         *word = core.scalar(op, resource.first + n as u16)?;

@@ -6,7 +6,9 @@ use super::fault::{FaultKind, MemoryAccess};
 use super::loader::{CodeRange, ObjectId};
 use super::memory::Memory;
 use super::op::{Meaning, Op};
-use super::{compare, convert, lane_access, lds, matrix, packed, scalar, scalar_control, scalar_memory, vector_float, vector_int, vector_memory};
+use super::{
+    compare, convert, lane_access, lds, matrix, packed, scalar, scalar_control, scalar_memory, vector_float, vector_int, vector_memory,
+};
 
 /// The longest instruction in bytes.
 const MAX_INSTRUCTION: u64 = 16;
@@ -56,7 +58,9 @@ impl Code {
         if !self.ranges.get(self.recent).is_some_and(within) {
             self.recent = match self.ranges.iter().position(within) {
                 Some(at) => at,
-                None => return Err(FaultKind::Memory { address: pc, size: 4, access: MemoryAccess::Fetch, nearest: memory.allocation_of(pc) }),
+                None => {
+                    return Err(FaultKind::Memory { address: pc, size: 4, access: MemoryAccess::Fetch, nearest: memory.allocation_of(pc) });
+                }
             };
         }
         let range = &self.ranges[self.recent];

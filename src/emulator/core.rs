@@ -6,7 +6,7 @@ use super::fault::FaultKind;
 use super::float::Env;
 use super::hazard::Hazards;
 use super::memory::Memory;
-use super::op::{Class, Op, Source, Ty};
+use super::op::{Op, Source, Ty};
 use super::pending::Pending;
 use super::random::Random;
 use super::trace::DispatchStats;
@@ -60,6 +60,8 @@ pub(super) struct Wave {
     pub env: Env,
     pub trapsts: u32,
     pub pc: u64,
+    /// The instruction took a branch.
+    pub jumped: bool,
     pub status: Status,
     /// Scalar registers below this one are allocated.
     pub sgpr_count: u16,
@@ -100,8 +102,6 @@ pub(super) struct Launch {
     pub strict: bool,
     /// CDNA3 and relatives: more required wait states, another floating-point atomic set.
     pub gfx94: bool,
-    /// One register file holds both VGPRs and AGPRs.
-    pub unified: bool,
     /// The hardware sets up scratch.
     pub architected_scratch: bool,
     pub private_size: u32,

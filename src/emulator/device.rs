@@ -3,10 +3,12 @@
 use crate::error::{Error, Result};
 use crate::isa::Target;
 
+use super::code::Code;
 use super::dispatch::Dispatch;
-use super::fault::{Fault, FaultKind};
-use super::loader::LoadedObject;
+use super::fault::Fault;
+use super::loader::{self, LoadedObject, ObjectId};
 use super::memory::{Allocation, AllocationKind, ForeignMemory, Memory};
+use super::run::Run;
 use super::trace::DispatchStats;
 
 /// How a [`Device`] behaves.
@@ -33,13 +35,17 @@ pub struct Device {
     target: Target,
     options: Options,
     memory: Memory,
+    code: Code,
+    next_object: u32,
+    /// Shader clock ticks.
+    clock: u64,
 }
 
 impl Device {
     /// A device of this target with empty memory.
     #[must_use]
     pub fn new(target: Target, options: Options) -> Self {
-        Device { target, options, memory: Memory::new() }
+        Device { target, options, memory: Memory::new(), code: Code::new(target), next_object: 0, clock: 0 }
     }
 
     /// Its target.
@@ -129,8 +135,12 @@ impl Device {
     ///
     /// # Errors
     /// Malformed if the file breaks the format, unsupported if it is for another target.
-    pub fn load(&mut self, _image: &[u8]) -> Result<LoadedObject> {
-        Err(Error::internal("the loader is not built yet"))
+    pub fn load(&mut self, image: &[u8]) -> Result<LoadedObject> {
+        let id = ObjectId(self.next_object);
+        let (object, code) = loader::load(&mut self.memory, self.target, id, image)?;
+        self.code.add(id, object.base, &code);
+        self.next_object += 1;
+        Ok(object)
     }
 
     /// Frees a loaded object.
@@ -138,22 +148,16 @@ impl Device {
     /// # Errors
     /// Unsupported if it is not loaded.
     pub fn unload(&mut self, object: &LoadedObject) -> Result<()> {
-        self.memory.remove(object.base).map(|_| ())
+        self.memory.remove(object.base)?;
+        self.code.remove(object.id);
+        Ok(())
     }
 
     /// Runs a dispatch to its end.
     ///
     /// # Errors
-    /// A [`Fault`] that names the instruction and what it did wrong.
-    pub fn dispatch(&mut self, _dispatch: &Dispatch) -> std::result::Result<DispatchStats, Fault> {
-        Err(Fault {
-            kind: FaultKind::Setup { reason: "the emulator is not built yet".to_owned() },
-            object: None,
-            address: 0,
-            instruction: String::new(),
-            lane: None,
-            workgroup: [0; 3],
-            wave: 0,
-        })
+    /// A [`Fault`] that names the instruction and what it did wrong. Memory is as the waves left it.
+    pub fn dispatch(&mut self, dispatch: &Dispatch) -> std::result::Result<DispatchStats, Fault> {
+        Run::new(self.target, &self.options, &mut self.memory, &mut self.code, &mut self.clock, dispatch).all(dispatch)
     }
 }

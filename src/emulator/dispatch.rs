@@ -1,4 +1,16 @@
-//! A dispatch: what the packet says, and running its workgroups to the end.
+//! What a dispatch says, and how a kernel descriptor turns it into the initial state of a wave.
+//!
+//! The descriptor is read here from device memory, on purpose not through the code that rewrites descriptors.
+
+use crate::isa::{Target, scalar};
+
+use super::core::{LANES, Launch, PRIVATE_APERTURE, SHARED_APERTURE, Status, Wave};
+use super::fault::FaultKind;
+use super::float::Env;
+use super::hazard::Hazards;
+use super::memory::{AllocationKind, Memory};
+use super::pending::Pending;
+use super::random::Random;
 
 /// What a kernel dispatch packet says (HSA runtime specification, "kernel dispatch packet").
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,4 +29,370 @@ pub struct Dispatch {
     pub kernarg_address: u64,
     /// The ordinal that a kernel can ask for as dispatch id.
     pub dispatch_id: u64,
+}
+
+/// Most work-items of a workgroup on this family.
+const MAX_GROUP: u32 = 1024;
+
+/// A kernel descriptor's fields (AMDGPUUsage, "Kernel descriptor").
+#[derive(Debug, Clone)]
+pub(super) struct Descriptor {
+    entry: u64,
+    properties: u16,
+    preload: u16,
+    rsrc1: u32,
+    rsrc2: u32,
+    rsrc3: u32,
+}
+
+/// Bits of `kernel_code_properties`, in the order of the registers they ask for.
+mod property {
+    pub(super) const PRIVATE_SEGMENT_BUFFER: u16 = 1;
+    pub(super) const DISPATCH_PTR: u16 = 2;
+    pub(super) const QUEUE_PTR: u16 = 4;
+    pub(super) const KERNARG_SEGMENT_PTR: u16 = 8;
+    pub(super) const DISPATCH_ID: u16 = 16;
+    pub(super) const FLAT_SCRATCH_INIT: u16 = 32;
+    pub(super) const PRIVATE_SEGMENT_SIZE: u16 = 64;
+    pub(super) const WAVEFRONT_SIZE32: u16 = 1024;
+}
+
+/// Everything the waves of a dispatch share.
+pub(super) struct Plan {
+    pub launch: Launch,
+    pub descriptor: Descriptor,
+    pub dispatch: Dispatch,
+    /// Workgroups in x, y, z.
+    pub groups: [u32; 3],
+    packed_ids: bool,
+    vgprs: usize,
+    agprs: usize,
+    sgprs: u16,
+    packet: u64,
+    queue: u64,
+    /// Waves that may be resident at once, limited by scratch.
+    pub slots: usize,
+}
+
+fn setup<T>(reason: impl Into<String>) -> Result<T, FaultKind> {
+    Err(FaultKind::Setup { reason: reason.into() })
+}
+
+impl Descriptor {
+    fn read(memory: &Memory, address: u64) -> Result<Self, FaultKind> {
+        let mut bytes = [0; 64];
+        memory.peek(address, &mut bytes)?;
+        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let half = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        if address % 64 != 0 {
+            return setup(format!("the kernel descriptor at {address:#x} is not aligned to 64 bytes"));
+        }
+        let offset = u64::from(word(16)) | u64::from(word(20)) << 32;
+        let entry = address.wrapping_add(offset);
+        if entry % 256 != 0 {
+            return setup(format!("the kernel entry {entry:#x} is not aligned to 256 bytes"));
+        }
+        Ok(Descriptor { entry, rsrc3: word(44), rsrc1: word(48), rsrc2: word(52), properties: half(56), preload: half(58) })
+    }
+
+    fn has(&self, property: u16) -> bool {
+        self.properties & property != 0
+    }
+
+    /// Kernel arguments put into scalar registers: how many dwords, from which.
+    fn preloaded(&self) -> (u16, u16) {
+        (self.preload & 0x7f, self.preload >> 7)
+    }
+
+    /// Where waves start.
+    pub(super) fn entry(&self) -> u64 {
+        // Behind the prologue that loads the arguments itself (AMDGPUUsage, "Preloaded kernel arguments").
+        if self.preloaded().0 != 0 { self.entry + 256 } else { self.entry }
+    }
+}
+
+impl Plan {
+    /// Reads the descriptor, checks the sizes and puts packet, queue and scratch into memory.
+    pub(super) fn new(memory: &mut Memory, target: Target, strict: bool, dispatch: &Dispatch) -> Result<Plan, FaultKind> {
+        let descriptor = Descriptor::read(memory, dispatch.kernel_object)?;
+        if descriptor.has(property::WAVEFRONT_SIZE32) {
+            return setup("the descriptor asks for wave32, which this family lacks");
+        }
+        let [x, y, z] = dispatch.workgroup.map(u32::from);
+        if x == 0 || y == 0 || z == 0 || x.saturating_mul(y).saturating_mul(z) > MAX_GROUP {
+            return setup(format!("workgroup {x} x {y} x {z}: 1 to {MAX_GROUP} work-items expected"));
+        }
+        if dispatch.grid.contains(&0) {
+            return setup("empty grid");
+        }
+        if dispatch.group_segment_size > target.lds_bytes() {
+            return setup(format!("{} bytes of LDS, there are {}", dispatch.group_segment_size, target.lds_bytes()));
+        }
+        let groups = [dispatch.grid[0].div_ceil(x), dispatch.grid[1].div_ceil(y), dispatch.grid[2].div_ceil(z)];
+        let (vgprs, agprs) = vector_registers(target, &descriptor);
+        // The field is twice a count of 16 less one (gfx9), and s102 up are the named registers.
+        let sgprs = (((descriptor.rsrc1 >> 6 & 0xf) / 2 + 1) * 16).min(target.addressable_sgprs()) as u16;
+        let wave_scratch_size = (u64::from(dispatch.private_segment_size) * LANES as u64).next_multiple_of(1024);
+        let slots = resident_waves(wave_scratch_size);
+        let packet = runtime(memory, 64)?;
+        let queue = runtime(memory, 4096)?;
+        let arena = if dispatch.private_segment_size == 0 { 0 } else { runtime(memory, wave_scratch_size * slots as u64)? };
+        let arena_end = arena + if arena == 0 { 0 } else { wave_scratch_size * slots as u64 };
+        let plan = Plan {
+            launch: Launch {
+                strict,
+                gfx94: target.architected_flat_scratch(),
+                architected_scratch: target.architected_flat_scratch(),
+                private_size: dispatch.private_segment_size,
+                lds_size: dispatch.group_segment_size,
+                scratch_arena: (arena, arena_end),
+                wave_scratch_size,
+            },
+            descriptor,
+            dispatch: dispatch.clone(),
+            groups,
+            packed_ids: target.packed_work_item_ids(),
+            vgprs,
+            agprs,
+            sgprs,
+            packet,
+            queue,
+            slots,
+        };
+        plan.write_packet(memory)?;
+        Ok(plan)
+    }
+
+    /// Frees what [`Plan::new`] put into memory.
+    pub(super) fn release(&self, memory: &mut Memory) {
+        for address in [self.packet, self.queue, self.launch.scratch_arena.0] {
+            // Address 0: there is no scratch.
+            if address != 0 {
+                let _ = memory.remove(address);
+            }
+        }
+    }
+
+    fn write_packet(&self, memory: &mut Memory) -> Result<(), FaultKind> {
+        /// Packet type 2, kernel dispatch.
+        const HEADER: u16 = 2;
+        let d = &self.dispatch;
+        let dimensions: u16 = if d.grid[2] > 1 || d.workgroup[2] > 1 {
+            3
+        } else if d.grid[1] > 1 || d.workgroup[1] > 1 {
+            2
+        } else {
+            1
+        };
+        let mut bytes = Vec::with_capacity(64);
+        for half in [HEADER, dimensions, d.workgroup[0], d.workgroup[1], d.workgroup[2], 0] {
+            bytes.extend(half.to_le_bytes());
+        }
+        for word in [d.grid[0], d.grid[1], d.grid[2], d.private_segment_size, d.group_segment_size] {
+            bytes.extend(word.to_le_bytes());
+        }
+        for double in [d.kernel_object, d.kernarg_address, 0, 0] {
+            bytes.extend(double.to_le_bytes());
+        }
+        memory.write(self.packet, &bytes, super::MemoryAccess::Store)?;
+        // `amd_queue_t`: the high halves of the flat apertures.
+        memory.write(self.queue + 0x40, &SHARED_APERTURE.to_le_bytes(), super::MemoryAccess::Store)?;
+        memory.write(self.queue + 0x44, &PRIVATE_APERTURE.to_le_bytes(), super::MemoryAccess::Store)
+    }
+
+    /// Work-items in x, y, z of a workgroup: the last ones of a row may be partial.
+    fn group_size(&self, id: [u32; 3]) -> [u32; 3] {
+        std::array::from_fn(|n| {
+            let full = u32::from(self.dispatch.workgroup[n]);
+            full.min(self.dispatch.grid[n] - id[n] * full)
+        })
+    }
+
+    /// Waves of a workgroup.
+    pub(super) fn waves_of(&self, id: [u32; 3]) -> u32 {
+        self.group_size(id).iter().product::<u32>().div_ceil(LANES as u32)
+    }
+
+    /// A wave at the kernel's entry.
+    pub(super) fn wave(
+        &self,
+        memory: &mut Memory,
+        random: &mut Random,
+        group_id: [u32; 3],
+        index: u32,
+        slot: usize,
+    ) -> Result<Wave, FaultKind> {
+        let strict = self.launch.strict;
+        let mut undefined = || if strict { random.next() as u32 } else { 0 };
+        let mut sgpr = [0; 128];
+        sgpr.iter_mut().for_each(|register| *register = undefined());
+        let mut vector = |count: usize| -> Vec<[u32; LANES]> { (0..count).map(|_| std::array::from_fn(|_| undefined())).collect() };
+        let (mut vgpr, agpr) = (vector(self.vgprs), vector(self.agprs));
+        let scc = undefined() & 1 != 0;
+        let scratch_offset = self.launch.wave_scratch_size * slot as u64;
+        let scratch = if self.launch.scratch_arena.0 == 0 { 0 } else { self.launch.scratch_arena.0 + scratch_offset };
+
+        let size = self.group_size(group_id);
+        let total: u32 = size.iter().product();
+        let first = index * LANES as u32;
+        let lanes = (total - first).min(LANES as u32);
+        let exec = if lanes == 64 { u64::MAX } else { (1 << lanes) - 1 };
+        self.work_item_ids(&mut vgpr, size, first, lanes);
+        self.scalars(memory, &mut sgpr, group_id, index, total, scratch_offset as u32)?;
+        if strict && scratch != 0 {
+            fill(memory, random, scratch, self.launch.wave_scratch_size)?;
+        }
+
+        let rsrc1 = self.descriptor.rsrc1;
+        // Rounding 15:12 and denormals 19:16 become 7:0; DX10_CLAMP 21, IEEE 23, FP16_OVFL 26.
+        let mode = rsrc1 >> 12 & 0xff | (rsrc1 >> 21 & 1) << 8 | (rsrc1 >> 23 & 1) << 9 | (rsrc1 >> 26 & 1) << 23;
+        let mut wave = Wave {
+            sgpr,
+            vgpr,
+            agpr,
+            scc,
+            mode,
+            env: Env::from_mode(mode),
+            trapsts: 0,
+            pc: self.descriptor.entry(),
+            jumped: false,
+            status: Status::Running,
+            sgpr_count: self.sgprs,
+            scratch,
+            group: slot,
+            group_id,
+            index,
+            pending: Pending::new(strict),
+            hazards: Hazards::new(strict),
+        };
+        wave.set_pair(scalar::EXEC, exec);
+        if self.launch.architected_scratch {
+            wave.set_pair(scalar::FLAT_SCRATCH, scratch);
+        }
+        Ok(wave)
+    }
+
+    fn work_item_ids(&self, vgpr: &mut [[u32; LANES]], size: [u32; 3], first: u32, lanes: u32) {
+        let dimensions = self.descriptor.rsrc2 >> 11 & 3;
+        for lane in 0..lanes {
+            let flat = first + lane;
+            let id = [flat % size[0], flat / size[0] % size[1], flat / (size[0] * size[1])];
+            let lane = lane as usize;
+            if self.packed_ids {
+                let y = if dimensions >= 1 { id[1] << 10 } else { 0 };
+                let z = if dimensions >= 2 { id[2] << 20 } else { 0 };
+                if let Some(register) = vgpr.first_mut() {
+                    register[lane] = id[0] | y | z;
+                }
+            } else {
+                for (register, value) in vgpr.iter_mut().zip(id).take(dimensions as usize + 1) {
+                    register[lane] = value;
+                }
+            }
+        }
+    }
+
+    /// Scalar registers: user ones in the order of the descriptor's bits, then the system's.
+    fn scalars(
+        &self,
+        memory: &mut Memory,
+        sgpr: &mut [u32; 128],
+        group: [u32; 3],
+        index: u32,
+        total: u32,
+        scratch_offset: u32,
+    ) -> Result<(), FaultKind> {
+        let d = &self.descriptor;
+        let mut user: Vec<u32> = Vec::new();
+        let pair = |value: u64| [value as u32, (value >> 32) as u32];
+        let arena = self.launch.scratch_arena;
+        if d.has(property::PRIVATE_SEGMENT_BUFFER) {
+            // A swizzled buffer with the lane added: SWIZZLE_ENABLE, INDEX_STRIDE 64, ADD_TID_ENABLE.
+            user.extend([arena.0 as u32, (arena.0 >> 32) as u32 | 1 << 31, (arena.1 - arena.0) as u32, 3 << 21 | 1 << 23]);
+        }
+        if d.has(property::DISPATCH_PTR) {
+            user.extend(pair(self.packet));
+        }
+        if d.has(property::QUEUE_PTR) {
+            user.extend(pair(self.queue));
+        }
+        if d.has(property::KERNARG_SEGMENT_PTR) {
+            user.extend(pair(self.dispatch.kernarg_address));
+        }
+        if d.has(property::DISPATCH_ID) {
+            user.extend(pair(self.dispatch.dispatch_id));
+        }
+        if d.has(property::FLAT_SCRATCH_INIT) {
+            user.extend(pair(arena.0));
+        }
+        let (length, offset) = d.preloaded();
+        for n in 0..u64::from(length) {
+            let mut bytes = [0; 4];
+            memory.peek(self.dispatch.kernarg_address + 4 * (u64::from(offset) + n), &mut bytes)?;
+            user.push(u32::from_le_bytes(bytes));
+        }
+        if d.has(property::PRIVATE_SEGMENT_SIZE) {
+            user.push(self.dispatch.private_segment_size);
+        }
+        let declared = (d.rsrc2 >> 1 & 0x1f) as usize;
+        if user.len() > declared {
+            return setup(format!("the descriptor enables {} user SGPRs and declares {declared}", user.len()));
+        }
+        sgpr[..user.len()].copy_from_slice(&user);
+        let mut next = declared;
+        let mut system = |value: u32| {
+            sgpr[next] = value;
+            next += 1;
+        };
+        for (axis, id) in group.into_iter().enumerate() {
+            if d.rsrc2 >> (7 + axis) & 1 != 0 {
+                system(id);
+            }
+        }
+        if d.rsrc2 >> 10 & 1 != 0 {
+            system(u32::from(index == 0) << 31 | total.div_ceil(LANES as u32) & 0x3f);
+        }
+        // Architected scratch needs no offset.
+        if d.rsrc2 & 1 != 0 && !self.launch.architected_scratch {
+            system(scratch_offset);
+        }
+        Ok(())
+    }
+}
+
+/// Vector and accumulation registers of a wave by its descriptor.
+fn vector_registers(target: Target, d: &Descriptor) -> (usize, usize) {
+    let allocated = ((d.rsrc1 & 0x3f) as usize + 1) * target.vgpr_granule() as usize;
+    if target.unified_accum() {
+        let accum_offset = ((d.rsrc3 & 0x3f) as usize + 1) * 4;
+        let vector = allocated.min(accum_offset).min(256);
+        (vector, (allocated - vector).min(256))
+    } else {
+        let vector = allocated.min(256);
+        (vector, if target.has_accum() { vector } else { 0 })
+    }
+}
+
+/// How many waves may be resident so that scratch stays bounded.
+fn resident_waves(wave_scratch_size: u64) -> usize {
+    /// As many as a large GPU holds.
+    const MOST: u64 = 2048;
+    /// Two workgroups of the largest size.
+    const LEAST: u64 = 32;
+    const ARENA: u64 = 1 << 30;
+    (ARENA / wave_scratch_size.max(1)).clamp(LEAST, MOST) as usize
+}
+
+fn runtime(memory: &mut Memory, size: u64) -> Result<u64, FaultKind> {
+    memory.malloc(size, 4096, AllocationKind::Runtime).or_else(|error| setup(error.to_string()))
+}
+
+fn fill(memory: &mut Memory, random: &mut Random, address: u64, size: u64) -> Result<(), FaultKind> {
+    let mut block = [0; 1024];
+    for at in (0..size).step_by(block.len()) {
+        block.chunks_mut(8).for_each(|chunk| chunk.copy_from_slice(&random.next().to_le_bytes()));
+        let length = (size - at).min(block.len() as u64) as usize;
+        memory.write(address + at, &block[..length], super::MemoryAccess::Store)?;
+    }
+    Ok(())
 }

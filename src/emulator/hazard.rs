@@ -92,7 +92,9 @@ impl Hazards {
         if op.class == Class::Valu && file != RegFile::Scalar {
             let states = if launch.gfx94 { 2 } else { 1 };
             let at = slot(file, index);
-            self.require(self.wide_store[at], states, "store of more than 64 bits, VALU overwrites its data", || register_name(file, index))?;
+            self.require(self.wide_store[at], states, "store of more than 64 bits, VALU overwrites its data", || {
+                register_name(file, index)
+            })?;
         }
         Ok(())
     }
@@ -149,7 +151,9 @@ impl Hazards {
     /// A scalar register selects a lane.
     pub(super) fn check_lane_select(&self, index: u16) -> Step {
         let at = slot(RegFile::Scalar, index);
-        self.require(self.valu[at], 4, "VALU writes SGPR, which selects the lane of v_readlane or v_writelane", || register_name(RegFile::Scalar, index))
+        self.require(self.valu[at], 4, "VALU writes SGPR, which selects the lane of v_readlane or v_writelane", || {
+            register_name(RegFile::Scalar, index)
+        })
     }
 
     /// `v_readlane`, `v_readfirstlane`, `v_writelane`.

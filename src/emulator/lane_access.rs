@@ -101,7 +101,9 @@ fn mask_count(core: &mut Core, op: &Op, high: bool) -> Step {
 fn mqsad_u32(core: &mut Core, op: &Op) -> Step {
     let a = lanes_of(core, op, 0, Ty::B64)?;
     let b = lanes_of(core, op, 1, Ty::B32)?;
-    let Some(Value::Reg(c)) = op.inst.operand(Role::Src2).map(|operand| operand.value) else { return undefined("v_mqsad_u32_u8 without accumulator") };
+    let Some(Value::Reg(c)) = op.inst.operand(Role::Src2).map(|operand| operand.value) else {
+        return undefined("v_mqsad_u32_u8 without accumulator");
+    };
     let Some(dst) = op.dst else { return undefined("v_mqsad_u32_u8 without destination") };
     core.reading(op, c.file, c.first, 4)?;
     core.writing(op, RegFile::Vector, dst.first, 4)?;

@@ -66,7 +66,9 @@ fn put(core: &mut Core, id: u32, at: usize, bytes: &[u8]) {
             data[..piece.len()].copy_from_slice(piece);
             let address = (at + 8 * n) as u64;
             let data = u64::from_le_bytes(data);
-            core.wave.pending.delay(id, EffectParts { space: Space::Lds, address, bytes: piece.len() as u8, data, compare: 0, atomic: None });
+            core.wave
+                .pending
+                .delay(id, EffectParts { space: Space::Lds, address, bytes: piece.len() as u8, data, compare: 0, atomic: None });
         }
     } else {
         core.lds[at..at + bytes.len()].copy_from_slice(bytes);
@@ -195,7 +197,8 @@ fn run_atomic(core: &mut Core, op: &Op) -> Step {
         };
         core.stats.lds_bytes += 2 * size as u64;
         if dst.is_none() && core.launch.strict {
-            let effect = EffectParts { space: Space::Lds, address: at as u64, bytes, data: new_value, compare: comparison, atomic: Some(f) };
+            let effect =
+                EffectParts { space: Space::Lds, address: at as u64, bytes, data: new_value, compare: comparison, atomic: Some(f) };
             core.wave.pending.delay(id, effect);
             continue;
         }
@@ -230,7 +233,8 @@ fn exchange_two(core: &mut Core, op: &Op) -> Step {
     core.writing(op, dst.file, dst.first, 2 * words)?;
     for lane in active(core.wave.exec()) {
         let places = [check(core, base[lane] + offsets[0], size, lane)?, check(core, base[lane] + offsets[1], size, lane)?];
-        let news = sources.map(|reg| std::array::from_fn::<u32, 2, _>(|n| core.file(reg.file).get(usize::from(reg.first) + n).map_or(0, |r| r[lane])));
+        let news = sources
+            .map(|reg| std::array::from_fn::<u32, 2, _>(|n| core.file(reg.file).get(usize::from(reg.first) + n).map_or(0, |r| r[lane])));
         let olds = places.map(|at| {
             let mut buffer = [0; 8];
             buffer[..size].copy_from_slice(&core.lds[at..at + size]);

@@ -236,9 +236,11 @@ fn get<const N: usize>(memory: &Memory, address: u64) -> Result<[u8; N]> {
 /// Applies the dynamic relocations, as they lie in the loaded image.
 fn relocate(memory: &mut Memory, base: u64, dynamic: &[u8]) -> Result<()> {
     let entry = |tag: u64| {
-        (0..dynamic.len() as u64 / 16).map(|n| n * 16).find_map(|at| match (u64_at(dynamic, at, "d_tag"), u64_at(dynamic, at + 8, "d_val")) {
-            (Ok(found), Ok(value)) if found == tag => Some(value),
-            _ => None,
+        (0..dynamic.len() as u64 / 16).map(|n| n * 16).find_map(|at| {
+            match (u64_at(dynamic, at, "d_tag"), u64_at(dynamic, at + 8, "d_val")) {
+                (Ok(found), Ok(value)) if found == tag => Some(value),
+                _ => None,
+            }
         })
     };
     let (Some(table), Some(size)) = (entry(DT_RELA), entry(DT_RELASZ)) else { return Ok(()) };

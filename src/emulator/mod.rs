@@ -21,12 +21,35 @@
 //! assert_eq!(back, [1, 2, 3]);
 //! ```
 
+mod atomic;
+mod buffer;
+mod code;
+mod compare;
+mod convert;
+mod core;
 mod device;
 mod dispatch;
 mod fault;
+mod float;
+mod hazard;
+mod lane_access;
+mod lds;
 mod loader;
+mod matrix;
 mod memory;
+mod op;
+mod packed;
+mod pending;
+mod random;
+mod run;
+mod scalar;
+mod scalar_control;
+mod scalar_memory;
 mod trace;
+mod vector;
+mod vector_float;
+mod vector_int;
+mod vector_memory;
 
 pub use device::{Device, Options};
 pub use dispatch::Dispatch;

@@ -68,17 +68,47 @@ pub(super) enum High {
 pub(super) enum Semantics {
     /// The handler knows it all.
     Own,
-    Lane { f: LaneFn, dst: Ty, src: [Ty; 4], high: High },
-    LaneBit { f: LaneBitFn, dst: Ty, src: [Ty; 4] },
+    Lane {
+        f: LaneFn,
+        dst: Ty,
+        src: [Ty; 4],
+        high: High,
+    },
+    LaneBit {
+        f: LaneBitFn,
+        dst: Ty,
+        src: [Ty; 4],
+    },
     /// `exec`: also writes EXEC.
-    Test { f: TestFn, src: [Ty; 2], exec: bool },
+    Test {
+        f: TestFn,
+        src: [Ty; 2],
+        exec: bool,
+    },
     /// Packed 16-bit: one function for either half.
-    Packed { f: LaneFn, float: bool },
+    Packed {
+        f: LaneFn,
+        float: bool,
+    },
     /// Packed 32-bit floats.
-    Packed32 { f: LaneFn },
-    Atomic { f: AtomicFn, bytes: u8, compare: bool, returns: bool },
-    Load { bytes: u8, signed: bool, d16: Option<bool> },
-    Store { bytes: u8, high: bool },
+    Packed32 {
+        f: LaneFn,
+    },
+    Atomic {
+        f: AtomicFn,
+        bytes: u8,
+        compare: bool,
+        returns: bool,
+    },
+    Load {
+        bytes: u8,
+        signed: bool,
+        d16: Option<bool>,
+    },
+    Store {
+        bytes: u8,
+        high: bool,
+    },
 }
 
 /// A meaning: the handler and its data.
@@ -115,8 +145,6 @@ pub(super) struct Op {
     pub object: ObjectId,
     /// Virtual address in the object.
     pub address: u64,
-    /// Device address.
-    pub pc: u64,
     /// Device address of the next instruction.
     pub next: u64,
     pub class: Class,
@@ -257,7 +285,7 @@ impl Op {
             Some(Value::Imm(count)) if name == "s_nop" => (count as u8 & 0xf) + 1,
             _ => 1,
         };
-        Op { run, semantics, inst, object, address, pc, next, class, site, dst, sdst, src, trans, partial, mfma, slots }
+        Op { run, semantics, inst, object, address, next, class, site, dst, sdst, src, trans, partial, mfma, slots }
     }
 }
 

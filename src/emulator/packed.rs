@@ -46,7 +46,13 @@ fn run_packed(core: &mut Core, op: &Op) -> Step {
         for half in 0..2 {
             let mut s = [0; 4];
             for (at, source) in all.iter().enumerate() {
-                let select = if short_encoding { u8::from(half == 1) } else if half == 0 { modifiers.op_sel >> at & 1 } else { modifiers.op_sel_hi >> at & 1 };
+                let select = if short_encoding {
+                    u8::from(half == 1)
+                } else if half == 0 {
+                    modifiers.op_sel >> at & 1
+                } else {
+                    modifiers.op_sel_hi >> at & 1
+                };
                 let mut value = source[lane] >> (16 * select) & 0xffff;
                 let negate = if half == 0 { modifiers.neg } else { modifiers.neg_hi };
                 if negate >> at & 1 != 0 {

@@ -94,7 +94,12 @@ fn register(slot: usize) -> (RegFile, u16) {
 
 impl Pending {
     pub(super) fn new(strict: bool) -> Self {
-        Pending { operations: [Vec::new(), Vec::new()], owner: if strict { vec![0; SLOTS] } else { Vec::new() }, next: 1, effects: Vec::new() }
+        Pending {
+            operations: [Vec::new(), Vec::new()],
+            owner: if strict { vec![0; SLOTS] } else { Vec::new() },
+            next: 1,
+            effects: Vec::new(),
+        }
     }
 
     /// Notes an operation that was issued; gives its id.

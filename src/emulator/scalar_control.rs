@@ -25,6 +25,7 @@ fn displacement(inst: &Inst) -> i64 {
 
 fn jump(core: &mut Core, op: &Op) {
     core.wave.pc = op.next.wrapping_add((displacement(&op.inst) * 4) as u64);
+    core.wave.jumped = true;
 }
 
 macro_rules! branch_if {
@@ -232,19 +233,17 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
             },
             Semantics::Own,
         ),
-        "s_nop" | "s_setprio" | "s_icache_inv" | "s_incperflevel" | "s_decperflevel" | "v_nop" | "v_clrexcp" | "s_dcache_inv" | "s_dcache_inv_vol"
-        | "s_dcache_wb" | "s_dcache_wb_vol" | "buffer_wbinvl1" | "buffer_wbinvl1_vol" | "buffer_wbl2" | "buffer_inv" | "buffer_invl2" | "s_setkill" => {
-            (nothing, Semantics::Own)
-        }
+        "s_nop" | "s_setprio" | "s_icache_inv" | "s_incperflevel" | "s_decperflevel" | "v_nop" | "v_clrexcp" | "s_dcache_inv"
+        | "s_dcache_inv_vol" | "s_dcache_wb" | "s_dcache_wb_vol" | "buffer_wbinvl1" | "buffer_wbinvl1_vol" | "buffer_wbl2"
+        | "buffer_inv" | "buffer_invl2" | "s_setkill" => (nothing, Semantics::Own),
         "s_sendmsg" | "s_sendmsghalt" | "s_ttracedata" => (message, Semantics::Own),
-        "s_trap" => (
-            |_, op| stop(FaultKind::Trap { id: op.any_imm() as u8 }),
-            Semantics::Own,
-        ),
+        "s_trap" => (|_, op| stop(FaultKind::Trap { id: op.any_imm() as u8 }), Semantics::Own),
         "s_getreg_b32" => (get_register, Semantics::Own),
         "s_setreg_b32" => (
             |core, op| {
-                let value = match Op::scalar_of(&op.inst, Role::Sdst).or_else(|| op.inst.operands.iter().find_map(|operand| operand.reg()).map(|reg| reg.first)) {
+                let value = match Op::scalar_of(&op.inst, Role::Sdst)
+                    .or_else(|| op.inst.operands.iter().find_map(|operand| operand.reg()).map(|reg| reg.first))
+                {
                     Some(code) => core.scalar(op, code)?,
                     None => return undefined("s_setreg without a register"),
                 };

@@ -137,7 +137,14 @@ min_max!(min32, max32, f32, s32, u32, 1 << 22);
 min_max!(min64, max64, f64, d, u64, 1 << 51);
 min_max!(min16, max16, f64, hf, u16, 1 << 9);
 
-fn med3(s: &[u64; 4], e: &Env, nan: impl Fn(u64) -> bool, min: fn(&Env, u64, u64) -> u64, max: fn(&Env, u64, u64) -> u64, same: fn(u64, u64) -> bool) -> u64 {
+fn med3(
+    s: &[u64; 4],
+    e: &Env,
+    nan: impl Fn(u64) -> bool,
+    min: fn(&Env, u64, u64) -> u64,
+    max: fn(&Env, u64, u64) -> u64,
+    same: fn(u64, u64) -> bool,
+) -> u64 {
     if s[..3].iter().any(|&v| nan(v)) {
         return min(e, min(e, s[0], s[1]), s[2]);
     }
@@ -197,7 +204,9 @@ fn single(name: &str) -> Option<Meaning> {
             High::Zero,
         ),
         "v_frexp_exp_i32_f32" => lane(|_, s| u64::from(float::frexp64(x(s[0])).1 as u32), Ty::B32, [X, N, N, N], High::Zero),
-        "v_ldexp_f32" => lane(|e, s| w32(to_f32(float::ldexp64(x(s[0]), s[1] as u32 as i32), e.round32)), F, [F, Ty::B32, N, N], High::Zero),
+        "v_ldexp_f32" => {
+            lane(|e, s| w32(to_f32(float::ldexp64(x(s[0]), s[1] as u32 as i32), e.round32)), F, [F, Ty::B32, N, N], High::Zero)
+        }
         "v_dot2_f32_f16" | "v_dot2c_f32_f16" => lane(
             |e, s| {
                 let product = |shift: u32| hf(s[0] >> shift) * hf(s[1] >> shift);
@@ -262,7 +271,46 @@ fn double(name: &str) -> Option<Meaning> {
 
 /// Bits of 2/pi behind the binary point, most significant first: 1,201 are used (computed with 1,300 bits of pi).
 const TWO_OVER_PI: [u32; 40] = [
-    0xa2f9_836e, 0x4e44_1529, 0xfc27_57d1, 0xf534_ddc0, 0xdb62_9599, 0x3c43_9041, 0xfe51_63ab, 0xdebb_c561, 0xb724_6e3a, 0x424d_d2e0, 0x0649_2eea, 0x09d1_921c, 0xfe1d_eb1c, 0xb129_a73e, 0xe882_35f5, 0x2ebb_4484, 0xe99c_7026, 0xb45f_7e41, 0x3991_d639, 0x8353_39f4, 0x9c84_5f8b, 0xbdf9_283b, 0x1ff8_97ff, 0xde05_980f, 0xef2f_118b, 0x5a0a_6d1f, 0x6d36_7ecf, 0x27cb_09b7, 0x4f46_3f66, 0x9e5f_ea2d, 0x7527_bac7, 0xebe5_f17b, 0x3d07_39f7, 0x8a52_92ea, 0x6bfb_5fb1, 0x1f8d_5d08, 0x5603_3046, 0xfc7b_6bab, 0xf0cf_bc20, 0x9af4_361d,
+    0xa2f9_836e,
+    0x4e44_1529,
+    0xfc27_57d1,
+    0xf534_ddc0,
+    0xdb62_9599,
+    0x3c43_9041,
+    0xfe51_63ab,
+    0xdebb_c561,
+    0xb724_6e3a,
+    0x424d_d2e0,
+    0x0649_2eea,
+    0x09d1_921c,
+    0xfe1d_eb1c,
+    0xb129_a73e,
+    0xe882_35f5,
+    0x2ebb_4484,
+    0xe99c_7026,
+    0xb45f_7e41,
+    0x3991_d639,
+    0x8353_39f4,
+    0x9c84_5f8b,
+    0xbdf9_283b,
+    0x1ff8_97ff,
+    0xde05_980f,
+    0xef2f_118b,
+    0x5a0a_6d1f,
+    0x6d36_7ecf,
+    0x27cb_09b7,
+    0x4f46_3f66,
+    0x9e5f_ea2d,
+    0x7527_bac7,
+    0xebe5_f17b,
+    0x3d07_39f7,
+    0x8a52_92ea,
+    0x6bfb_5fb1,
+    0x1f8d_5d08,
+    0x5603_3046,
+    0xfc7b_6bab,
+    0xf0cf_bc20,
+    0x9af4_361d,
 ];
 
 fn trig_preop(bits: u64, segment: u32) -> f64 {
@@ -362,9 +410,21 @@ fn cube_and_division(name: &str) -> Option<Meaning> {
         "v_cubesc_f32" => f3(|_, s| {
             let (axis, a, _, c) = major_axis(s);
             w32(match axis {
-                2 => if c < 0.0 { -a } else { a },
+                2 => {
+                    if c < 0.0 {
+                        -a
+                    } else {
+                        a
+                    }
+                }
                 1 => a,
-                _ => if a < 0.0 { c } else { -c },
+                _ => {
+                    if a < 0.0 {
+                        c
+                    } else {
+                        -c
+                    }
+                }
             })
         }),
         "v_cubetc_f32" => f3(|_, s| {

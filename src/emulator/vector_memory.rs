@@ -256,7 +256,8 @@ fn load_to_lds(core: &mut Core, op: &Op, places: &[Place; LANES], size: usize, s
         let _ = n;
         let mut buffer = [0; MAX_BYTES];
         at_lane(read_place(core, lane, places[lane], &mut buffer[..size], MemoryAccess::Load), lane)?;
-        let value = if size < 4 { extend(&buffer[..size], signed) } else { u32::from_le_bytes([buffer[0], buffer[1], buffer[2], buffer[3]]) };
+        let value =
+            if size < 4 { extend(&buffer[..size], signed) } else { u32::from_le_bytes([buffer[0], buffer[1], buffer[2], buffer[3]]) };
         let at = at_lane(check_lds(core, m0 + offset + 4 * lane as u64, 4), lane)?;
         core.lds[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
@@ -309,7 +310,9 @@ fn delay(core: &mut Core, id: u32, address: u64, bytes: &[u8]) {
         data[..piece.len()].copy_from_slice(piece);
         let address = address + 8 * n as u64;
         let data = u64::from_le_bytes(data);
-        core.wave.pending.delay(id, EffectParts { space: Space::Global, address, bytes: piece.len() as u8, data, compare: 0, atomic: None });
+        core.wave
+            .pending
+            .delay(id, EffectParts { space: Space::Global, address, bytes: piece.len() as u8, data, compare: 0, atomic: None });
     }
 }
 

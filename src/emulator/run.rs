@@ -1,0 +1,296 @@
+//! Runs the workgroups of a dispatch: scheduling, barriers, fuel, counting.
+
+use crate::isa::{Target, print};
+
+use super::Options;
+use super::code::Code;
+use super::core::{Core, Status, Stop, Wave};
+use super::dispatch::{Dispatch, Plan};
+use super::fault::{Fault, FaultKind};
+use super::loader::ObjectId;
+use super::memory::Memory;
+use super::op::{Class, Op, Site};
+use super::random::Random;
+use super::trace::{BranchCounts, CodeAddress, DispatchStats, ExecSiteCounts, Trace};
+
+/// Instructions a wave runs before another has its turn, where nothing is random.
+const QUANTUM: u64 = 20_000;
+/// Workgroups that run side by side at first; more are let in when none of them gets done.
+const STRICT_GROUPS: usize = 4;
+/// Instructions without a workgroup getting done, after which one more is let in: it may be waited for.
+const PATIENCE: u64 = 200_000;
+/// In strict mode the next workgroup is any of the first few that are left.
+const WINDOW: usize = 16;
+
+/// A workgroup that is running.
+struct Group {
+    lds: Vec<u8>,
+    waves: Vec<Wave>,
+}
+
+/// What was counted at an instruction.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    executed: u64,
+    /// Branches only.
+    taken: u64,
+    exec: ExecSiteCounts,
+}
+
+/// A dispatch that is running.
+pub(super) struct Run<'a> {
+    pub target: Target,
+    pub options: &'a Options,
+    pub memory: &'a mut Memory,
+    pub code: &'a mut Code,
+    pub clock: &'a mut u64,
+    pub random: Random,
+    pub stats: DispatchStats,
+    fuel: u64,
+    counts: Vec<Count>,
+}
+
+/// Where a wave was when it was stopped.
+struct Stopped {
+    stop: Stop,
+    op: Option<usize>,
+    pc: u64,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(
+        target: Target,
+        options: &'a Options,
+        memory: &'a mut Memory,
+        code: &'a mut Code,
+        clock: &'a mut u64,
+        dispatch: &Dispatch,
+    ) -> Self {
+        let random = Random::new(options.seed ^ dispatch.dispatch_id.rotate_left(32));
+        Run { target, options, memory, code, clock, random, stats: DispatchStats::default(), fuel: options.fuel, counts: Vec::new() }
+    }
+
+    /// Runs to the end.
+    pub(super) fn all(mut self, dispatch: &Dispatch) -> Result<DispatchStats, Fault> {
+        let plan = Plan::new(self.memory, self.target, self.options.strict, dispatch).map_err(|kind| Self::outside(kind, [0; 3], 0))?;
+        let result = self.groups(&plan);
+        plan.release(self.memory);
+        result?;
+        if self.options.trace {
+            self.stats.trace = Some(self.trace());
+        }
+        Ok(self.stats)
+    }
+
+    /// A fault before any instruction.
+    fn outside(kind: FaultKind, workgroup: [u32; 3], wave: u32) -> Fault {
+        Fault { kind, object: None, address: 0, instruction: String::new(), lane: None, workgroup, wave }
+    }
+
+    fn groups(&mut self, plan: &Plan) -> Result<(), Fault> {
+        let [nx, ny, nz] = plan.groups.map(u64::from);
+        let mut left = (0..nx * ny * nz).map(|n| [(n % nx) as u32, (n / nx % ny) as u32, (n / (nx * ny)) as u32]);
+        let mut window: Vec<[u32; 3]> = Vec::new();
+        let mut free: Vec<usize> = (0..plan.slots).rev().collect();
+        let mut running: Vec<Group> = Vec::new();
+        let mut wanted = if self.options.strict { STRICT_GROUPS } else { 1 };
+        let mut waited = 0;
+        loop {
+            while running.len() < wanted {
+                while window.len() < if self.options.strict { WINDOW } else { 1 } {
+                    match left.next() {
+                        Some(id) => window.push(id),
+                        None => break,
+                    }
+                }
+                let Some(&first) = window.first() else { break };
+                if free.len() < plan.waves_of(first) as usize && !running.is_empty() {
+                    break;
+                }
+                let at = if self.options.strict { self.random.below(window.len()) } else { 0 };
+                let id = window.remove(at);
+                running.push(self.start(plan, id, &mut free)?);
+                waited = 0;
+            }
+            if running.is_empty() {
+                return Ok(());
+            }
+            let at = if self.options.strict { self.random.below(running.len()) } else { (waited / QUANTUM) as usize % running.len() };
+            waited += self.turn(plan, &mut running[at])?;
+            if running[at].waves.iter().all(|wave| wave.status == Status::Ended) {
+                let group = running.swap_remove(at);
+                free.extend(group.waves.iter().map(|wave| wave.group));
+                self.stats.workgroups += 1;
+                waited = 0;
+            }
+            if waited > PATIENCE {
+                wanted += 1;
+                waited = 0;
+            }
+        }
+    }
+
+    fn start(&mut self, plan: &Plan, id: [u32; 3], free: &mut Vec<usize>) -> Result<Group, Fault> {
+        let mut lds = vec![0; plan.launch.lds_size as usize];
+        if self.options.strict {
+            lds.chunks_mut(8).for_each(|chunk| {
+                let bits = self.random.next().to_le_bytes();
+                chunk.copy_from_slice(&bits[..chunk.len()]);
+            });
+        }
+        let mut waves = Vec::new();
+        for index in 0..plan.waves_of(id) {
+            let Some(slot) = free.pop() else {
+                return Err(Self::outside(FaultKind::Setup { reason: "no room for the waves of a workgroup".into() }, id, index));
+            };
+            waves.push(plan.wave(self.memory, &mut self.random, id, index, slot).map_err(|kind| Self::outside(kind, id, index))?);
+            self.stats.waves += 1;
+        }
+        Ok(Group { lds, waves })
+    }
+
+    /// One wave of a group runs for a while; gives the instructions it ran.
+    fn turn(&mut self, plan: &Plan, group: &mut Group) -> Result<u64, Fault> {
+        let mut ready: Vec<usize> = (0..group.waves.len()).filter(|&n| group.waves[n].status == Status::Running).collect();
+        if ready.is_empty() {
+            // Everyone yields, waits at the barrier or has ended: yielding waves go on first.
+            let yielding = group.waves.iter().any(|wave| wave.status == Status::Yielding);
+            let from = if yielding { Status::Yielding } else { Status::AtBarrier };
+            for (n, wave) in group.waves.iter_mut().enumerate() {
+                if wave.status == from {
+                    wave.status = Status::Running;
+                    ready.push(n);
+                }
+            }
+        }
+        let Some(&first) = ready.first() else { return Ok(0) };
+        let (at, quantum) = if self.options.strict {
+            let quantum = 1 << self.random.below(9);
+            (ready[self.random.below(ready.len())], quantum)
+        } else {
+            (first, QUANTUM)
+        };
+        let wave = &mut group.waves[at];
+        let before = self.fuel;
+        self.wave(plan, wave, &mut group.lds, quantum).map_err(|stopped| self.fault(*stopped, wave))?;
+        // A wave that ran out of its turn makes room for the others even where nothing is random.
+        if wave.status == Status::Running && !self.options.strict && group.waves.len() > 1 {
+            group.waves[at].status = Status::Yielding;
+        }
+        Ok(before - self.fuel)
+    }
+
+    fn wave(&mut self, plan: &Plan, wave: &mut Wave, lds: &mut [u8], quantum: u64) -> Result<(), Box<Stopped>> {
+        for _ in 0..quantum {
+            let pc = wave.pc;
+            let stopped = |kind: FaultKind, op: Option<usize>| Box::new(Stopped { stop: Stop { kind, lane: None }, op, pc });
+            if self.fuel == 0 {
+                return Err(stopped(FaultKind::OutOfFuel, None));
+            }
+            self.fuel -= 1;
+            *self.clock += 4;
+            let index = self.code.at(pc, self.memory).map_err(|kind| stopped(kind, None))?;
+            let op = &self.code.ops[index];
+            wave.pc = op.next;
+            wave.jumped = false;
+            let before = wave.exec();
+            let mut core = Core {
+                memory: self.memory,
+                lds,
+                wave,
+                launch: &plan.launch,
+                random: &mut self.random,
+                stats: &mut self.stats,
+                clock: self.clock,
+            };
+            if let Err(stop) = (op.run)(&mut core, op) {
+                return Err(Box::new(Stopped { stop: *stop, op: Some(index), pc }));
+            }
+            if plan.launch.strict {
+                wave.hazards.advance(u64::from(op.slots));
+            }
+            count(&mut self.stats, op);
+            if self.options.trace {
+                if self.counts.len() <= index {
+                    self.counts.resize(self.code.ops.len(), Count::default());
+                }
+                tally(&mut self.counts[index], op, wave, before);
+            }
+            if wave.status != Status::Running {
+                if wave.status == Status::Ended {
+                    let published = wave.pending.publish(None, true, self.memory, lds);
+                    published.map_err(|kind| stopped(kind, Some(index)))?;
+                }
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn fault(&self, stopped: Stopped, wave: &Wave) -> Fault {
+        let Stopped { stop, op, pc } = stopped;
+        let place = self.code.place(pc);
+        Fault {
+            kind: stop.kind,
+            object: place.map(|(object, _)| object),
+            address: place.map_or(pc, |(_, address)| address),
+            instruction: op.map_or_else(String::new, |at| print(self.target, &self.code.ops[at].inst)),
+            lane: stop.lane,
+            workgroup: wave.group_id,
+            wave: wave.index,
+        }
+    }
+
+    fn trace(&self) -> Trace {
+        let mut trace = Trace::default();
+        for (op, count) in self.code.ops.iter().zip(&self.counts) {
+            if count.executed == 0 {
+                continue;
+            }
+            let place: (ObjectId, u64) = (op.object, op.address);
+            let place = CodeAddress { object: place.0, address: place.1 };
+            trace.executed.insert(place, count.executed);
+            match op.site {
+                Site::Exec => {
+                    trace.exec_sites.insert(place, count.exec);
+                }
+                Site::Branch => {
+                    trace.branches.insert(place, BranchCounts { executions: count.executed, taken: count.taken });
+                }
+                Site::None => {}
+            }
+        }
+        trace
+    }
+}
+
+fn count(stats: &mut DispatchStats, op: &Op) {
+    stats.instructions += 1;
+    match op.class {
+        Class::Valu => stats.valu += 1,
+        Class::Salu => stats.salu += 1,
+        Class::Smem => stats.smem += 1,
+        Class::Vmem => stats.vmem += 1,
+        Class::Lds => stats.lds += 1,
+        Class::Branch => stats.branches += 1,
+        Class::Wait => stats.waits += 1,
+        Class::Other => {}
+    }
+}
+
+/// Counts what the instruction did to EXEC or to the program counter.
+fn tally(count: &mut Count, op: &Op, wave: &Wave, before: u64) {
+    count.executed += 1;
+    match op.site {
+        Site::None => {}
+        Site::Branch => count.taken += u64::from(wave.jumped),
+        Site::Exec if before == 0 => count.exec.empty += 1,
+        Site::Exec => {
+            let after = wave.exec();
+            count.exec.executions += 1;
+            count.exec.agreements += u64::from(after == before || after == 0);
+            count.exec.lanes_before += u64::from(before.count_ones());
+            count.exec.lanes_after += u64::from(after.count_ones());
+        }
+    }
+}
