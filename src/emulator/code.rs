@@ -64,7 +64,7 @@ impl Code {
             };
         }
         let range = &self.ranges[self.recent];
-        if pc % 4 != 0 {
+        if !pc.is_multiple_of(4) {
             return Err(FaultKind::Misaligned { address: pc, align: 4 });
         }
         let slot = ((pc - range.start) / 4) as usize;
@@ -79,8 +79,9 @@ impl Code {
         let length = (range.end - pc).min(MAX_INSTRUCTION);
         let mut bytes = [0; MAX_INSTRUCTION as usize];
         memory.peek(pc, &mut bytes[..length as usize])?;
-        let inst = decode(self.target, &bytes[..length as usize]).map_err(|error| FaultKind::Undecodable { reason: error.to_string() })?;
-        let Some(meaning) = meaning(&inst) else { return Err(FaultKind::UnknownInstruction { name: inst.variant.name.to_owned() }) };
+        let inst =
+            decode(self.target, &bytes[..length as usize]).map_err(|error| FaultKind::Undecodable { reason: error.to_string().into() })?;
+        let Some(meaning) = meaning(&inst) else { return Err(FaultKind::UnknownInstruction { name: inst.variant.name.into() }) };
         self.ops.push(Op::new(inst, meaning, range.object, pc - range.base, pc));
         range.index[slot] = self.ops.len() as u32;
         Ok(self.ops.len() - 1)

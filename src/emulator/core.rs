@@ -34,7 +34,7 @@ pub(super) fn at_lane<T>(result: std::result::Result<T, FaultKind>, lane: usize)
     result.map_err(|kind| Box::new(Stop { kind, lane: Some(lane as u8) }))
 }
 
-pub(super) fn undefined<T>(what: impl Into<String>) -> Step<T> {
+pub(super) fn undefined<T>(what: impl Into<Box<str>>) -> Step<T> {
     stop(FaultKind::Undefined { what: what.into() })
 }
 
@@ -197,7 +197,7 @@ impl Core<'_> {
         };
         if end > allocated {
             let index = allocated.max(first);
-            return stop(FaultKind::RegisterBounds { register: register_name(file, index), allocated: u32::from(allocated) });
+            return stop(FaultKind::RegisterBounds { register: register_name(file, index).into(), allocated: u32::from(allocated) });
         }
         Ok(())
     }

@@ -74,7 +74,7 @@ pub(super) struct Plan {
     pub slots: usize,
 }
 
-fn setup<T>(reason: impl Into<String>) -> Result<T, FaultKind> {
+fn setup<T>(reason: impl Into<Box<str>>) -> Result<T, FaultKind> {
     Err(FaultKind::Setup { reason: reason.into() })
 }
 
@@ -84,12 +84,12 @@ impl Descriptor {
         memory.peek(address, &mut bytes)?;
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let half = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
-        if address % 64 != 0 {
+        if !address.is_multiple_of(64) {
             return setup(format!("the kernel descriptor at {address:#x} is not aligned to 64 bytes"));
         }
         let offset = u64::from(word(16)) | u64::from(word(20)) << 32;
         let entry = address.wrapping_add(offset);
-        if entry % 256 != 0 {
+        if !entry.is_multiple_of(256) {
             return setup(format!("the kernel entry {entry:#x} is not aligned to 256 bytes"));
         }
         Ok(Descriptor { entry, rsrc3: word(44), rsrc1: word(48), rsrc2: word(52), properties: half(56), preload: half(58) })

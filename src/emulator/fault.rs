@@ -60,9 +60,9 @@ pub enum FaultKind {
     /// A register whose pending result no wait has guaranteed.
     MissingWait {
         /// The register, as an assembler names it.
-        register: String,
-        /// Text of the operation that will write it.
-        pending: String,
+        register: Box<str>,
+        /// Name of the operation that will write it.
+        pending: &'static str,
         /// Its code address (virtual, in the object).
         pending_at: u64,
         /// The counter to be waited for.
@@ -79,29 +79,29 @@ pub enum FaultKind {
         /// Wait states there were.
         found: u32,
         /// The register or resource concerned.
-        resource: String,
+        resource: Box<str>,
     },
     /// A register outside what the kernel descriptor allocates.
     RegisterBounds {
         /// The register, as an assembler names it.
-        register: String,
+        register: Box<str>,
         /// How many of its file are allocated.
         allocated: u32,
     },
     /// An instruction this emulator has no meaning for.
     UnknownInstruction {
         /// Its name.
-        name: String,
+        name: Box<str>,
     },
     /// Bytes that are no instruction.
     Undecodable {
         /// Why not.
-        reason: String,
+        reason: Box<str>,
     },
     /// Something the architecture leaves undefined.
     Undefined {
         /// What it was.
-        what: String,
+        what: Box<str>,
     },
     /// `s_trap`.
     Trap {
@@ -115,7 +115,7 @@ pub enum FaultKind {
     /// The dispatch itself cannot be set up: bad descriptor, sizes or addresses.
     Setup {
         /// Why.
-        reason: String,
+        reason: Box<str>,
     },
 }
 
@@ -129,7 +129,7 @@ pub struct Fault {
     /// Virtual address of the instruction in that object (or the raw program counter where no object is).
     pub address: u64,
     /// The instruction as a disassembler prints it; empty if it could not be decoded.
-    pub instruction: String,
+    pub instruction: Box<str>,
     /// The lane, where one lane is to blame.
     pub lane: Option<u8>,
     /// Workgroup id.

@@ -169,14 +169,34 @@ pub(super) fn fma64(e: &Env, a: f64, b: f64, c: f64) -> f64 {
     if e.round64 == Round::Nearest || !r.is_finite() {
         return overflow64(r, e.round64, a.is_finite() && b.is_finite() && c.is_finite());
     }
-    // The exact a*b + c - r as a sum of parts whose sign is that of the largest.
+    direct64(r, fma_residue(a, b, c, r), e.round64)
+}
+
+/// The exact `a * b + c - r`, or a number of its sign: `r` is the rounded sum.
+fn fma_residue(a: f64, b: f64, c: f64, r: f64) -> f64 {
     let p = a * b;
     let p_low = a.mul_add(b, -p);
     let s = p + c;
     let s_low = sum_residue(p, c, s);
     let d = s - r;
     let d_low = sum_residue(s, -r, d);
-    direct64(r, d + (d_low + (s_low + p_low)), e.round64)
+    d + (d_low + (s_low + p_low))
+}
+
+/// `(a * b + c) * 2^exponent`, rounded once, to nearest.
+pub(super) fn fma64_scaled(a: f64, b: f64, c: f64, exponent: i32) -> f64 {
+    let r = a.mul_add(b, c);
+    let (_, own) = frexp64(r);
+    if r == 0.0 || !r.is_finite() || own + exponent >= -1021 || own + exponent < -1080 {
+        return ldexp64(r, exponent);
+    }
+    // A denormal: in units of the smallest one, with the residue to decide ties.
+    let scaled = ldexp64(r, exponent + 1074).abs();
+    let whole = scaled.floor();
+    let rest = scaled - whole;
+    let residue = fma_residue(a, b, c, r) * r.signum();
+    let up = rest > 0.5 || (rest == 0.5 && (residue > 0.0 || (residue == 0.0 && whole % 2.0 == 1.0)));
+    f64::from_bits(whole as u64 + u64::from(up)).copysign(r)
 }
 
 /// Rounds a (round-to-odd) double to single precision.

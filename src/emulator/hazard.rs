@@ -60,7 +60,7 @@ impl Hazards {
         if since == 0 || found >= states {
             return Ok(());
         }
-        stop(FaultKind::Hazard { rule, required: states as u32, found: found as u32, resource: resource() })
+        stop(FaultKind::Hazard { rule, required: states as u32, found: found as u32, resource: resource().into() })
     }
 
     pub(super) fn check_read(&self, op: &Op, launch: &Launch, file: RegFile, index: u16) -> Step {

@@ -181,7 +181,7 @@ fn run_atomic(core: &mut Core, op: &Op) -> Step {
     let offset = single_offset(op);
     for lane in active(core.wave.exec()) {
         let at = check(core, base[lane] + offset, size, lane)?;
-        if at % size != 0 {
+        if !at.is_multiple_of(size) {
             return at_lane(Err(FaultKind::Misaligned { address: at as u64, align: size as u32 }), lane);
         }
         let value = |core: &mut Core, reg: Reg| {
@@ -241,8 +241,8 @@ fn exchange_two(core: &mut Core, op: &Op) -> Step {
             u64::from_le_bytes(buffer)
         });
         for n in 0..2 {
-            for word in 0..usize::from(words) {
-                core.lds[places[n] + 4 * word..places[n] + 4 * word + 4].copy_from_slice(&news[n][word].to_le_bytes());
+            for (word, new) in news[n].iter().enumerate().take(usize::from(words)) {
+                core.lds[places[n] + 4 * word..places[n] + 4 * word + 4].copy_from_slice(&new.to_le_bytes());
                 core.file(dst.file)[usize::from(dst.first) + n * usize::from(words) + word][lane] = (olds[n] >> (32 * word)) as u32;
             }
         }

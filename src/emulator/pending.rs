@@ -179,7 +179,7 @@ impl Pending {
 
     fn missing(&self, id: u32, slot: usize, overwritten: bool) -> Step {
         let (file, index) = register(slot);
-        let register = register_name(file, index);
+        let register = register_name(file, index).into();
         let found = self.operations.iter().flatten().find(|operation| operation.id == id);
         let (pending, pending_at, counter) = match found {
             Some(operation) => {
@@ -188,9 +188,9 @@ impl Pending {
                     Kind::Lds | Kind::Smem => "lgkmcnt",
                     Kind::Flat => "vmcnt and lgkmcnt",
                 };
-                (operation.text.to_owned(), operation.address, counter)
+                (operation.text, operation.address, counter)
             }
-            None => (String::new(), 0, "a counter"),
+            None => ("", 0, "a counter"),
         };
         stop(FaultKind::MissingWait { register, pending, pending_at, counter, overwritten })
     }

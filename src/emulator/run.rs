@@ -84,7 +84,7 @@ impl<'a> Run<'a> {
 
     /// A fault before any instruction.
     fn outside(kind: FaultKind, workgroup: [u32; 3], wave: u32) -> Fault {
-        Fault { kind, object: None, address: 0, instruction: String::new(), lane: None, workgroup, wave }
+        Fault { kind, object: None, address: 0, instruction: "".into(), lane: None, workgroup, wave }
     }
 
     fn groups(&mut self, plan: &Plan) -> Result<(), Fault> {
@@ -234,7 +234,7 @@ impl<'a> Run<'a> {
             kind: stop.kind,
             object: place.map(|(object, _)| object),
             address: place.map_or(pc, |(_, address)| address),
-            instruction: op.map_or_else(String::new, |at| print(self.target, &self.code.ops[at].inst)),
+            instruction: op.map_or_else(Default::default, |at| print(self.target, &self.code.ops[at].inst).into()),
             lane: stop.lane,
             workgroup: wave.group_id,
             wave: wave.index,

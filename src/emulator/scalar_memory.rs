@@ -103,7 +103,7 @@ fn run_atomic(core: &mut Core, op: &Op) -> Step {
         if words == 2 { low | u64::from(core.wave.sgpr[usize::from(first) + 1]) << 32 } else { low }
     };
     let (new, comparison) = (value(data.first), if compare { value(data.first + words) } else { 0 });
-    if address % size as u64 != 0 {
+    if !address.is_multiple_of(size as u64) {
         return at_lane(Err(FaultKind::Misaligned { address, align: size as u32 }), 0);
     }
     let mut buffer = [0; 8];

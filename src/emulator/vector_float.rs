@@ -437,9 +437,14 @@ fn cube_and_division(name: &str) -> Option<Meaning> {
         }),
         "v_div_scale_f32" => bit(div_scale32, X),
         "v_div_scale_f64" => bit(div_scale64, Ty::B64),
+        // The scale goes back the way `v_div_scale` went: up where the quotient is large, down where it is small.
         "v_div_fmas_f32" => lane(
             |e, s| {
-                let scale = if s[3] != 0 { 32 } else { 0 };
+                let scale = match s[3] {
+                    0 => 0,
+                    _ if exponent32(s32(s[2])) > 127 => 64,
+                    _ => -64,
+                };
                 // One rounding: the sum keeps its odd last bit through the exact scaling.
                 w32(to_f32(float::ldexp64(fma_odd(x(s[0]), x(s[1]), x(s[2])), scale), e.round32))
             },
@@ -448,7 +453,15 @@ fn cube_and_division(name: &str) -> Option<Meaning> {
             High::Zero,
         ),
         "v_div_fmas_f64" => lane(
-            |e, s| float::ldexp64(fma64(e, d(s[0]), d(s[1]), d(s[2])), if s[3] != 0 { 64 } else { 0 }).to_bits(),
+            |e, s| {
+                let (a, b, c) = (d(s[0]), d(s[1]), d(s[2]));
+                match s[3] {
+                    0 => fma64(e, a, b, c),
+                    _ if exponent64(c) > 1023 => float::fma64_scaled(a, b, c, 128),
+                    _ => float::fma64_scaled(a, b, c, -128),
+                }
+                .to_bits()
+            },
             D,
             [Ty::B64, Ty::B64, Ty::B64, Ty::Mask],
             High::Zero,
@@ -456,15 +469,15 @@ fn cube_and_division(name: &str) -> Option<Meaning> {
         "v_div_fixup_f32" => f3(|_, s| {
             let (q, den, num) = (s32(s[0]), s32(s[1]), s32(s[2]));
             let extreme = exponent32(num) - exponent32(den) < -150;
-            w32(div_fixup(f64::from(q), f64::from(den), f64::from(num), extreme, exponent32(den) == 255, f64::from(f32::MAX)) as f32)
+            w32(div_fixup(f64::from(q), f64::from(den), f64::from(num), extreme) as f32)
         }),
         "v_div_fixup_f64" => d3(|_, s| {
             let (q, den, num) = (d(s[0]), d(s[1]), d(s[2]));
             let extreme = exponent64(num) - exponent64(den) < -1075;
-            div_fixup(q, den, num, extreme, exponent64(den) == 2047, f64::MAX).to_bits()
+            div_fixup(q, den, num, extreme).to_bits()
         }),
-        "v_div_fixup_f16" => h3(|e, s| wh(e, div_fixup(hf(s[0]), hf(s[1]), hf(s[2]), false, false, 65504.0)), High::Keep),
-        "v_div_fixup_legacy_f16" => h3(|e, s| wh(e, div_fixup(hf(s[0]), hf(s[1]), hf(s[2]), false, false, 65504.0)), High::Zero),
+        "v_div_fixup_f16" => h3(|e, s| wh(e, div_fixup(hf(s[0]), hf(s[1]), hf(s[2]), false)), High::Keep),
+        "v_div_fixup_legacy_f16" => h3(|e, s| wh(e, div_fixup(hf(s[0]), hf(s[1]), hf(s[2]), false)), High::Zero),
         _ => return None,
     })
 }
@@ -477,7 +490,7 @@ fn exponent64(value: f64) -> i32 {
 }
 
 /// Special cases of a division whose quotient has been computed.
-fn div_fixup(quotient: f64, denominator: f64, numerator: f64, underflow: bool, overflow: bool, max: f64) -> f64 {
+fn div_fixup(quotient: f64, denominator: f64, numerator: f64, underflow: bool) -> f64 {
     let sign = if denominator.is_sign_negative() == numerator.is_sign_negative() { 1.0 } else { -1.0 };
     if numerator.is_nan() {
         numerator
@@ -489,8 +502,9 @@ fn div_fixup(quotient: f64, denominator: f64, numerator: f64, underflow: bool, o
         sign * f64::INFINITY
     } else if denominator.is_infinite() || numerator == 0.0 || underflow {
         sign * 0.0
-    } else if overflow {
-        sign * max
+    } else if !quotient.is_finite() {
+        // The manuals name the denominator's exponent here, whose special cases are done with: the quotient's is meant.
+        sign * f64::INFINITY
     } else {
         sign * quotient.abs()
     }
@@ -501,7 +515,7 @@ fn div_scale32(_: &Env, s: &[u64; 4]) -> (u64, bool) {
     let (value, den, num) = (s32(s[0]), s32(s[1]), s32(s[2]));
     let scaled = |by: i32| w32(to_f32(float::ldexp64(f64::from(value), by), Round::Nearest));
     let denormal = |v: f64| v != 0.0 && v.abs() < f64::from(f32::MIN_POSITIVE);
-    let reciprocal_denormal = denormal(1.0 / f64::from(den));
+    let reciprocal_denormal = den.is_finite() && denormal(1.0 / f64::from(den));
     let quotient_denormal = denormal(f64::from(num) / f64::from(den));
     if num == 0.0 || den == 0.0 {
         (w32(f32::NAN), false)
@@ -510,7 +524,8 @@ fn div_scale32(_: &Env, s: &[u64; 4]) -> (u64, bool) {
     } else if exponent32(den) == 0 {
         (scaled(64), false)
     } else if reciprocal_denormal && quotient_denormal {
-        (if s[0] == s[1] { scaled(64) } else { s[0] }, true)
+        // The manuals say 2^64 here, which would overflow: the denominator is as large as can be.
+        (if s[0] == s[1] { scaled(-64) } else { s[0] }, true)
     } else if reciprocal_denormal {
         (scaled(-64), false)
     } else if quotient_denormal {
@@ -537,7 +552,7 @@ fn div_scale64(_: &Env, s: &[u64; 4]) -> (u64, bool) {
     } else if exponent64(den) == 0 {
         (scaled(128), false)
     } else if reciprocal_denormal && quotient_denormal {
-        (if s[0] == s[1] { scaled(128) } else { s[0] }, true)
+        (if s[0] == s[1] { scaled(-128) } else { s[0] }, true)
     } else if reciprocal_denormal {
         (scaled(-128), false)
     } else if quotient_denormal {

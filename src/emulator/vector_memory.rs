@@ -200,7 +200,7 @@ fn load(core: &mut Core, op: &Op) -> Step {
     let places = places(core, op)?;
     order(core, op, true)?;
     let mask = core.wave.exec();
-    if op.inst.modifiers.lds || op.inst.variant.name.contains("_load_lds_") {
+    if op.dst.is_none() {
         return load_to_lds(core, op, &places, size, signed);
     }
     let dst = result_register(op)?;
@@ -252,8 +252,7 @@ fn load_to_lds(core: &mut Core, op: &Op, places: &[Place; LANES], size: usize, s
     let offset = if op.inst.variant.encoding == Encoding::Mubuf { 0 } else { u64::from(op.inst.modifiers.offset as u32) };
     let mask = core.wave.exec();
     count(core, places, mask, size);
-    for (n, lane) in active(mask).enumerate() {
-        let _ = n;
+    for lane in active(mask) {
         let mut buffer = [0; MAX_BYTES];
         at_lane(read_place(core, lane, places[lane], &mut buffer[..size], MemoryAccess::Load), lane)?;
         let value =
@@ -340,7 +339,7 @@ fn run_atomic(core: &mut Core, op: &Op) -> Step {
         let wide = |n: u16| if words == 2 { word(n) | word(n + 1) << 32 } else { word(n) };
         let (value, comparison) = (wide(0), if compare { wide(words) } else { 0 });
         if let Place::Global(address) = places[lane]
-            && address % size as u64 != 0
+            && !address.is_multiple_of(size as u64)
         {
             return at_lane(Err(FaultKind::Misaligned { address, align: size as u32 }), lane);
         }
