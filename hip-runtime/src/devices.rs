@@ -1,0 +1,214 @@
+//! The device as a program asks about it: one device, number 0.
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+use crate::memory::TOTAL_MEMORY;
+use crate::properties::{self, Facts};
+use crate::raw;
+use crate::runtime::runtime;
+use crate::status::*;
+
+/// The version of HIP that is implemented, in HIP's form: major * 10^7 + minor * 10^5 + patch.
+const VERSION: c_int = 60_000_000;
+
+/// `hipLimit_t`.
+const LIMIT_STACK: c_int = 0;
+const LIMIT_PRINTF: c_int = 1;
+const LIMIT_HEAP: c_int = 2;
+
+/// The heap that device code could allocate from, if it could.
+const HEAP: usize = 4 << 20;
+
+fn only(device: c_int) -> Outcome {
+    if device == 0 { Ok(()) } else { Err(INVALID_DEVICE) }
+}
+
+fn facts() -> Outcome<Facts> {
+    Ok(Facts::of(&runtime().device_id()?))
+}
+
+fn text(out: *mut c_char, length: c_int, text: &str) -> Outcome {
+    let length = usize::try_from(length).ok().filter(|length| *length > 0).ok_or(INVALID_VALUE)?;
+    let mut bytes: Vec<u8> = text.bytes().take(length - 1).collect();
+    bytes.push(0);
+    raw::write(out as usize, &bytes)
+}
+
+entry_points! {
+    /// Starts the runtime; it starts itself.
+    fn hipInit(flags: c_uint) {
+        if flags == 0 { Ok(()) } else { Err(INVALID_VALUE) }
+    }
+
+    /// Number of devices.
+    fn hipGetDeviceCount(out: *mut c_int) {
+        raw::store(out, 1)
+    }
+
+    /// The current device.
+    fn hipGetDevice(out: *mut c_int) {
+        raw::store(out, 0)
+    }
+
+    /// Makes a device the current one.
+    fn hipSetDevice(device: c_int) {
+        only(device)
+    }
+
+    /// Handle of a device.
+    fn hipDeviceGet(out: *mut c_int, device: c_int) {
+        only(device)?;
+        raw::store(out, 0)
+    }
+
+    /// The devices that may be used.
+    fn hipSetValidDevices(_devices: *const c_int, _count: c_int) {
+        Ok(())
+    }
+
+    /// Waits for the device: it is idle.
+    fn hipDeviceSynchronize() {
+        Ok(())
+    }
+
+    /// Frees everything. Memory is kept until the program ends, so that a pointer that is still used afterwards is not given out again.
+    fn hipDeviceReset() {
+        Ok(())
+    }
+
+    /// Flags of the device: none does anything.
+    fn hipSetDeviceFlags(_flags: c_uint) {
+        Ok(())
+    }
+
+    /// Flags of the device.
+    fn hipGetDeviceFlags(out: *mut c_uint) {
+        raw::store(out, 0)
+    }
+
+    /// Version of the runtime.
+    fn hipRuntimeGetVersion(out: *mut c_int) {
+        raw::store(out, VERSION)
+    }
+
+    /// Version of the driver.
+    fn hipDriverGetVersion(out: *mut c_int) {
+        raw::store(out, VERSION)
+    }
+
+    /// Properties, in the layout of HIP before 6.0.
+    fn hipGetDeviceProperties(out: *mut c_void, device: c_int) {
+        only(device)?;
+        raw::store(out.cast::<properties::R0000>(), properties::R0000::of(&facts()?))
+    }
+
+    /// Properties, in the layout of HIP before 6.0.
+    fn hipGetDevicePropertiesR0000(out: *mut c_void, device: c_int) {
+        only(device)?;
+        raw::store(out.cast::<properties::R0000>(), properties::R0000::of(&facts()?))
+    }
+
+    /// Properties, in the layout of HIP 6.0 and later.
+    fn hipGetDevicePropertiesR0600(out: *mut c_void, device: c_int) {
+        only(device)?;
+        raw::store(out.cast::<properties::R0600>(), properties::R0600::of(&facts()?))
+    }
+
+    /// The device that comes closest to some properties: there is one.
+    fn hipChooseDevice(out: *mut c_int, _properties: *const c_void) {
+        raw::store(out, 0)
+    }
+
+    /// The device that comes closest to some properties: there is one.
+    fn hipChooseDeviceR0600(out: *mut c_int, _properties: *const c_void) {
+        raw::store(out, 0)
+    }
+
+    /// One property.
+    fn hipDeviceGetAttribute(out: *mut c_int, attribute: c_int, device: c_int) {
+        only(device)?;
+        raw::store(out, properties::attribute(&facts()?, attribute).ok_or(INVALID_VALUE)?)
+    }
+
+    /// Name of a device.
+    fn hipDeviceGetName(out: *mut c_char, length: c_int, device: c_int) {
+        only(device)?;
+        text(out, length, &facts()?.name)
+    }
+
+    /// PCI address of a device.
+    fn hipDeviceGetPCIBusId(out: *mut c_char, length: c_int, device: c_int) {
+        only(device)?;
+        text(out, length, "0000:00:00.0")
+    }
+
+    /// Compute capability, which for AMD is the generation.
+    fn hipDeviceComputeCapability(major: *mut c_int, minor: *mut c_int, device: c_int) {
+        only(device)?;
+        let facts = facts()?;
+        raw::store(major, facts.major)?;
+        raw::store(minor, facts.minor)
+    }
+
+    /// Bytes of device memory.
+    fn hipDeviceTotalMem(out: *mut usize, device: c_int) {
+        only(device)?;
+        raw::store(out, TOTAL_MEMORY)
+    }
+
+    /// A limit of the device.
+    fn hipDeviceGetLimit(out: *mut usize, limit: c_int) {
+        let value = match limit {
+            LIMIT_STACK => runtime().stack_limit as usize,
+            LIMIT_PRINTF => 0,
+            LIMIT_HEAP => HEAP,
+            _ => return Err(UNSUPPORTED_LIMIT),
+        };
+        raw::store(out, value)
+    }
+
+    /// Sets a limit: the stack of kernels whose need is not known.
+    fn hipDeviceSetLimit(limit: c_int, value: usize) {
+        if limit != LIMIT_STACK {
+            return Err(UNSUPPORTED_LIMIT);
+        }
+        runtime().stack_limit = u32::try_from(value).map_err(|_| INVALID_VALUE)?;
+        Ok(())
+    }
+
+    /// Whether devices can reach each other's memory: there is no other.
+    fn hipDeviceCanAccessPeer(out: *mut c_int, device: c_int, _peer: c_int) {
+        only(device)?;
+        raw::store(out, 0)
+    }
+
+    /// Caches do not matter here.
+    fn hipDeviceSetCacheConfig(_config: c_int) {
+        Ok(())
+    }
+
+    /// Caches do not matter here.
+    fn hipDeviceGetCacheConfig(out: *mut c_int) {
+        raw::store(out, 0)
+    }
+
+    /// Banks of LDS do not matter here.
+    fn hipDeviceSetSharedMemConfig(_config: c_int) {
+        Ok(())
+    }
+
+    /// Banks of LDS do not matter here.
+    fn hipDeviceGetSharedMemConfig(out: *mut c_int) {
+        raw::store(out, 0)
+    }
+
+    /// A profiler's switch; none listens.
+    fn hipProfilerStart() {
+        Ok(())
+    }
+
+    /// A profiler's switch; none listens.
+    fn hipProfilerStop() {
+        Ok(())
+    }
+}

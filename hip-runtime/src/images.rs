@@ -1,0 +1,220 @@
+//! Fat binaries and modules: finding the code object for the device and loading it.
+
+use std::collections::HashMap;
+use std::fs;
+
+use wavetap::code_object::{CodeObject, KernelMetadata};
+use wavetap::elf;
+use wavetap::emulator::{Device, LoadedObject};
+use wavetap::error::{Error, Result, ResultExt};
+use wavetap::isa::Target;
+use wavetap::offload_bundle::{Bundle, TargetId};
+
+use crate::counters::Counters;
+use crate::raw;
+use crate::settings::Settings;
+
+/// A variable that lives in host memory: the code object's symbol of that name holds its address.
+#[derive(Debug, Clone)]
+pub(crate) struct Managed {
+    pub(crate) name: String,
+    pub(crate) address: u64,
+}
+
+/// One code object of an image.
+struct Code {
+    target: TargetId,
+    bytes: Vec<u8>,
+}
+
+/// A registered fat binary or a module.
+#[derive(Default)]
+pub(crate) struct Image {
+    /// Where a registered bundle lies in the program; it is taken apart when it is first needed.
+    bundle: Option<usize>,
+    codes: Vec<Code>,
+    pub(crate) managed: Vec<Managed>,
+    pub(crate) loaded: Option<Loaded>,
+}
+
+/// An image's code object in device memory.
+pub(crate) struct Loaded {
+    pub(crate) object: LoadedObject,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) kernels: HashMap<String, KernelMetadata>,
+    pub(crate) counters: Option<Counters>,
+}
+
+impl Image {
+    /// The bundle that lies at an address of this program.
+    pub(crate) fn registered(address: usize) -> Self {
+        Image { bundle: Some(address), ..Image::default() }
+    }
+
+    /// A module: a bundle or a bare code object that lies at an address of this program and may be gone later.
+    pub(crate) fn module(address: usize) -> Result<Self> {
+        let data = mapped_from(address)?;
+        if !elf::is_elf(data) {
+            let mut image = Image::registered(address);
+            image.unpack()?;
+            return Ok(image);
+        }
+        // The mapping goes on behind the code object; its section headers come last in what LLD writes, its contents anywhere.
+        let end = elf_end(data)?;
+        Self::bare(data[..end].to_vec())
+    }
+
+    /// A module in a file.
+    pub(crate) fn file(data: Vec<u8>) -> Result<Self> {
+        if elf::is_elf(&data) {
+            return Self::bare(data);
+        }
+        Ok(Image { codes: codes(&Bundle::parse_at(&data, 0)?), ..Image::default() })
+    }
+
+    fn bare(bytes: Vec<u8>) -> Result<Self> {
+        let id = CodeObject::parse(&bytes)?.target_id();
+        let target = TargetId::parse(&id).ok_or_else(|| Error::unsupported(format!("a code object for {id}")))?;
+        Ok(Image { codes: vec![Code { target, bytes }], ..Image::default() })
+    }
+
+    /// Takes a registered bundle apart.
+    fn unpack(&mut self) -> Result<()> {
+        if let Some(address) = self.bundle.take() {
+            let data = mapped_from(address)?;
+            self.codes = codes(&Bundle::parse_at(data, 0)?);
+        }
+        Ok(())
+    }
+
+    /// The targets that it has code for; none if it cannot be read, which loading it will report.
+    pub(crate) fn targets(&mut self) -> impl Iterator<Item = &TargetId> {
+        let _ = self.unpack();
+        self.codes.iter().map(|code| &code.target)
+    }
+
+    /// Loads the code object for the device, unless that has been done.
+    pub(crate) fn load(&mut self, device: &mut Device, id: &TargetId, settings: &Settings) -> Result<&mut Loaded> {
+        if self.loaded.is_none() {
+            self.unpack()?;
+            let fitting = self.codes.iter().filter(|code| code.target.runs_on(id));
+            let named = |target: &TargetId| usize::from(target.xnack.is_some()) + usize::from(target.sramecc.is_some());
+            let code = fitting.max_by_key(|code| named(&code.target)).ok_or_else(|| {
+                let there: Vec<String> = self.codes.iter().map(|code| code.target.to_string()).collect();
+                Error::unsupported(format!("no code object for {id}; there is code for {}", there.join(", ")))
+            })?;
+            self.loaded =
+                Some(Loaded::new(device, code.bytes.clone(), settings).within(|| format!("the code object for {}", code.target))?);
+            self.set_managed(device)?;
+        }
+        self.loaded.as_mut().ok_or_else(|| Error::internal("an image was loaded and is not"))
+    }
+
+    fn set_managed(&self, device: &mut Device) -> Result<()> {
+        let Some(loaded) = &self.loaded else { return Ok(()) };
+        for variable in &self.managed {
+            if let Some(symbol) = loaded.object.symbols.get(&variable.name) {
+                device.write(symbol.address, &variable.address.to_le_bytes())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Loaded {
+    fn new(device: &mut Device, bytes: Vec<u8>, settings: &Settings) -> Result<Self> {
+        let object = device.load(&bytes)?;
+        let code = CodeObject::parse(&bytes)?;
+        let kernels = code.kernels().iter().filter_map(|kernel| Some((kernel.name.clone(), kernel.metadata.clone()?))).collect();
+        let counters = Counters::attach(device, &object, &code, settings)?;
+        Ok(Loaded { object, kernels, counters, bytes })
+    }
+}
+
+fn codes(bundle: &Bundle<'_>) -> Vec<Code> {
+    let entries = bundle.entries.iter().enumerate();
+    let device = entries.filter_map(|(index, entry)| Some((entry.target.clone()?, bundle.entry_bytes(index))));
+    device.filter(|(_, bytes)| elf::is_elf(bytes)).map(|(target, bytes)| Code { target, bytes: bytes.to_vec() }).collect()
+}
+
+/// Whether the emulator knows the processor.
+pub(crate) fn is_known(target: &TargetId) -> bool {
+    Target::by_name(&target.processor).is_some()
+}
+
+/// The readable bytes from an address of this process to the end of the mappings that follow one another there.
+fn mapped_from<'m>(address: usize) -> Result<&'m [u8]> {
+    let maps = fs::read_to_string("/proc/self/maps")?;
+    let mut end = None;
+    for (start, stop) in maps.lines().filter_map(readable_range) {
+        let inside = (start..stop).contains(&address);
+        if inside || end == Some(start) {
+            end = Some(stop);
+        }
+    }
+    let end = end.ok_or_else(|| Error::malformed(format!("no readable memory at {address:#x}")))?;
+    Ok(raw::mapped(address, end - address))
+}
+
+/// The range of a line of `/proc/self/maps`, if it may be read.
+fn readable_range(line: &str) -> Option<(usize, usize)> {
+    let (range, rest) = line.split_once(' ')?;
+    let (start, stop) = range.split_once('-')?;
+    rest.starts_with('r').then_some(())?;
+    Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(stop, 16).ok()?))
+}
+
+/// Where the ELF file at the start of `data` ends: behind the last of its headers, segments and sections.
+fn elf_end(data: &[u8]) -> Result<usize> {
+    use wavetap::bytes::{u16_at, u32_at, u64_at};
+    /// Sizes and offsets from the ELF-64 specification.
+    const SECTION_HEADER: u64 = 64;
+    const PROGRAM_HEADER: u64 = 56;
+    const NOBITS: u32 = 8;
+    let (programs, sections) = (u64_at(data, 32, "e_phoff")?, u64_at(data, 40, "e_shoff")?);
+    let (program_count, section_count) = (u64::from(u16_at(data, 56, "e_phnum")?), u64::from(u16_at(data, 60, "e_shnum")?));
+    let overflow = || Error::malformed("an ELF header's sizes overflow");
+    let after = |offset: u64, size: u64| offset.checked_add(size).ok_or_else(overflow);
+    let mut end = after(sections, section_count * SECTION_HEADER)?.max(after(programs, program_count * PROGRAM_HEADER)?);
+    for index in 0..program_count {
+        let header = after(programs, index * PROGRAM_HEADER)?;
+        end = end.max(after(u64_at(data, header + 8, "p_offset")?, u64_at(data, header + 32, "p_filesz")?)?);
+    }
+    for index in 0..section_count {
+        let header = after(sections, index * SECTION_HEADER)?;
+        if u32_at(data, header + 4, "sh_type")? != NOBITS {
+            end = end.max(after(u64_at(data, header + 24, "sh_offset")?, u64_at(data, header + 32, "sh_size")?)?);
+        }
+    }
+    usize::try_from(end).ok().filter(|end| *end <= data.len()).ok_or_else(|| Error::malformed("an ELF file reaches behind mapped memory"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_what_is_mapped_at_an_address() {
+        let text = b"some bytes of this program";
+        let found = mapped_from(text.as_ptr() as usize).unwrap();
+        assert!(found.starts_with(text));
+        assert!(mapped_from(16).is_err());
+    }
+
+    #[test]
+    fn reads_the_table_of_mappings() {
+        assert_eq!(readable_range("7f00-7f80 r--p 00000000 08:01 5 /lib/x"), Some((0x7f00, 0x7f80)));
+        assert_eq!(readable_range("7f00-7f80 ---p 00000000 08:01 5"), None);
+        assert_eq!(readable_range("nothing"), None);
+    }
+
+    #[test]
+    fn an_elf_file_in_memory_ends_where_it_says() {
+        let own = fs::read("/proc/self/exe").unwrap();
+        let mut longer = own.clone();
+        longer.extend([0xee; 100]);
+        assert_eq!(elf_end(&longer).unwrap(), elf_end(&own).unwrap());
+        assert!(elf_end(&own).unwrap() > own.len() - 64);
+        assert!(elf_end(&own[..own.len() / 2]).is_err());
+    }
+}

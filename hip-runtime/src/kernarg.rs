@@ -1,0 +1,140 @@
+//! The kernel argument segment: the launch's arguments at the places the metadata names, and the hidden ones that a runtime fills in.
+
+use wavetap::code_object::{Argument, KernelMetadata, ValueKind};
+
+use crate::status::{INVALID_VALUE, Outcome};
+
+/// What a launch asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Work-items of the grid in x, y, z.
+    pub(crate) items: [u32; 3],
+    /// Work-items of a workgroup in x, y, z.
+    pub(crate) workgroup: [u32; 3],
+    /// Bytes of LDS beside the kernel's own.
+    pub(crate) dynamic_lds: u32,
+}
+
+/// Where the launch's own arguments come from.
+pub(crate) enum Arguments<'a> {
+    /// One value each: called with the argument's index and the place for its bytes.
+    Each(&'a mut dyn FnMut(usize, &mut [u8]) -> Outcome),
+    /// Laid out by the caller.
+    Packed(&'a [u8]),
+}
+
+/// Segments are at least this long: a scalar load may read on to the end of the 16 bytes that its last argument lies in.
+const LEAST: usize = 16;
+
+/// Builds the segment.
+pub(crate) fn segment(kernel: &KernelMetadata, shape: &Shape, arguments: Arguments<'_>) -> Outcome<Vec<u8>> {
+    let size = usize::try_from(kernel.kernarg_segment_size).map_err(|_| INVALID_VALUE)?;
+    let mut segment = vec![0; size.next_multiple_of(LEAST).max(LEAST)];
+    match arguments {
+        Arguments::Packed(bytes) => {
+            let length = bytes.len().min(size);
+            segment[..length].copy_from_slice(&bytes[..length]);
+        }
+        Arguments::Each(value) => {
+            for (index, argument) in kernel.args.iter().filter(|argument| !argument.value_kind.is_hidden()).enumerate() {
+                value(index, place(&mut segment, argument)?)?;
+            }
+        }
+    }
+    for argument in kernel.args.iter().filter(|argument| argument.value_kind.is_hidden()) {
+        let value = hidden(&argument.value_kind, shape).to_le_bytes();
+        let place = place(&mut segment, argument)?;
+        let length = place.len().min(value.len());
+        place[..length].copy_from_slice(&value[..length]);
+    }
+    Ok(segment)
+}
+
+fn place<'s>(segment: &'s mut [u8], argument: &Argument) -> Outcome<&'s mut [u8]> {
+    let start = usize::try_from(argument.offset).map_err(|_| INVALID_VALUE)?;
+    let end = usize::try_from(argument.size).ok().and_then(|size| start.checked_add(size)).ok_or(INVALID_VALUE)?;
+    segment.get_mut(start..end).ok_or(INVALID_VALUE)
+}
+
+/// The value of a hidden argument (AMDGPUUsage, "Code Object V5 Metadata"). What there is no service for is 0, so a kernel that uses it
+/// faults on a null address and does not read something else.
+fn hidden(kind: &ValueKind, shape: &Shape) -> u64 {
+    let whole = |axis: usize| u64::from(shape.items[axis] / shape.workgroup[axis]);
+    let size = |axis: usize| u64::from(shape.workgroup[axis]);
+    let rest = |axis: usize| u64::from(shape.items[axis] % shape.workgroup[axis]);
+    match kind {
+        ValueKind::HiddenBlockCountX => whole(0),
+        ValueKind::HiddenBlockCountY => whole(1),
+        ValueKind::HiddenBlockCountZ => whole(2),
+        ValueKind::HiddenGroupSizeX => size(0),
+        ValueKind::HiddenGroupSizeY => size(1),
+        ValueKind::HiddenGroupSizeZ => size(2),
+        ValueKind::HiddenRemainderX => rest(0),
+        ValueKind::HiddenRemainderY => rest(1),
+        ValueKind::HiddenRemainderZ => rest(2),
+        // HIP launches every grid as three-dimensional.
+        ValueKind::HiddenGridDims => 3,
+        ValueKind::HiddenDynamicLdsSize => u64::from(shape.dynamic_lds),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kernel(args: &[(&str, u64, u64)]) -> KernelMetadata {
+        let args = args.iter().map(|(kind, offset, size)| Argument {
+            name: None,
+            offset: *offset,
+            size: *size,
+            value_kind: ValueKind::parse(kind),
+        });
+        KernelMetadata { kernarg_segment_size: 280, args: args.collect(), ..KernelMetadata::default() }
+    }
+
+    const SHAPE: Shape = Shape { items: [1000, 6, 4], workgroup: [256, 2, 3], dynamic_lds: 0x1234 };
+
+    #[test]
+    fn places_by_offset_and_kind() {
+        let kernel = kernel(&[
+            ("global_buffer", 0, 8),
+            ("by_value", 8, 4),
+            ("hidden_block_count_x", 16, 4),
+            ("hidden_block_count_y", 20, 4),
+            ("hidden_block_count_z", 24, 4),
+            ("hidden_group_size_x", 28, 2),
+            ("hidden_remainder_x", 34, 2),
+            ("hidden_remainder_z", 38, 2),
+            ("hidden_grid_dims", 80, 2),
+            ("hidden_hostcall_buffer", 96, 8),
+            ("hidden_dynamic_lds_size", 136, 4),
+        ]);
+        let mut order = Vec::new();
+        let mut each = |index: usize, place: &mut [u8]| {
+            order.push((index, place.len()));
+            place.fill(0xa0 + index as u8);
+            Ok(())
+        };
+        let segment = segment(&kernel, &SHAPE, Arguments::Each(&mut each)).unwrap();
+        assert_eq!(order, [(0, 8), (1, 4)]);
+        assert_eq!(segment.len(), 288);
+        assert_eq!(segment[..12], [0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa1, 0xa1, 0xa1, 0xa1]);
+        let u16_at = |at: usize| u16::from_le_bytes([segment[at], segment[at + 1]]);
+        assert_eq!([16, 20, 24, 28, 34, 38, 80, 96, 136].map(u16_at), [3, 3, 1, 256, 232, 1, 3, 0, 0x1234]);
+        assert!(segment[12..16].iter().chain(&segment[140..]).all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn packed_arguments_keep_their_place_and_hidden_ones_follow() {
+        let kernel = kernel(&[("by_value", 0, 4), ("hidden_group_size_x", 4, 2)]);
+        let segment = segment(&kernel, &SHAPE, Arguments::Packed(&[1, 2, 3, 4, 9, 9])).unwrap();
+        assert_eq!(segment[..8], [1, 2, 3, 4, 0, 1, 0, 0]);
+    }
+
+    #[test]
+    fn metadata_that_points_outside_is_refused() {
+        let kernel = kernel(&[("by_value", 284, 8)]);
+        assert_eq!(segment(&kernel, &SHAPE, Arguments::Each(&mut |_, _| Ok(()))), Err(INVALID_VALUE));
+    }
+}

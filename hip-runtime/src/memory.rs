@@ -1,0 +1,288 @@
+//! Allocation: device memory, host memory that kernels see, and what is known of a pointer.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use wavetap::emulator::AllocationKind;
+
+use crate::host_memory::HostKind;
+use crate::raw;
+use crate::runtime::runtime;
+use crate::status::*;
+
+/// Device memory as it is reported: what the emulator allows in all.
+pub(crate) const TOTAL_MEMORY: usize = 16 << 30;
+
+/// Rows of pitched memory start on multiples of this.
+const PITCH: usize = 256;
+
+/// `hipPitchedPtr`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct PitchedPointer {
+    pub(crate) pointer: *mut c_void,
+    pub(crate) pitch: usize,
+    pub(crate) x: usize,
+    pub(crate) y: usize,
+}
+
+/// `hipExtent`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Extent {
+    pub(crate) width: usize,
+    pub(crate) height: usize,
+    pub(crate) depth: usize,
+}
+
+/// `hipPointerAttribute_t`.
+#[repr(C)]
+struct PointerAttributes {
+    kind: c_int,
+    device: c_int,
+    device_pointer: u64,
+    host_pointer: u64,
+    is_managed: c_int,
+    flags: c_uint,
+}
+
+/// Values of `hipMemoryType`: HIP 6 gave them other numbers.
+struct MemoryTypes {
+    host: c_int,
+    device: c_int,
+    managed: c_int,
+}
+
+fn memory_types() -> MemoryTypes {
+    if loaded_as_hip_5() {
+        // There, managed memory is reported as memory of the device.
+        MemoryTypes { host: 0, device: 1, managed: 1 }
+    } else {
+        MemoryTypes { host: 1, device: 2, managed: 3 }
+    }
+}
+
+/// Whether the program asked for `libamdhip64.so.5`: its headers then are those of HIP 5.
+fn loaded_as_hip_5() -> bool {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let own = memory_types as *const () as usize;
+    let inside = |line: &&str| {
+        let range = line.split_once(' ').and_then(|(range, _)| range.split_once('-'));
+        let number = |text| usize::from_str_radix(text, 16).unwrap_or(0);
+        range.is_some_and(|(start, end)| (number(start)..number(end)).contains(&own))
+    };
+    maps.lines().find(inside).is_some_and(|line| line.contains("libamdhip64.so.5"))
+}
+
+/// Allocates device memory.
+pub(crate) fn allocate(size: usize) -> Outcome<u64> {
+    if size == 0 {
+        return Ok(0);
+    }
+    runtime().device()?.malloc(size as u64, PITCH as u64).map_err(|_| OUT_OF_MEMORY)
+}
+
+fn allocate_host(size: usize, kind: HostKind, flags: c_uint) -> Outcome<u64> {
+    if size == 0 {
+        return Ok(0);
+    }
+    let mut runtime = runtime();
+    let (device, host) = runtime.device_and_host()?;
+    host.allocate(device, size, kind, flags)
+}
+
+/// Frees memory of any kind; null is nothing.
+fn free(pointer: *mut c_void) -> Outcome {
+    let address = pointer as u64;
+    if address == 0 {
+        return Ok(());
+    }
+    let mut runtime = runtime();
+    let (device, host) = runtime.device_and_host()?;
+    if host.range_of(address).is_some() { host.free(device, address) } else { device.free(address).map_err(|_| INVALID_VALUE) }
+}
+
+fn allocate_pitched(width: usize, height: usize) -> Outcome<(u64, usize)> {
+    let pitch = width.checked_next_multiple_of(PITCH).ok_or(OUT_OF_MEMORY)?;
+    Ok((allocate(pitch.checked_mul(height).ok_or(OUT_OF_MEMORY)?)?, pitch))
+}
+
+/// Start and size of the allocation that contains an address.
+fn allocation_of(address: u64) -> Outcome<(u64, u64)> {
+    let mut runtime = runtime();
+    let allocation = runtime.device()?.allocation_of(address).ok_or(NOT_FOUND)?;
+    Ok((allocation.address, allocation.size))
+}
+
+fn attributes(address: u64) -> Outcome<PointerAttributes> {
+    let types = memory_types();
+    let mut runtime = runtime();
+    let (device, host) = runtime.device_and_host()?;
+    if let Some(range) = host.range_of(address) {
+        let managed = range.kind == HostKind::Managed;
+        let kind = if managed { types.managed } else { types.host };
+        return Ok(PointerAttributes {
+            kind,
+            device: 0,
+            device_pointer: address,
+            host_pointer: address,
+            is_managed: managed.into(),
+            flags: range.flags,
+        });
+    }
+    device.allocation_of(address).filter(|found| found.kind != AllocationKind::Foreign).ok_or(INVALID_VALUE)?;
+    Ok(PointerAttributes { kind: types.device, device: 0, device_pointer: address, host_pointer: 0, is_managed: 0, flags: 0 })
+}
+
+entry_points! {
+    /// Allocates device memory.
+    fn hipMalloc(out: *mut u64, size: usize) {
+        raw::store(out, 0)?;
+        raw::store(out, allocate(size)?)
+    }
+
+    /// Allocates device memory of a special kind; there is one kind.
+    fn hipExtMallocWithFlags(out: *mut u64, size: usize, _flags: c_uint) {
+        raw::store(out, allocate(size)?)
+    }
+
+    /// Allocates device memory in stream order, which is program order.
+    fn hipMallocAsync(out: *mut u64, size: usize, _stream: *mut c_void) {
+        raw::store(out, allocate(size)?)
+    }
+
+    /// Allocates rows of device memory with a pitch.
+    fn hipMallocPitch(out: *mut u64, pitch: *mut usize, width: usize, height: usize) {
+        let (address, row) = allocate_pitched(width, height)?;
+        raw::store(pitch, row)?;
+        raw::store(out, address)
+    }
+
+    /// As [`hipMallocPitch`], for elements of a size.
+    fn hipMemAllocPitch(out: *mut u64, pitch: *mut usize, width: usize, height: usize, _element: c_uint) {
+        let (address, row) = allocate_pitched(width, height)?;
+        raw::store(pitch, row)?;
+        raw::store(out, address)
+    }
+
+    /// Allocates a box of device memory with a pitch.
+    fn hipMalloc3D(out: *mut PitchedPointer, extent: Extent) {
+        let rows = extent.height.checked_mul(extent.depth).ok_or(OUT_OF_MEMORY)?;
+        let (address, pitch) = allocate_pitched(extent.width, rows)?;
+        raw::store(out, PitchedPointer { pointer: address as *mut c_void, pitch, x: extent.width, y: extent.height })
+    }
+
+    /// Frees device or managed memory.
+    fn hipFree(pointer: *mut c_void) {
+        free(pointer)
+    }
+
+    /// Frees device memory in stream order, which is program order.
+    fn hipFreeAsync(pointer: *mut c_void, _stream: *mut c_void) {
+        free(pointer)
+    }
+
+    /// Allocates host memory that kernels see at its own address.
+    fn hipHostMalloc(out: *mut u64, size: usize, flags: c_uint) {
+        raw::store(out, allocate_host(size, HostKind::Pinned, flags)?)
+    }
+
+    /// As [`hipHostMalloc`].
+    fn hipHostAlloc(out: *mut u64, size: usize, flags: c_uint) {
+        raw::store(out, allocate_host(size, HostKind::Pinned, flags)?)
+    }
+
+    /// As [`hipHostMalloc`] without flags.
+    fn hipMallocHost(out: *mut u64, size: usize) {
+        raw::store(out, allocate_host(size, HostKind::Pinned, 0)?)
+    }
+
+    /// As [`hipHostMalloc`] without flags.
+    fn hipMemAllocHost(out: *mut u64, size: usize) {
+        raw::store(out, allocate_host(size, HostKind::Pinned, 0)?)
+    }
+
+    /// Allocates memory that host and kernels share.
+    fn hipMallocManaged(out: *mut u64, size: usize, flags: c_uint) {
+        raw::store(out, allocate_host(size, HostKind::Managed, flags)?)
+    }
+
+    /// Frees pinned memory.
+    fn hipHostFree(pointer: *mut c_void) {
+        free(pointer)
+    }
+
+    /// Frees pinned memory.
+    fn hipFreeHost(pointer: *mut c_void) {
+        free(pointer)
+    }
+
+    /// Lets kernels see a range of the program's memory.
+    fn hipHostRegister(pointer: *mut c_void, size: usize, flags: c_uint) {
+        if pointer.is_null() || size == 0 {
+            return Err(INVALID_VALUE);
+        }
+        let mut runtime = runtime();
+        let (device, host) = runtime.device_and_host()?;
+        host.register(device, pointer as u64, size as u64, flags)
+    }
+
+    /// Ends [`hipHostRegister`].
+    fn hipHostUnregister(pointer: *mut c_void) {
+        let mut runtime = runtime();
+        let (device, host) = runtime.device_and_host()?;
+        host.unregister(device, pointer as u64)
+    }
+
+    /// The address at which kernels see pinned memory: its own.
+    fn hipHostGetDevicePointer(out: *mut u64, host: *mut c_void, _flags: c_uint) {
+        runtime().host.range_of(host as u64).ok_or(INVALID_VALUE)?;
+        raw::store(out, host as u64)
+    }
+
+    /// The flags pinned memory was allocated with.
+    fn hipHostGetFlags(out: *mut c_uint, host: *mut c_void) {
+        let flags = runtime().host.range_of(host as u64).ok_or(INVALID_VALUE)?.flags;
+        raw::store(out, flags)
+    }
+
+    /// Free and total device memory.
+    fn hipMemGetInfo(free: *mut usize, total: *mut usize) {
+        let used = usize::try_from(runtime().device()?.memory_in_use()).map_err(|_| UNKNOWN)?;
+        raw::store_optional(free, TOTAL_MEMORY.saturating_sub(used));
+        raw::store_optional(total, TOTAL_MEMORY);
+        Ok(())
+    }
+
+    /// Start and size of the allocation around an address.
+    fn hipMemGetAddressRange(base: *mut u64, size: *mut usize, pointer: u64) {
+        let (start, length) = allocation_of(pointer)?;
+        raw::store_optional(base, start);
+        raw::store_optional(size, length as usize);
+        Ok(())
+    }
+
+    /// Size of the allocation that starts at an address.
+    fn hipMemPtrGetInfo(pointer: u64, size: *mut usize) {
+        raw::store(size, allocation_of(pointer).map_err(|_| INVALID_VALUE)?.1 as usize)
+    }
+
+    /// What sort of memory a pointer points to.
+    fn hipPointerGetAttributes(out: *mut c_void, pointer: *const c_void) {
+        raw::store(out.cast::<PointerAttributes>(), attributes(pointer as u64)?)
+    }
+
+    /// Advice about managed memory: there is one memory, so there is nothing to do.
+    fn hipMemAdvise(_pointer: *const c_void, _count: usize, _advice: c_int, _device: c_int) {
+        Ok(())
+    }
+
+    /// Moves managed memory: there is one memory, so there is nothing to do.
+    fn hipMemPrefetchAsync(_pointer: *const c_void, _count: usize, _device: c_int, _stream: *mut c_void) {
+        Ok(())
+    }
+
+    /// Attaches managed memory to a stream: all are one.
+    fn hipStreamAttachMemAsync(_stream: *mut c_void, _pointer: *mut c_void, _length: usize, _flags: c_uint) {
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! The caller's pointers. All that an entry point reads or writes through them goes through here.
+//!
+//! A HIP program promises, as with any C interface, that a pointer it passes is null or valid for what the function is said to do. Null
+//! is checked for; the rest is the caller's promise, which every `unsafe` below rests on.
+
+use std::ffi::{CStr, c_char};
+
+use crate::status::{INVALID_VALUE, Outcome};
+
+/// Stores a result.
+pub(crate) fn store<T>(place: *mut T, value: T) -> Outcome {
+    if place.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    // SAFETY: not null; the caller promises room for a T. It may be unaligned inside a packed structure.
+    unsafe { place.write_unaligned(value) };
+    Ok(())
+}
+
+/// Stores a result if the caller wants it.
+pub(crate) fn store_optional<T>(place: *mut T, value: T) {
+    if !place.is_null() {
+        // SAFETY: as in `store`.
+        unsafe { place.write_unaligned(value) };
+    }
+}
+
+/// Reads a value.
+pub(crate) fn load<T: Copy>(place: *const T) -> Outcome<T> {
+    if place.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    // SAFETY: not null; the caller promises a T there.
+    Ok(unsafe { place.read_unaligned() })
+}
+
+/// Reads element `index` of an array.
+pub(crate) fn element<T: Copy>(array: *const T, index: usize) -> Outcome<T> {
+    load(if array.is_null() { array } else { array.wrapping_add(index) })
+}
+
+/// Copies the caller's bytes.
+pub(crate) fn read(address: usize, into: &mut [u8]) -> Outcome {
+    if into.is_empty() {
+        return Ok(());
+    }
+    if address == 0 {
+        return Err(INVALID_VALUE);
+    }
+    // SAFETY: not null; the caller promises `into.len()` readable bytes, and `into` is our own memory, so the two do not overlap.
+    unsafe { std::ptr::copy_nonoverlapping(address as *const u8, into.as_mut_ptr(), into.len()) };
+    Ok(())
+}
+
+/// Copies into the caller's memory.
+pub(crate) fn write(address: usize, from: &[u8]) -> Outcome {
+    if from.is_empty() {
+        return Ok(());
+    }
+    if address == 0 {
+        return Err(INVALID_VALUE);
+    }
+    // SAFETY: as in `read`, with the caller's memory writable.
+    unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), address as *mut u8, from.len()) };
+    Ok(())
+}
+
+/// Copies within the caller's memory.
+pub(crate) fn copy(to: usize, from: usize, len: usize) -> Outcome {
+    if len == 0 {
+        return Ok(());
+    }
+    if to == 0 || from == 0 {
+        return Err(INVALID_VALUE);
+    }
+    // SAFETY: not null; the caller promises `len` bytes at both; `copy` allows overlap.
+    unsafe { std::ptr::copy(from as *const u8, to as *mut u8, len) };
+    Ok(())
+}
+
+/// A string of the caller.
+pub(crate) fn string(text: *const c_char) -> Outcome<String> {
+    if text.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    // SAFETY: not null; the caller promises a terminating zero.
+    let text = unsafe { CStr::from_ptr(text) };
+    text.to_str().map(str::to_owned).map_err(|_| INVALID_VALUE)
+}
+
+/// The bytes of a range that was found in this process's table of mappings.
+///
+/// They must stay mapped and unchanged for as long as they are used: a loaded program's read-only data does, and an image that a program
+/// passes does until the call that it is passed to returns.
+pub(crate) fn mapped<'m>(address: usize, len: usize) -> &'m [u8] {
+    // SAFETY: the caller of this function took the range from /proc/self/maps, where it is readable.
+    unsafe { std::slice::from_raw_parts(address as *const u8, len) }
+}

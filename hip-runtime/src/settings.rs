@@ -1,0 +1,128 @@
+//! What the environment asks for.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use wavetap::offload_bundle::TargetId;
+
+/// Records that hold the counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Records {
+    /// As many as a dispatch has waves, within the memory limit.
+    PerWave,
+    /// This many, shared.
+    Shared(u32),
+    /// This many; waves that find them taken are dropped.
+    Dropping(u32),
+}
+
+/// The variables that `lib.rs` lists.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) target: Option<TargetId>,
+    pub(crate) profile: Option<PathBuf>,
+    pub(crate) trace: Option<PathBuf>,
+    pub(crate) strict: bool,
+    pub(crate) seed: u64,
+    pub(crate) fuel: Option<u64>,
+    pub(crate) records: Records,
+    pub(crate) per_wave: bool,
+}
+
+impl Settings {
+    /// Reads the environment; a value that makes no sense ends the program with exit code 2, because every count would be in doubt.
+    pub(crate) fn read() -> Self {
+        Self::from(|name| std::env::var(name).ok()).unwrap_or_else(|message| {
+            eprintln!("wavetap: {message}");
+            std::process::exit(2)
+        })
+    }
+
+    fn from(variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let flag = |name: &str| match set(name).as_deref() {
+            None | Some("0") => Ok(false),
+            Some("1") => Ok(true),
+            Some(other) => Err(format!("{name}={other}: 0 or 1 expected")),
+        };
+        let target = match set("WAVETAP_TARGET") {
+            None => None,
+            Some(text) => {
+                let id = TargetId::parse(&text).filter(|id| wavetap::isa::Target::by_name(&id.processor).is_some());
+                Some(id.ok_or_else(|| format!("WAVETAP_TARGET={text}: not a target that can be emulated"))?)
+            }
+        };
+        let records = match set("WAVETAP_RECORDS") {
+            None => Records::PerWave,
+            Some(text) => {
+                let (count, drop) = text.strip_suffix(":drop").map_or((text.as_str(), false), |count| (count, true));
+                let count = number("WAVETAP_RECORDS", count)?;
+                match (count, drop) {
+                    (0, _) => return Err("WAVETAP_RECORDS=0: at least one record is needed".into()),
+                    (count, true) => Records::Dropping(count),
+                    (count, false) => Records::Shared(count),
+                }
+            }
+        };
+        Ok(Settings {
+            target,
+            profile: set("WAVETAP_PROFILE").map(PathBuf::from),
+            trace: set("WAVETAP_TRACE").map(PathBuf::from),
+            strict: flag("WAVETAP_STRICT")?,
+            seed: set("WAVETAP_SEED").map_or(Ok(0), |text| number("WAVETAP_SEED", &text))?,
+            fuel: set("WAVETAP_FUEL").map(|text| number("WAVETAP_FUEL", &text)).transpose()?,
+            records,
+            per_wave: flag("WAVETAP_PER_WAVE")?,
+        })
+    }
+}
+
+fn number<N: FromStr>(name: &str, text: &str) -> Result<N, String> {
+    text.parse().map_err(|_| format!("{name}={text}: not a number, or too large"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(pairs: &[(&str, &str)]) -> Result<Settings, String> {
+        Settings::from(|name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
+    }
+
+    #[test]
+    fn reads_every_variable() {
+        let none = parse(&[]).unwrap();
+        assert!(none.target.is_none() && none.profile.is_none() && !none.strict && none.records == Records::PerWave && none.fuel.is_none());
+        let all = parse(&[
+            ("WAVETAP_TARGET", "gfx906:sramecc+"),
+            ("WAVETAP_PROFILE", "a"),
+            ("WAVETAP_TRACE", "b"),
+            ("WAVETAP_STRICT", "1"),
+            ("WAVETAP_SEED", "18446744073709551615"),
+            ("WAVETAP_FUEL", "9"),
+            ("WAVETAP_RECORDS", "8:drop"),
+            ("WAVETAP_PER_WAVE", "1"),
+        ])
+        .unwrap();
+        assert_eq!(all.target.unwrap().to_string(), "gfx906:sramecc+");
+        assert_eq!((all.seed, all.fuel, all.records), (u64::MAX, Some(9), Records::Dropping(8)));
+        assert!(all.strict && all.per_wave);
+        assert_eq!(parse(&[("WAVETAP_RECORDS", "3")]).unwrap().records, Records::Shared(3));
+    }
+
+    #[test]
+    fn refuses_nonsense() {
+        for (name, value) in [
+            ("WAVETAP_TARGET", "gfx1"),
+            ("WAVETAP_STRICT", "yes"),
+            ("WAVETAP_SEED", "-1"),
+            ("WAVETAP_FUEL", "many"),
+            ("WAVETAP_RECORDS", "0"),
+            ("WAVETAP_RECORDS", "4294967296"),
+            ("WAVETAP_PER_WAVE", "2"),
+        ] {
+            let error = parse(&[(name, value)]).unwrap_err();
+            assert!(error.starts_with(name), "{error}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The emulator's own counts, in the form of a profile: the oracle that a profile of counters is compared with.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+
+use md5::{Digest, Md5};
+use wavetap::code_object::{CodeObject, LineTable, demangle};
+use wavetap::emulator::{DispatchStats, Trace};
+use wavetap::error::Result;
+use wavetap::isa::{self, Target};
+use wavetap::profile::file::{Backend, Counts, ExecCounts, KernelTotals, Origin, Profile, ScalarCounts, SiteTotals, Work};
+use wavetap::profile::map::Source;
+
+use crate::images::Loaded;
+
+/// Collects traces.
+pub(crate) struct Tracer {
+    profile: Profile,
+    places: HashMap<(String, String), usize>,
+    objects: HashMap<u32, Names>,
+}
+
+/// What is known of an object's addresses.
+struct Names {
+    /// MD5 of the original code object.
+    original: String,
+    target: String,
+    lines: Option<LineTable>,
+}
+
+impl Tracer {
+    pub(crate) fn new() -> Self {
+        Tracer { profile: Profile::new(Origin::Trace, Backend::Emulator), places: HashMap::new(), objects: HashMap::new() }
+    }
+
+    pub(crate) fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    pub(crate) fn finish(&mut self) {
+        self.profile.complete = true;
+    }
+
+    /// Adds a dispatch of `kernel`.
+    pub(crate) fn add(&mut self, kernel: &str, loaded: &Loaded, target: Target, stats: &DispatchStats) -> Result<()> {
+        let id = loaded.object.id;
+        let names = match self.objects.entry(id.0) {
+            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::hash_map::Entry::Vacant(entry) => entry.insert(Names::of(loaded)?),
+        };
+        let place = *self.places.entry((names.original.clone(), kernel.to_owned())).or_insert_with(|| {
+            self.profile.kernels.push(empty(kernel, names));
+            self.profile.kernels.len() - 1
+        });
+        let totals = &mut self.profile.kernels[place];
+        totals.dispatches += 1;
+        totals.waves += stats.waves;
+        let work = totals.work.get_or_insert_default();
+        work.instructions += stats.instructions;
+        work.global_bytes += stats.global_bytes;
+        work.lds_bytes += stats.lds_bytes;
+        let Some(trace) = &stats.trace else { return Ok(()) };
+        let sites = sites_of(trace, id.0);
+        let original = Originals::of(loaded, kernel);
+        let code = CodeObject::parse(&loaded.bytes)?;
+        for (address, counts) in sites {
+            let Some(address) = original.address(address) else { continue };
+            match totals.branches.binary_search_by_key(&address, |site| site.address) {
+                Ok(at) => totals.branches[at].counts.add(&counts.values())?,
+                Err(at) => {
+                    let instruction = original.instruction(&code, target, address);
+                    let source = names.lines.as_ref().and_then(|lines| lines.location(address));
+                    let source = source.map(|place| Source { file: place.file, line: place.line });
+                    totals.branches.insert(at, SiteTotals { address, instruction, source, counts });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn sites_of(trace: &Trace, object: u32) -> BTreeMap<u64, Counts> {
+    let mut sites = BTreeMap::new();
+    for (place, counts) in trace.exec_sites.iter().filter(|(place, _)| place.object.0 == object) {
+        let counts = ExecCounts {
+            executions: counts.executions,
+            agreements: counts.agreements,
+            lanes_before: counts.lanes_before,
+            lanes_after: counts.lanes_after,
+            empty: counts.empty,
+        };
+        sites.insert(place.address, Counts::Exec(counts));
+    }
+    for (place, counts) in trace.branches.iter().filter(|(place, _)| place.object.0 == object) {
+        sites.insert(place.address, Counts::Scalar(ScalarCounts { executions: counts.executions, taken: counts.taken }));
+    }
+    sites
+}
+
+/// From addresses of a rewritten kernel to those of the original. Instructions that the rewrite added have none.
+struct Originals {
+    /// By rewritten address; `None` when the kernel runs as it was compiled.
+    rewritten: Option<BTreeMap<u64, u64>>,
+    /// Text of the counted instructions, by original address.
+    texts: HashMap<u64, String>,
+}
+
+impl Originals {
+    fn of(loaded: &Loaded, kernel: &str) -> Self {
+        let map = loaded.counters.as_ref().and_then(|counters| counters.map.kernels.iter().find(|mapped| mapped.name == kernel));
+        let Some(map) = map else { return Originals { rewritten: None, texts: HashMap::new() } };
+        Originals {
+            rewritten: Some(map.addresses.iter().map(|pair| (pair.rewritten, pair.original)).collect()),
+            texts: map.sites.iter().map(|site| (site.address, site.instruction.clone())).collect(),
+        }
+    }
+
+    fn address(&self, address: u64) -> Option<u64> {
+        match &self.rewritten {
+            None => Some(address),
+            // A function that the rewrite left alone is still where it was.
+            Some(map) => map.get(&address).copied().or_else(|| map.keys().next().is_some_and(|first| address < *first).then_some(address)),
+        }
+    }
+
+    fn instruction(&self, code: &CodeObject<'_>, target: Target, address: u64) -> String {
+        self.texts.get(&address).cloned().unwrap_or_else(|| text_at(code, target, address).unwrap_or_default())
+    }
+}
+
+/// The longest instruction: a 64-bit encoding with a 64-bit literal.
+const LONGEST: u64 = 12;
+
+/// The instruction at an original address, printed.
+fn text_at(code: &CodeObject<'_>, target: Target, address: u64) -> Option<String> {
+    let bytes = (4..=LONGEST).rev().step_by(4).find_map(|length| code.bytes_at(address, length).ok())?;
+    Some(isa::print(target, &isa::decode(target, bytes).ok()?))
+}
+
+impl Names {
+    fn of(loaded: &Loaded) -> Result<Self> {
+        let code = CodeObject::parse(&loaded.bytes)?;
+        let (original, target) = match &loaded.counters {
+            Some(counters) => (counters.map.original.clone(), counters.map.target.clone()),
+            None => (hex(&Md5::digest(&loaded.bytes)), code.target_id()),
+        };
+        Ok(Names { original, target, lines: code.line_table()? })
+    }
+}
+
+fn hex(digest: &[u8]) -> String {
+    digest.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn empty(kernel: &str, names: &Names) -> KernelTotals {
+    KernelTotals {
+        name: kernel.to_owned(),
+        demangled: demangle(kernel).into_owned(),
+        target: names.target.clone(),
+        object: names.original.clone(),
+        mode: None,
+        dispatches: 0,
+        waves: 0,
+        dropped: 0,
+        unfinished: 0,
+        shared_records: false,
+        before: None,
+        after: None,
+        uncounted_callees: Vec::new(),
+        work: Some(Work::default()),
+        branches: Vec::new(),
+    }
+}
