@@ -160,7 +160,7 @@ const MEMORIES: [&str; 10] = ["none", "scalar", "global", "flat", "scratch", "bu
 const COUNTERS: [&str; 3] = ["vm", "lgkm", "exp"];
 const LATENCIES: [&str; 14] =
     ["valu32", "valu64", "valu_f64", "trans", "mfma", "salu", "smem", "lds", "vmem", "export", "branch", "barrier", "message", "wait"];
-const FLAGS: [&str; 11] = ["valu", "salu", "load", "store", "atomic", "returns", "mfma", "trans", "d16", "barrier", "wait"];
+const FLAGS: [&str; 12] = ["valu", "salu", "load", "store", "atomic", "returns", "mfma", "trans", "d16", "barrier", "wait", "packed"];
 /// Operand positions that print a fixed word and have no field.
 const FIXED_OPERANDS: [&str; 2] = ["vcc", "off"];
 /// Most runs of bits one field may be split into.
@@ -177,6 +177,8 @@ struct Kind {
     r#type: String,
     #[serde(default)]
     even: bool,
+    #[serde(default)]
+    signs: bool,
     #[serde(default)]
     form: Option<String>,
 }
@@ -224,6 +226,15 @@ struct TargetRow {
     facts: std::collections::BTreeMap<String, serde_yaml::Value>,
 }
 
+/// A name of `names.yaml`, for a number on the targets that have it.
+#[derive(Deserialize)]
+struct NameRow {
+    list: String,
+    number: u8,
+    name: String,
+    targets: Option<Vec<String>>,
+}
+
 #[derive(Deserialize)]
 struct LatencyRow {
     class: String,
@@ -242,7 +253,8 @@ fn main() -> Result<(), Failure> {
     let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
     std::fs::write(out.join("instructions.bin"), instructions(&tables, &names)?)?;
     let latencies: Vec<LatencyRow> = read(&tables.join("latency.yaml"))?;
-    std::fs::write(out.join("targets.rs"), targets_source(&targets, &latencies)?)?;
+    let names: Vec<NameRow> = read(&tables.join("names.yaml"))?;
+    std::fs::write(out.join("targets.rs"), targets_source(&targets, &latencies, &names)?)?;
     Ok(())
 }
 
@@ -267,7 +279,7 @@ fn instructions(tables: &Path, targets: &[&str]) -> Result<Vec<u8>, Failure> {
         out.push(kind.dwords);
         out.push(kind.shown.unwrap_or(kind.dwords));
         out.push(position(&TYPES, &kind.r#type, name)?);
-        out.push(u8::from(kind.even));
+        out.push(u8::from(kind.even) | u8::from(kind.signs) << 1);
         out.push(position(&FORMS, kind.form.as_deref().unwrap_or("decimal"), name)?);
     }
     let mut rows = Vec::new();
@@ -383,7 +395,7 @@ fn set(names: &[&str], members: &[String]) -> Result<usize, Failure> {
 }
 
 /// Rust source of the `TARGETS` array.
-fn targets_source(targets: &[TargetRow], latencies: &[LatencyRow]) -> Result<String, Failure> {
+fn targets_source(targets: &[TargetRow], latencies: &[LatencyRow], names: &[NameRow]) -> Result<String, Failure> {
     let mut out = format!("pub(crate) const TARGETS: [TargetData; {}] = [\n", targets.len());
     for target in targets {
         writeln!(out, "    TargetData {{\n        name: {:?},", target.name)?;
@@ -404,6 +416,12 @@ fn targets_source(targets: &[TargetRow], latencies: &[LatencyRow]) -> Result<Str
                 other => return Err(format!("{}: {fact}: {other:?} is neither a number, a truth value nor pairs", target.name).into()),
             };
             writeln!(out, "        {fact}: {value},")?;
+        }
+        for list in ["hardware_registers", "messages"] {
+            let entries =
+                names.iter().filter(|row| row.list == list && row.targets.as_ref().is_none_or(|targets| targets.contains(&target.name)));
+            let entries: Vec<String> = entries.map(|row| format!("({}, {:?})", row.number, row.name)).collect();
+            writeln!(out, "        {list}: &[{}],", entries.join(", "))?;
         }
         writeln!(out, "        latencies: [")?;
         for class in LATENCIES {

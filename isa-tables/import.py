@@ -99,6 +99,9 @@ MODIFIERS = {
 
 KNOWN_MODIFIERS = set(MODIFIERS.values()) | {"abs", "sext", "glc", "slc", "scc", "lds", "imm_en", "soffset_en", "idxen", "offen", "done"}
 
+# The bit of TSFlags that says that an operation works on packed pairs; the records that decode lack the field.
+PACKED_FLAG = 49
+
 # Type of a source by LLVM's operand type.
 TYPES = [
     ("V2INT16", "v2i16"), ("V2FP16", "v2f16"), ("V2BF16", "v2bf16"), ("V2INT32", "v2i32"), ("V2FP32", "v2f32"),
@@ -110,7 +113,7 @@ TYPES = [
 SCALAR_CLASSES = {
     "SReg_32": "smfer", "SReg_32_XM0": "sfer", "SReg_32_XM0_XEXEC": "sr", "SReg_32_XEXEC_HI": "smfr", "SReg_32_XEXEC": "smr",
     "SReg_64": "sfe", "SReg_64_Encodable": "sfer", "SReg_64_XEXEC": "s", "SReg_64_XEXEC_XNULL": "s", "SReg_128": "s",
-    "SReg_128_XNULL": "s", "SReg_256": "s", "SReg_256_XNULL": "s", "SReg_512": "s", "SReg_1": "sfe", "SReg_1_XEXEC": "s",
+    "SReg_128_XNULL": "s", "SReg_256": "s", "SReg_256_XNULL": "s", "SReg_512": "s", "SReg_1": "sfe", "SReg_1_XEXEC": "sfe",
     "VS_32": "vsmferd", "VS_64_AlignTarget": "vsfer", "VRegOrLds_32": "vd",
 }  # fmt: skip
 
@@ -173,6 +176,8 @@ def bit(record, position):
         return (entry["var"], entry["index"])
     if entry["kind"] == "var" and entry["var"] == "SOffsetEn":
         return 0  # The forms with both offsets fix this bit to 1; for the others it must be 0.
+    if entry["kind"] == "var" and entry["var"] in MODIFIERS:
+        return (entry["var"], 0)
     return "?"
 
 
@@ -253,7 +258,7 @@ class Importer:
                 return family, opcode
         raise ValueError(record["!name"])
 
-    def kind(self, operand, family, size):
+    def kind(self, operand, family, size, signs=False):
         """Our operand kind for LLVM's operand definition: (name, description)."""
         d = self.r[operand]
         is_class = "RegisterClassLike" in d["!superclasses"] or "RegisterClass" in d["!superclasses"]
@@ -306,12 +311,14 @@ class Importer:
         if data_pair:
             aligned = True
         name = f"{coding}_{accepts}_{dwords}_{typ}" + ("_even" if aligned and (dwords > 1 or data_pair) else "")
+        name += "_signed" if signs else ""
         self.kinds[name] = {
             "coding": coding,
             "accepts": accepts,
             "dwords": dwords,
             "type": typ,
             "even": aligned and (dwords > 1 or data_pair),
+            "signs": signs,
         }
         return name
 
@@ -364,6 +371,13 @@ class Importer:
         # Access: outputs are written; an output tied to an input is also read.
         out_names = [o for o, _ in outs]
         in_names = [i for i, _ in ins]
+        # Sources whose sign modifiers are written around them, `-|v0|`; elsewhere the bits are there and not written.
+        signed = {
+            o
+            for o in in_names
+            if f"${o}_modifiers" in record["AsmString"]
+            and self.r[defs[f"{o}_modifiers"]].get("PrintMethod") == "printOperandAndFPInputMods"
+        }
         tied = set()
         for constraint in re.findall(r"\$(\w+) = \$(\w+)", record["Constraints"]):
             tied.update(constraint)
@@ -380,7 +394,7 @@ class Importer:
                 continue
             if operand == "sdst" and operand not in out_names and not base.startswith("s_movreld"):
                 role = "src0"
-            kind = self.kind(definition, family, size)
+            kind = self.kind(definition, family, size, signs=operand in signed)
             if kind is None:
                 kind = self.immediate(definition, role, fields[operand])
                 access = "-"
@@ -472,7 +486,7 @@ class Importer:
 
     def immediate(self, definition, role, positions):
         width = max(positions) + 1
-        signed = role == "simm_target" or (role == "simm16" and definition in ("s16imm", "i16imm") )
+        signed = role == "simm_target" or (role == "simm16" and definition == "s16imm")
         if role == "imm":
             name = "literal16" if definition == "KImmFP16" else "literal32"
             self.kinds[name] = {"coding": "literal", "accepts": "l", "dwords": 1, "type": "f16" if definition == "KImmFP16" else "b32"}
@@ -674,6 +688,8 @@ def flags_of(base, family, record, operands, defs):
         flags.append("mfma")
     if vector_alu and any("Trans" in s["def"] for s in record["SchedRW"]):
         flags.append("trans")
+    if record["TSFlags"][PACKED_FLAG]:
+        flags.append("packed")
     if memory and "d16" in base:
         flags.append("d16")
     if base == "s_barrier":

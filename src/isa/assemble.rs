@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::encode;
 use super::inst::{Inst, Modifiers, Operand, Reg, Value};
 use super::layout::{Coding, Modifier};
-use super::table::{Encoding, Variant, Written};
+use super::table::{Encoding, Flags, Variant, Written};
 use super::target::Target;
 use super::{decode, variants};
 use crate::error::{Error, Result};
@@ -85,7 +85,7 @@ fn initial_modifiers(variant: &Variant) -> Modifiers {
         let free = bits.mask() & !variant.mask != 0;
         match modifier {
             // Packed operations use the high halves for the high result.
-            Modifier::OpSelHi if free && variant.name.starts_with("v_pk_") || variant.name.starts_with("v_dot") => {
+            Modifier::OpSelHi if variant.flags.contains(Flags::PACKED) => {
                 modifiers.op_sel_hi = bits.get(u64::MAX) as u8;
             }
             Modifier::RowMask => modifiers.dpp.get_or_insert_default().row_mask = ALL_ROWS,

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::inst::{Access, Inst, Modifiers, Operand, Reg, Role, Value, scalar};
 use super::layout::{Accepts, Coding, Kind};
 use super::load::tables;
-use super::table::{Encoding, Variant};
+use super::table::{Encoding, Memory, Variant};
 use super::target::Target;
 use crate::error::{Error, Result};
 
@@ -33,6 +33,8 @@ const SDWA_SCALAR_BIT: u64 = 1 << 8;
 const SDWA_SDST_BIT: u64 = 1 << 7;
 /// `dst_unused` of SDWA: the other bits of the destination stay.
 const UNUSED_PRESERVE: u8 = 2;
+/// Largest offset of a flat instruction (Vega and CDNA ISA guides, "FLAT").
+const MAX_FLAT_OFFSET: i32 = 0xfff;
 /// Number of `s` registers that operand codes name (gfx9 ISA guides, "SGPRs").
 const SCALAR_REGISTERS: u16 = 102;
 /// Trap temporaries: `ttmp0..ttmp15`.
@@ -132,24 +134,18 @@ pub(super) fn decode(target: Target, bytes: &[u8]) -> Result<Inst> {
     };
     let word = low | dword(1).unwrap_or(0) << 32;
     let tables = tables();
-    let mut cut_short = false;
-    for &index in tables.dispatch[target.index()].candidates(word) {
-        let variant = &tables.variants[usize::from(index)];
-        if word & variant.mask != variant.matches {
-            continue;
-        }
-        let size = usize::from(variant.layout.bytes);
-        if bytes.len() < size {
-            cut_short = true;
-            continue;
-        }
-        match operands(target, variant, word, dword(size / 4).map(|literal| literal as u32)) {
-            Some(inst) => return Ok(inst),
-            None => cut_short |= bytes.len() < size + 4,
-        }
+    let found = tables.dispatch[target.index()].candidates(word).iter().map(|&index| &tables.variants[usize::from(index)]);
+    // The most specific row decides: where its operands mean nothing, a less specific one would misread the word.
+    let malformed = |what: &str| Error::malformed(format!("{what} of {}: {low:#010x} {:#010x}", target.name(), word >> 32));
+    let Some(variant) = found.into_iter().find(|variant| word & variant.mask == variant.matches) else {
+        return Err(malformed("no instruction"));
+    };
+    let size = usize::from(variant.layout.bytes);
+    if bytes.len() < size {
+        return Err(malformed(&format!("the code ends within {}", variant.mnemonic)));
     }
-    let end = if cut_short { ", and the code ends here" } else { "" };
-    Err(Error::malformed(format!("no instruction of {} has the encoding {low:#010x} {:#010x}{end}", target.name(), word >> 32)))
+    operands(target, variant, word, dword(size / 4).map(|literal| literal as u32))
+        .ok_or_else(|| malformed(&format!("fields that mean nothing in {}", variant.mnemonic)))
 }
 
 /// The instruction of a row, or `None` if an operand's number means nothing there.
@@ -208,10 +204,33 @@ fn adjust(target: Target, inst: &mut Inst) -> Option<()> {
             let wide = inst.operands.iter().any(|operand| operand.dwords == 2);
             return legal_dpp(target, control, wide).then_some(());
         }
+        Encoding::Ds if inst.modifiers.gds && !target.has_gds() && inst.variant.memory != Memory::Gds => return None,
+        // The offset of the flat segment has 12 bits, unsigned; the field's 13th is for the other segments.
+        Encoding::Flat if inst.modifiers.offset > MAX_FLAT_OFFSET => return None,
+        Encoding::Exp => export_sources(inst),
         Encoding::Mimg => image_data(inst)?,
         _ => {}
     }
     Some(())
+}
+
+/// Sources of an export that it does not read become absent; their fields are ignored bits.
+fn export_sources(inst: &mut Inst) {
+    const SOURCES: [Role; 4] = [Role::Src0, Role::Src1, Role::Src2, Role::Other];
+    let enable = inst.modifiers.export_enable;
+    // Compressed, a source has two channels, and there are two sources.
+    let read = |source: usize| {
+        if inst.modifiers.export_compressed { source < 2 && enable >> (2 * source) & 3 != 0 } else { enable >> source & 1 != 0 }
+    };
+    let unread: SmallVec<[Role; 4]> = (0..SOURCES.len()).filter(|&source| !read(source)).map(|source| SOURCES[source]).collect();
+    for (spec, operand) in inst.variant.operands.iter().zip(&mut inst.operands) {
+        if unread.contains(&operand.role)
+            && let Value::Reg(reg) = operand.value
+        {
+            inst.ignored |= spec.bits.put(reg.first.into()).unwrap_or(0);
+            (operand.value, operand.access) = (Value::Off, Access::None);
+        }
+    }
 }
 
 /// Whether a `dpp_ctrl` means something (Vega and CDNA ISA guides, "DPP_CTRL").
@@ -227,15 +246,21 @@ fn legal_dpp(target: Target, control: u16, wide: bool) -> bool {
 /// The registers of an image instruction's data follow from its channel mask.
 fn image_data(inst: &mut Inst) -> Option<()> {
     let name = inst.variant.name;
-    let channels = match inst.operand(Role::Dmask)?.value {
-        Value::Imm(mask) => (mask as u64).count_ones().max(1),
+    let mask = match inst.operand(Role::Dmask)?.value {
+        Value::Imm(mask) => mask as u64,
         _ => return None,
     };
-    let channels = if name.starts_with("image_gather4") { 4 } else { channels };
-    let mut dwords = if inst.modifiers.d16 { channels.div_ceil(2) } else { channels };
-    if name.starts_with("image_atomic") {
-        dwords = channels;
+    let channels = if name.starts_with("image_gather4") { 4 } else { mask.count_ones().max(1) };
+    // Atomics take one or two registers of data, a compare and swap twice as many.
+    let legal = match name {
+        "image_atomic_cmpswap" => mask == 0x3 || mask == 0xf,
+        _ if name.starts_with("image_atomic") => mask == 0x1 || mask == 0x3,
+        _ => true,
+    };
+    if !legal {
+        return None;
     }
+    let mut dwords = if inst.modifiers.d16 { channels.div_ceil(2) } else { channels };
     dwords += u32::from(inst.modifiers.tfe || inst.modifiers.lwe);
     let partly = inst.modifiers.d16 && channels % 2 == 1;
     let data = inst.operands.iter_mut().find(|operand| operand.role == Role::Vdata)?;

@@ -65,6 +65,8 @@ fn number(spec: &OperandSpec, operand: &Operand, ignored: u64, literal: &mut Opt
     match (operand.value, kind.coding) {
         (Value::Imm(value), Coding::Unsigned) => u64::try_from(value).ok(),
         (Value::Imm(value), Coding::Signed) => signed(value, spec.bits.width()),
+        // A source that an export does not read.
+        (Value::Off, Coding::Vector) => Some(spec.bits.get(ignored)),
         (Value::Literal(value), Coding::Literal) => Some(value.into()),
         (Value::Reg(reg), coding) => {
             let first = u64::from(reg.first);

@@ -151,6 +151,8 @@ pub struct Kind {
     pub ty: ValueType,
     /// Vector registers must start at an even one, on targets where tuples must.
     pub even: bool,
+    /// Sign modifiers are written around it (`-|v0|`).
+    pub signs: bool,
     /// How an immediate is printed.
     pub form: Form,
 }

@@ -258,14 +258,13 @@ fn load() -> Tables {
     let cursor = &mut Cursor(0);
     // The rows live as long as the program, as every instruction refers to its row: their parts are leaked on purpose, once.
     let kinds: &'static [Kind] = (0..cursor.u16())
-        .map(|_| Kind {
-            coding: CODINGS[cursor.index()],
-            accepts: Accepts::from_bits_truncate(cursor.u16()),
-            dwords: cursor.u8(),
-            shown: cursor.u8(),
-            ty: TYPES[cursor.index()],
-            even: cursor.u8() != 0,
-            form: FORMS[cursor.index()],
+        .map(|_| {
+            let coding = CODINGS[cursor.index()];
+            let accepts = Accepts::from_bits_truncate(cursor.u16());
+            let (dwords, shown) = (cursor.u8(), cursor.u8());
+            let (ty, flags) = (TYPES[cursor.index()], cursor.u8());
+            let form = FORMS[cursor.index()];
+            Kind { coding, accepts, dwords, shown, ty, even: flags & 1 != 0, signs: flags & 2 != 0, form }
         })
         .collect::<Vec<_>>()
         .leak();

@@ -8,6 +8,8 @@ mod encode;
 mod inst;
 mod layout;
 mod load;
+mod print;
+mod print_names;
 mod table;
 mod target;
 mod wait;
@@ -43,8 +45,8 @@ pub fn encode(_target: Target, inst: &Inst) -> Result<Vec<u8>> {
 
 /// The instruction as LLVM's disassembler prints it, operands separated by `, `; a branch target is printed as its displacement.
 #[must_use]
-pub fn print(_target: Target, inst: &Inst) -> String {
-    inst.variant.mnemonic.to_owned()
+pub fn print(target: Target, inst: &Inst) -> String {
+    print::print(target, inst)
 }
 
 /// Builds an instruction from its mnemonic (as LLVM prints it, `v_add_u32_e32`) and operand values in the assembler's order; operands and

@@ -57,6 +57,8 @@ bitflags::bitflags! {
         const BARRIER = 512;
         /// `s_waitcnt` and relatives.
         const WAIT = 1024;
+        /// Works on a pair of values in each register: `op_sel_hi` is all ones unless it is written.
+        const PACKED = 2048;
     }
 }
 

@@ -33,6 +33,7 @@ pub(crate) struct TargetData {
     pub(crate) sgpr_limits: &'static [(u32, u32)],
     pub(crate) lds_bytes: u32,
     pub(crate) lds_granule: u32,
+    pub(crate) has_gds: bool,
     pub(crate) simds_per_cu: u32,
     pub(crate) max_workgroup: u32,
     pub(crate) has_accum: bool,
@@ -44,6 +45,8 @@ pub(crate) struct TargetData {
     pub(crate) row_newbcast: bool,
     pub(crate) code_end_padding: u32,
     pub(crate) l1_line_bytes: u32,
+    pub(crate) hardware_registers: &'static [(u8, &'static str)],
+    pub(crate) messages: &'static [(u8, &'static str)],
     pub(crate) latencies: [LatencyRange; LATENCY_CLASSES],
 }
 
@@ -200,6 +203,12 @@ impl Target {
         self.0.row_newbcast
     }
 
+    /// Whether there is global data share.
+    #[must_use]
+    pub fn has_gds(self) -> bool {
+        self.0.has_gds
+    }
+
     /// Bytes of a line of the vector L1 cache.
     #[must_use]
     pub fn l1_line_bytes(self) -> u32 {
@@ -226,6 +235,18 @@ impl Target {
         let allocated = lds_bytes.max(1).next_multiple_of(self.0.lds_granule);
         let groups = self.0.lds_bytes / allocated;
         (groups * waves).div_ceil(self.0.simds_per_cu).min(self.0.max_waves_per_simd)
+    }
+
+    /// The name of a hardware register (`s_getreg`, `s_setreg`).
+    #[must_use]
+    pub fn hardware_register(self, number: u8) -> Option<&'static str> {
+        self.0.hardware_registers.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
+    }
+
+    /// The name of a message (`s_sendmsg`).
+    #[must_use]
+    pub fn message(self, number: u8) -> Option<&'static str> {
+        self.0.messages.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
     }
 
     /// How long an instruction of a latency class takes: an estimate, see `isa-tables/latency.yaml`.

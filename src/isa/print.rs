@@ -1,0 +1,360 @@
+//! An instruction as text, in the syntax of LLVM's assembler.
+
+use std::fmt::Write;
+
+use super::inst::{Inst, Operand, Reg, RegFile, Role, Value, ValueType, scalar};
+use super::layout::{Coding, Form, Kind, Modifier};
+use super::print_names as names;
+use super::table::{Encoding, Variant, Written};
+use super::target::Target;
+use super::wait::WaitCount;
+
+/// The instruction as text.
+pub(super) fn print(target: Target, inst: &Inst) -> String {
+    let mut out = String::with_capacity(64);
+    out.push_str(inst.variant.mnemonic);
+    Printer { target, inst, out: &mut out }.operands_and_modifiers();
+    out
+}
+
+struct Printer<'a> {
+    target: Target,
+    inst: &'a Inst,
+    out: &'a mut String,
+}
+
+impl Printer<'_> {
+    fn word(&mut self, text: std::fmt::Arguments<'_>) {
+        // Writing to a string cannot fail.
+        let _ = self.out.write_fmt(text);
+    }
+
+    fn operands_and_modifiers(&mut self) {
+        if self.inst.variant.encoding == Encoding::Exp {
+            self.export_operands();
+        } else {
+            self.operands();
+        }
+        for modifier in self.inst.variant.printed {
+            self.modifier(*modifier);
+        }
+    }
+
+    fn operands(&mut self) {
+        let mut next = 0;
+        let mut separator = " ";
+        for written in self.inst.variant.written {
+            if *written != Written::Operand {
+                let word = if *written == Written::Vcc { "vcc" } else { "off" };
+                self.word(format_args!("{separator}{word}"));
+                separator = ", ";
+                continue;
+            }
+            let (Some(operand), Some(spec)) = (self.inst.operands.get(next), self.inst.variant.operands.get(next)) else { return };
+            next += 1;
+            match operand.role {
+                // Printed among the modifiers, after the last register.
+                Role::Dmask | Role::Format => continue,
+                Role::AttributeChannel => {
+                    if let Value::Imm(channel) = operand.value {
+                        self.word(format_args!(".{}", ['x', 'y', 'z', 'w'][channel as usize & 3]));
+                    }
+                    continue;
+                }
+                Role::Simm16 if spec.kind.form == Form::Endpgm && operand.value == Value::Imm(0) => continue,
+                _ => {}
+            }
+            self.out.push_str(separator);
+            separator = ", ";
+            self.operand(operand, spec.kind);
+        }
+        let offset_is_operand = self.inst.variant.encoding == Encoding::Smem
+            && self.inst.variant.printed.contains(&Modifier::Offset)
+            && !self.inst.modifiers.soffset_en;
+        if offset_is_operand {
+            self.out.push_str(separator);
+            self.scalar_offset();
+        }
+        if let Some(Value::Imm(format)) = self.inst.operand(Role::Format).map(|operand| operand.value) {
+            self.out.push_str(&names::buffer_format(format as u32));
+        }
+        if let Some(Value::Imm(mask)) = self.inst.operand(Role::Dmask).map(|operand| operand.value)
+            && mask != 0
+        {
+            self.word(format_args!(" dmask:{mask:#x}"));
+        }
+    }
+
+    fn export_operands(&mut self) {
+        if let Some(Value::Imm(target)) = self.inst.operand(Role::ExportTarget).map(|operand| operand.value) {
+            self.word(format_args!(" {}", names::export_target(target as u32)));
+        }
+        let modifiers = &self.inst.modifiers;
+        for channel in 0..4 {
+            let source = if modifiers.export_compressed { channel / 2 } else { channel };
+            self.out.push_str(if channel == 0 { " " } else { ", " });
+            match self.inst.operands.get(1 + source).map(|operand| operand.value) {
+                Some(Value::Reg(reg)) if modifiers.export_enable >> channel & 1 != 0 => self.register(reg, reg.dwords),
+                _ => self.out.push_str("off"),
+            }
+        }
+    }
+
+    fn operand(&mut self, operand: &Operand, kind: &Kind) {
+        let source = match operand.role {
+            Role::Src0 => Some(0),
+            Role::Src1 => Some(1),
+            Role::Src2 => Some(2),
+            _ => None,
+        };
+        let (mut negative, mut absolute, mut extended) = (false, false, false);
+        if let Some(source) = source {
+            let modifiers = &self.inst.modifiers;
+            absolute = kind.signs && modifiers.abs >> source & 1 != 0;
+            negative = kind.signs && modifiers.neg >> source & 1 != 0;
+            extended = modifiers.sdwa.is_some_and(|sdwa| source == 0 && sdwa.src0_sext || source == 1 && sdwa.src1_sext);
+        }
+        // `-1` is another value than the negated 1.
+        let constant = matches!(operand.value, Value::InlineInt(_) | Value::InlineFloat(_) | Value::Literal(_));
+        let (before, after) = match (negative, absolute) {
+            (false, false) => ("", ""),
+            (false, true) => ("|", "|"),
+            (true, true) => ("-|", "|"),
+            (true, false) if constant => ("neg(", ")"),
+            (true, false) => ("-", ""),
+        };
+        self.out.push_str(before);
+        if extended {
+            self.out.push_str("sext(");
+        }
+        self.value(operand, kind);
+        if extended {
+            self.out.push(')');
+        }
+        self.out.push_str(after);
+    }
+
+    fn value(&mut self, operand: &Operand, kind: &Kind) {
+        match operand.value {
+            Value::Reg(reg) => self.register(reg, self.shown_dwords(operand, reg, kind)),
+            Value::InlineInt(value) => self.word(format_args!("{value}")),
+            Value::InlineFloat(code) => self.out.push_str(names::inline_float(code, operand.ty)),
+            Value::Literal(value) if kind.coding == Coding::Literal => match (operand.role, operand.ty) {
+                (Role::Imm, ValueType::F16) if value <= 0xffff || value >= 0xffff_8000 => self.word(format_args!("{:#x}", value & 0xffff)),
+                (Role::Imm, _) if self.inst.variant.encoding == Encoding::Sopk => self.constant(i64::from(value)),
+                _ => self.word(format_args!("{value:#x}")),
+            },
+            Value::Literal(value) => self.out.push_str(&names::literal(value, operand.ty)),
+            Value::Imm(value) => self.immediate(operand.role, value, kind),
+            Value::Off => self.out.push_str("off"),
+        }
+    }
+
+    /// How many registers are printed: image instructions use more than their encoding tells.
+    fn shown_dwords(&self, operand: &Operand, reg: Reg, kind: &Kind) -> u8 {
+        let modifiers = &self.inst.modifiers;
+        if operand.role == Role::Vdata && modifiers.lwe && !modifiers.tfe && self.inst.variant.encoding == Encoding::Mimg {
+            return reg.dwords - 1;
+        }
+        if kind.shown < kind.dwords { kind.shown } else { reg.dwords }
+    }
+
+    fn immediate(&mut self, role: Role, value: i64, kind: &Kind) {
+        match (role, kind.form) {
+            (Role::Hwreg, _) => {
+                let (number, offset, size) = (value & 63, value >> 6 & 31, (value >> 11 & 31) + 1);
+                match self.target.hardware_register(number as u8) {
+                    Some(name) => self.word(format_args!("hwreg({name}")),
+                    None => self.word(format_args!("hwreg({number}")),
+                }
+                // The whole register is not written out.
+                if (offset, size) != (0, 32) {
+                    self.word(format_args!(", {offset}, {size}"));
+                }
+                self.out.push(')');
+            }
+            (Role::Message, _) => self.out.push_str(&names::message(self.target, value as u16)),
+            (Role::WaitCount, _) => {
+                let counts = WaitCount::from_bits(value as u16);
+                let all = counts == WaitCount::default();
+                let mut separator = "";
+                let fields = [("vmcnt", counts.vm, 63), ("expcnt", counts.exp, 7), ("lgkmcnt", counts.lgkm, 15)];
+                for (name, count, most) in fields {
+                    if count.is_some() || all {
+                        self.word(format_args!("{separator}{name}({})", count.unwrap_or(most)));
+                        separator = " ";
+                    }
+                }
+            }
+            (Role::SimmTarget, _) => self.word(format_args!("{}", value as u16)),
+            (Role::Attribute, _) => self.word(format_args!("attr{value}")),
+            (_, Form::Hex) => self.word(format_args!("{:#x}", value as u16)),
+            (_, Form::Inline) => self.constant(value),
+            (_, Form::IndexMode) => self.out.push_str(&names::index_mode(value as u32)),
+            (_, Form::Slot) => match value {
+                0 => self.out.push_str("p10"),
+                1 => self.out.push_str("p20"),
+                2 => self.out.push_str("p0"),
+                _ => self.word(format_args!("invalid_param_{value}")),
+            },
+            (_, Form::Decimal | Form::Endpgm) => self.word(format_args!("{value}")),
+        }
+    }
+
+    /// A number as a 32-bit source constant is written.
+    fn constant(&mut self, value: i64) {
+        let text = names::constant32(value as u32);
+        self.out.push_str(&text);
+    }
+
+    fn register(&mut self, reg: Reg, dwords: u8) {
+        let (prefix, first) = match reg.file {
+            RegFile::Vector => ("v", reg.first),
+            RegFile::Accum => ("a", reg.first),
+            RegFile::Scalar if reg.first < scalar::FLAT_SCRATCH => ("s", reg.first),
+            RegFile::Scalar if (scalar::TTMP0..scalar::M0).contains(&reg.first) => ("ttmp", reg.first - scalar::TTMP0),
+            RegFile::Scalar => {
+                let name = names::special_register(reg.first, dwords);
+                return self.out.push_str(name);
+            }
+        };
+        if dwords == 1 {
+            self.word(format_args!("{prefix}{first}"));
+        } else {
+            self.word(format_args!("{prefix}[{first}:{}]", u32::from(first) + u32::from(dwords) - 1));
+        }
+    }
+
+    fn scalar_offset(&mut self) {
+        let offset = self.inst.modifiers.offset;
+        let sign = if offset < 0 { "-" } else { "" };
+        self.word(format_args!("{sign}{:#x}", offset.unsigned_abs()));
+    }
+
+    fn modifier(&mut self, modifier: Modifier) {
+        let modifiers = &self.inst.modifiers;
+        let flag = |on: bool, name: &'static str| if on { Some(name) } else { None };
+        let word = match modifier {
+            Modifier::Clamp => flag(modifiers.clamp, " clamp"),
+            Modifier::Omod => ["", " mul:2", " mul:4", " div:2"].get(usize::from(modifiers.omod)).copied(),
+            Modifier::Tfe => flag(modifiers.tfe, " tfe"),
+            Modifier::Lwe => flag(modifiers.lwe, " lwe"),
+            Modifier::Lds => flag(modifiers.lds, " lds"),
+            Modifier::Gds => flag(modifiers.gds, " gds"),
+            Modifier::Idxen => flag(modifiers.idxen, " idxen"),
+            Modifier::Offen => flag(modifiers.offen, " offen"),
+            Modifier::Unorm => flag(modifiers.unorm, " unorm"),
+            Modifier::Da => flag(modifiers.da, " da"),
+            // On gfx9 the bit means 16-bit addresses.
+            Modifier::R128 => flag(modifiers.r128, " a16"),
+            Modifier::D16 => flag(modifiers.d16, " d16"),
+            Modifier::High => flag(modifiers.high, " high"),
+            Modifier::Done => flag(modifiers.done, " done"),
+            Modifier::ExportCompressed => flag(modifiers.export_compressed, " compr"),
+            Modifier::ExportValidMask => flag(modifiers.export_valid_mask, " vm"),
+            Modifier::BoundCtrl => flag(modifiers.dpp.is_some_and(|dpp| dpp.bound_ctrl), " bound_ctrl:1"),
+            _ => return self.valued_modifier(modifier),
+        };
+        self.out.push_str(word.unwrap_or(""));
+    }
+
+    fn valued_modifier(&mut self, modifier: Modifier) {
+        let modifiers = &self.inst.modifiers;
+        let dpp = modifiers.dpp.unwrap_or_default();
+        let sdwa = modifiers.sdwa.unwrap_or_default();
+        match modifier {
+            Modifier::Offset => self.offset(),
+            Modifier::Offset1 if modifiers.offset1 != 0 => self.word(format_args!(" offset1:{}", modifiers.offset1)),
+            Modifier::Cache => self.cache(),
+            Modifier::Cbsz if modifiers.cbsz != 0 => self.word(format_args!(" cbsz:{}", modifiers.cbsz)),
+            Modifier::Abid if modifiers.abid != 0 => self.word(format_args!(" abid:{}", modifiers.abid)),
+            Modifier::Blgp if modifiers.blgp != 0 => {
+                let bits = modifiers.blgp;
+                // The double precision operations have signs in the place of the permutation.
+                if self.target.sc_cache_bits() && self.inst.variant.name.starts_with("v_mfma_f64") {
+                    self.word(format_args!(" neg:[{},{},{}]", bits & 1, bits >> 1 & 1, bits >> 2 & 1));
+                } else {
+                    self.word(format_args!(" blgp:{bits}"));
+                }
+            }
+            Modifier::DppCtrl => {
+                let text = names::dpp_control(dpp.ctrl);
+                self.out.push_str(&text);
+            }
+            Modifier::RowMask => self.word(format_args!(" row_mask:{:#x}", dpp.row_mask)),
+            Modifier::BankMask => self.word(format_args!(" bank_mask:{:#x}", dpp.bank_mask)),
+            Modifier::DstSel => self.word(format_args!(" dst_sel:{}", names::sdwa_selector(sdwa.dst_sel))),
+            Modifier::DstUnused => self.word(format_args!(" dst_unused:{}", names::sdwa_unused(sdwa.dst_unused))),
+            Modifier::Src0Sel => self.word(format_args!(" src0_sel:{}", names::sdwa_selector(sdwa.src0_sel))),
+            Modifier::Src1Sel => self.word(format_args!(" src1_sel:{}", names::sdwa_selector(sdwa.src1_sel))),
+            Modifier::OpSel => self.source_bits("op_sel", modifier, modifiers.op_sel, false),
+            Modifier::OpSelHi => {
+                let packed = self.inst.variant.flags.contains(super::table::Flags::PACKED);
+                self.source_bits("op_sel_hi", modifier, modifiers.op_sel_hi, packed);
+            }
+            Modifier::Neg => self.source_bits("neg_lo", modifier, modifiers.neg, false),
+            Modifier::NegHi => self.source_bits("neg_hi", modifier, modifiers.neg_hi, false),
+            _ => {}
+        }
+    }
+
+    fn offset(&mut self) {
+        let (variant, modifiers) = (self.inst.variant, &self.inst.modifiers);
+        let offset = modifiers.offset;
+        match variant.encoding {
+            Encoding::Smem if modifiers.soffset_en => {
+                self.out.push_str(" offset:");
+                self.scalar_offset();
+            }
+            // Printed as an operand.
+            Encoding::Smem => {}
+            _ if variant.name == "ds_swizzle_b32" => self.out.push_str(&names::swizzle(offset as u16)),
+            _ if offset == 0 => {}
+            _ if has_two_offsets(variant) => self.word(format_args!(" offset0:{offset}")),
+            _ => self.word(format_args!(" offset:{offset}")),
+        }
+    }
+
+    fn cache(&mut self) {
+        let modifiers = &self.inst.modifiers;
+        let sc = self.target.sc_cache_bits();
+        let scalar = self.inst.variant.encoding == Encoding::Smem;
+        let words = [
+            (modifiers.glc, if sc && !scalar { " sc0" } else { " glc" }),
+            (modifiers.slc, if sc { " nt" } else { " slc" }),
+            (modifiers.scc && self.target.unified_accum(), if sc { " sc1" } else { " scc" }),
+        ];
+        for (on, word) in words {
+            if on {
+                self.out.push_str(word);
+            }
+        }
+    }
+
+    /// Bits of the sources, and for `op_sel` of VOP3 of the destination, unless they are what they are when not written.
+    fn source_bits(&mut self, name: &str, modifier: Modifier, bits: u8, usual: bool) {
+        let variant = self.inst.variant;
+        let field = variant.layout.modifiers.iter().find(|(known, _)| *known == modifier).map_or(0, |(_, field)| field.get(u64::MAX) as u8);
+        let listed = variant.operands.iter().filter(|spec| matches!(spec.role, Role::Src0 | Role::Src1 | Role::Src2)).count() as u32;
+        let sources = listed.max(u8::BITS - (field & 7).leading_zeros());
+        let mask = (1u8 << sources) - 1;
+        let destination = modifier == Modifier::OpSel && variant.encoding == Encoding::Vop3;
+        let usual = if usual { mask } else { 0 };
+        if bits & mask == usual && (!destination || bits & 8 == 0) {
+            return;
+        }
+        self.word(format_args!(" {name}:["));
+        for source in 0..sources {
+            self.word(format_args!("{}{}", if source == 0 { "" } else { "," }, bits >> source & 1));
+        }
+        if destination {
+            self.word(format_args!(",{}", bits >> 3 & 1));
+        }
+        self.out.push(']');
+    }
+}
+
+/// Whether an LDS instruction has two 8-bit offsets instead of one of 16 bits.
+fn has_two_offsets(variant: &Variant) -> bool {
+    variant.layout.modifiers.iter().any(|(modifier, _)| *modifier == Modifier::Offset1)
+}

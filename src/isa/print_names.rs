@@ -1,0 +1,275 @@
+//! The names that assemblers give to codes: constants, special registers, selectors, formats, messages.
+
+use std::fmt::Write;
+
+use super::inst::{ValueType, scalar};
+use super::target::Target;
+
+/// Inline floating constants by operand code from 240 on: their text, and their value in half, single and double precision.
+const INLINE_FLOATS: [(&str, u16, u32, u64); 9] = [
+    ("0.5", 0x3800, 0x3f00_0000, 0x3fe0_0000_0000_0000),
+    ("-0.5", 0xb800, 0xbf00_0000, 0xbfe0_0000_0000_0000),
+    ("1.0", 0x3c00, 0x3f80_0000, 0x3ff0_0000_0000_0000),
+    ("-1.0", 0xbc00, 0xbf80_0000, 0xbff0_0000_0000_0000),
+    ("2.0", 0x4000, 0x4000_0000, 0x4000_0000_0000_0000),
+    ("-2.0", 0xc000, 0xc000_0000, 0xc000_0000_0000_0000),
+    ("4.0", 0x4400, 0x4080_0000, 0x4010_0000_0000_0000),
+    ("-4.0", 0xc400, 0xc080_0000, 0xc010_0000_0000_0000),
+    ("0.15915494", 0x3118, 0x3e22_f983, 0x3fc4_5f30_6dc9_c882),
+];
+/// The last inline constant, 1/(2*PI), has more digits in double precision.
+const INVERSE_TWO_PI_F64: &str = "0.15915494309189532";
+
+/// The text of an inline floating constant.
+pub(super) fn inline_float(code: u8, ty: ValueType) -> &'static str {
+    let index = usize::from(code).wrapping_sub(240);
+    match (INLINE_FLOATS.get(index), ty) {
+        (Some(_), ValueType::F64 | ValueType::I64 | ValueType::B64) if index == 8 => INVERSE_TWO_PI_F64,
+        // Half precision patterns in an integer's place are written as numbers.
+        (Some(_), ValueType::I16) => ["0x3800", "0xb800", "0x3c00", "0xbc00", "0x4000", "0xc000", "0x4400", "0xc400", "0x3118"][index],
+        (Some((text, ..)), _) => text,
+        (None, _) => "",
+    }
+}
+
+fn is_inline_int(value: i64) -> bool {
+    (-16..=64).contains(&value)
+}
+
+/// A 32-bit number as a source constant.
+pub(super) fn constant32(value: u32) -> String {
+    if is_inline_int(i64::from(value as i32)) {
+        return (value as i32).to_string();
+    }
+    match INLINE_FLOATS.iter().find(|(_, _, single, _)| *single == value) {
+        Some((text, ..)) => (*text).to_owned(),
+        None => format!("{value:#x}"),
+    }
+}
+
+/// A literal; one that has the value of an inline constant is marked, so that assembling gives a literal again.
+pub(super) fn literal(value: u32, ty: ValueType) -> String {
+    let half = value as u16;
+    let is_half = INLINE_FLOATS.iter().any(|(_, known, ..)| *known == half);
+    let is_single = INLINE_FLOATS.iter().any(|(_, _, known, _)| *known == value);
+    let inline = match ty {
+        ValueType::F16 => is_inline_int(i64::from(half as i16)) || is_half,
+        ValueType::V2F16 => is_inline_int(i64::from(value as i32)) || value <= 0xffff && is_half,
+        ValueType::F64 => {
+            // The literal is the high half.
+            let wide = u64::from(value) << 32;
+            return match INLINE_FLOATS.iter().find(|(.., double)| *double == wide) {
+                _ if value == 0 => "0".to_owned(),
+                Some((text, ..)) => (*text).to_owned(),
+                None => format!("{value:#x}"),
+            };
+        }
+        ValueType::I64 | ValueType::B64 => is_inline_int(i64::from(value)),
+        // Integers of 16 bits too: the inline floating constants in their place are single precision patterns.
+        _ => is_inline_int(i64::from(value as i32)) || is_single,
+    };
+    match (inline, ty) {
+        (true, _) => format!("lit({value:#x})"),
+        (false, ValueType::F16 | ValueType::I16) => format!("{half:#x}"),
+        (false, _) => format!("{value:#x}"),
+    }
+}
+
+/// A named scalar register.
+pub(super) fn special_register(code: u16, dwords: u8) -> &'static str {
+    match (code, dwords) {
+        (scalar::FLAT_SCRATCH, 2) => "flat_scratch",
+        (scalar::FLAT_SCRATCH, _) => "flat_scratch_lo",
+        (103, _) => "flat_scratch_hi",
+        (scalar::XNACK_MASK, 2) => "xnack_mask",
+        (scalar::XNACK_MASK, _) => "xnack_mask_lo",
+        (105, _) => "xnack_mask_hi",
+        (scalar::VCC, 2) => "vcc",
+        (scalar::VCC, _) => "vcc_lo",
+        (107, _) => "vcc_hi",
+        (scalar::M0, _) => "m0",
+        (scalar::EXEC, 2) => "exec",
+        (scalar::EXEC, _) => "exec_lo",
+        (127, _) => "exec_hi",
+        (scalar::SHARED_BASE, _) => "src_shared_base",
+        (236, _) => "src_shared_limit",
+        (237, _) => "src_private_base",
+        (238, _) => "src_private_limit",
+        (239, _) => "src_pops_exiting_wave_id",
+        (scalar::VCCZ, _) => "src_vccz",
+        (scalar::EXECZ, _) => "src_execz",
+        (scalar::SCC, _) => "src_scc",
+        (scalar::LDS_DIRECT, _) => "src_lds_direct",
+        _ => "?",
+    }
+}
+
+/// The format of a typed buffer instruction: data format in bits 3:0, number format in bits 6:4 (gfx9 ISA guides, "MTBUF").
+pub(super) fn buffer_format(format: u32) -> String {
+    const DATA: [&str; 16] = [
+        "INVALID",
+        "8",
+        "16",
+        "8_8",
+        "32",
+        "16_16",
+        "10_11_11",
+        "11_11_10",
+        "10_10_10_2",
+        "2_10_10_10",
+        "8_8_8_8",
+        "32_32",
+        "16_16_16_16",
+        "32_32_32",
+        "32_32_32_32",
+        "RESERVED_15",
+    ];
+    const NUMBER: [&str; 8] = ["UNORM", "SNORM", "USCALED", "SSCALED", "UINT", "SINT", "RESERVED_6", "FLOAT"];
+    // The usual ones are not written.
+    const USUAL_DATA: u32 = 1;
+    let (data, number) = (format & 15, format >> 4 & 7);
+    let mut parts = Vec::new();
+    if data != USUAL_DATA {
+        parts.push(format!("BUF_DATA_FORMAT_{}", DATA[data as usize]));
+    }
+    if number != 0 {
+        parts.push(format!("BUF_NUM_FORMAT_{}", NUMBER[number as usize]));
+    }
+    if parts.is_empty() { String::new() } else { format!(" format:[{}]", parts.join(",")) }
+}
+
+/// The target of an export.
+pub(super) fn export_target(target: u32) -> String {
+    match target {
+        0..=7 => format!("mrt{target}"),
+        8 => "mrtz".to_owned(),
+        9 => "null".to_owned(),
+        12..=15 => format!("pos{}", target - 12),
+        32..=63 => format!("param{}", target - 32),
+        _ => format!("invalid_target_{target}"),
+    }
+}
+
+/// A message: its id in bits 3:0, the operation in bits 6:4, the stream in bits 9:8.
+pub(super) fn message(target: Target, bits: u16) -> String {
+    const GS: u16 = 2;
+    const GS_DONE: u16 = 3;
+    const SYSTEM: u16 = 15;
+    let (id, operation, stream) = (bits & 15, bits >> 4 & 7, bits >> 8 & 3);
+    let operation_name = match (id, operation) {
+        (GS | GS_DONE, 0) => "GS_OP_NOP",
+        (GS | GS_DONE, 1) => "GS_OP_CUT",
+        (GS | GS_DONE, 2) => "GS_OP_EMIT",
+        (GS | GS_DONE, 3) => "GS_OP_EMIT_CUT",
+        (SYSTEM, 1) => "SYSMSG_OP_ECC_ERR_INTERRUPT",
+        (SYSTEM, 2) => "SYSMSG_OP_REG_RD",
+        (SYSTEM, 4) => "SYSMSG_OP_TTRACE_PC",
+        _ => "",
+    };
+    let known = match id {
+        GS => operation != 0 && !operation_name.is_empty(),
+        GS_DONE => !operation_name.is_empty() && (operation != 0 || stream == 0),
+        SYSTEM => !operation_name.is_empty() && stream == 0,
+        _ => operation == 0 && stream == 0,
+    };
+    match target.message(id as u8) {
+        Some(name) if known => {
+            let mut text = format!("sendmsg({name}");
+            if !operation_name.is_empty() {
+                let _ = write!(text, ", {operation_name}");
+                if id != SYSTEM && operation != 0 {
+                    let _ = write!(text, ", {stream}");
+                }
+            }
+            text + ")"
+        }
+        _ if bits == id | operation << 4 | stream << 8 => format!("sendmsg({id}, {operation}, {stream})"),
+        _ => bits.to_string(),
+    }
+}
+
+/// The mode of `s_set_gpr_idx_on`: which operands are indexed.
+pub(super) fn index_mode(bits: u32) -> String {
+    const NAMES: [&str; 4] = ["SRC0", "SRC1", "SRC2", "DST"];
+    if bits >> NAMES.len() != 0 {
+        return format!("{bits:#x}");
+    }
+    let chosen: Vec<&str> = NAMES.iter().enumerate().filter(|(index, _)| bits >> index & 1 != 0).map(|(_, name)| *name).collect();
+    format!("gpr_idx({})", chosen.join(","))
+}
+
+/// `dpp_ctrl`.
+pub(super) fn dpp_control(control: u16) -> String {
+    match control {
+        0..=0xff => format!(" quad_perm:[{},{},{},{}]", control & 3, control >> 2 & 3, control >> 4 & 3, control >> 6),
+        0x101..=0x10f => format!(" row_shl:{}", control & 15),
+        0x111..=0x11f => format!(" row_shr:{}", control & 15),
+        0x121..=0x12f => format!(" row_ror:{}", control & 15),
+        0x130 => " wave_shl:1".to_owned(),
+        0x134 => " wave_rol:1".to_owned(),
+        0x138 => " wave_shr:1".to_owned(),
+        0x13c => " wave_ror:1".to_owned(),
+        0x140 => " row_mirror".to_owned(),
+        0x141 => " row_half_mirror".to_owned(),
+        0x142 => " row_bcast:15".to_owned(),
+        0x143 => " row_bcast:31".to_owned(),
+        0x150..=0x15f => format!(" row_newbcast:{}", control & 15),
+        _ => format!(" dpp_ctrl:{control:#x}"),
+    }
+}
+
+/// A selector of SDWA.
+pub(super) fn sdwa_selector(selector: u8) -> &'static str {
+    ["BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3", "WORD_0", "WORD_1", "DWORD", "?"][usize::from(selector & 7)]
+}
+
+/// What SDWA does with the rest of the destination.
+pub(super) fn sdwa_unused(unused: u8) -> &'static str {
+    ["UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE", "?"][usize::from(unused & 3)]
+}
+
+/// The pattern of `ds_swizzle_b32` (gfx9 ISA guides, "DS_SWIZZLE_B32").
+pub(super) fn swizzle(pattern: u16) -> String {
+    const ROTATE: u16 = 0xc000;
+    const FFT: u16 = 0xe000;
+    const QUAD: u16 = 0x80;
+    const ALL: u16 = 0x1f;
+    let text = match pattern {
+        0 => return String::new(),
+        FFT.. => format!("swizzle(FFT,{})", pattern & ALL),
+        ROTATE.. => format!("swizzle(ROTATE,{},{})", pattern >> 10 & 1, pattern >> 5 & ALL),
+        _ if pattern >> 8 == QUAD => {
+            format!("swizzle(QUAD_PERM,{},{},{},{})", pattern & 3, pattern >> 2 & 3, pattern >> 4 & 3, pattern >> 6 & 3)
+        }
+        0x8000.. => pattern.to_string(),
+        _ => {
+            let (and, or, xor) = (pattern & ALL, pattern >> 5 & ALL, pattern >> 10 & ALL);
+            let group = ALL - and + 1;
+            if and == ALL && or == 0 && xor.count_ones() == 1 {
+                format!("swizzle(SWAP,{xor})")
+            } else if and == ALL && or == 0 && xor > 0 && (xor + 1).is_power_of_two() {
+                format!("swizzle(REVERSE,{})", xor + 1)
+            } else if group > 1 && group.is_power_of_two() && or < group && xor == 0 {
+                format!("swizzle(BROADCAST,{group},{or})")
+            } else {
+                format!("swizzle(BITMASK_PERM,\"{}\")", lane_bits(and, or, xor))
+            }
+        }
+    };
+    format!(" offset:{text}")
+}
+
+/// What becomes of each bit of the lane number: 0, 1, preserved or inverted.
+fn lane_bits(and: u16, or: u16, xor: u16) -> String {
+    let of = |lane: u16| (lane & and | or) ^ xor;
+    let (zeros, ones) = (of(0), of(0x1f));
+    (0..5)
+        .rev()
+        .map(|bit| match (zeros >> bit & 1, ones >> bit & 1) {
+            (0, 0) => '0',
+            (1, 1) => '1',
+            (0, _) => 'p',
+            _ => 'i',
+        })
+        .collect()
+}
