@@ -38,6 +38,11 @@ fn form(target: Target, variant: &'static Variant, values: &[Value]) -> Option<I
     if let Some(offset) = offset {
         inst.modifiers.offset = i32::try_from(offset).ok()?;
     }
+    if variant.encoding == Encoding::Exp {
+        // The first value is the target; a source that is absent is not enabled.
+        let sources = values.iter().skip(1).enumerate();
+        inst.modifiers.export_enable = sources.fold(0, |enable, (source, value)| enable | u8::from(*value != Value::Off) << source);
+    }
     for (spec, value) in variant.operands.iter().zip(&values) {
         inst.operands.push(Operand { role: spec.role, value: *value, access: spec.access, ty: spec.ty, dwords: spec.dwords });
     }
@@ -58,7 +63,7 @@ fn operand_values(variant: &Variant, values: &[Value]) -> Option<(SmallVec<[Valu
         Some((Value::Imm(offset), rest)) if has_offset => (rest, Some(*offset)),
         _ => (values, None),
     };
-    if values.len() == fields && !values.contains(&Value::Off) {
+    if values.len() == fields && (!values.contains(&Value::Off) || variant.encoding == Encoding::Exp) {
         return Some((values.iter().copied().collect(), offset));
     }
     if values.len() != variant.written.len() {
