@@ -18,6 +18,8 @@
 //! | [`instrument`] | probes: what is counted, as edits of a kernel |
 //! | [`layout`] | places original and inserted code at new addresses |
 //! | [`mod@slice`] | what each wait waits for, ranked |
+//! | [`slice`] | what each wait waits for, ranked |
+//! | [`verify`] | an independent checker of a rewritten file |
 //! | [`emit`] | device objects, bundles and host files with what was rewritten |
 #![forbid(unsafe_code)]
 
@@ -37,3 +39,4 @@ pub mod layout;
 pub mod offload_bundle;
 pub mod profile;
 pub mod slice;
+pub mod verify;

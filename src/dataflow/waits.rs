@@ -429,19 +429,36 @@ impl<'a> Waits<'a> {
         all
     }
 
+    /// Calls `visit` for every instruction, in address order, with the operations that may be outstanding just before it in any counter.
+    pub fn for_each_pending(&self, mut visit: impl FnMut(InstId, &[Operation])) {
+        for block in self.cfg.ids() {
+            let mut state = self.block_in[block.index()].clone();
+            for id in self.cfg.block(block).insts() {
+                let mut operations: Vec<Operation> = state.0.iter().flat_map(BTreeMap::keys).copied().collect();
+                operations.sort_unstable();
+                operations.dedup();
+                visit(id, &operations);
+                state.step(self.body, id, self.summaries, |_| {});
+            }
+        }
+    }
+
+    /// The registers that an operation may still write while it is outstanding.
+    #[must_use]
+    pub fn results(&self, operation: Operation) -> RegSet {
+        match operation {
+            // A caller that has a load outstanding across a call expects its result afterwards.
+            Operation::Caller => RegSet::ALL,
+            Operation::Inst(id) => self.body.inst(id).writes().collect(),
+            Operation::Callee(id) => match self.body.flow(id) {
+                Flow::Call(target) => self.summaries.of(target).writes,
+                _ => RegSet::ALL,
+            },
+        }
+    }
+
     fn writes_of(&self, state: &State) -> RegSet {
-        let operations = state.0.iter().flat_map(BTreeMap::keys);
-        operations.fold(RegSet::EMPTY, |writes, operation| {
-            writes.union(match operation {
-                // A caller that has a load outstanding across a call expects its result afterwards.
-                Operation::Caller => RegSet::ALL,
-                Operation::Inst(id) => self.body.inst(*id).writes().collect(),
-                Operation::Callee(id) => match self.body.flow(*id) {
-                    Flow::Call(target) => self.summaries.of(target).writes,
-                    _ => RegSet::ALL,
-                },
-            })
-        })
+        state.0.iter().flat_map(BTreeMap::keys).fold(RegSet::EMPTY, |writes, operation| writes.union(self.results(*operation)))
     }
 
     /// What this body does to its caller's operations, if it is a function.

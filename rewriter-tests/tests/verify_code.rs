@@ -1,0 +1,313 @@
+//! The checker of instrumented code: it accepts every kernel of the samples as instrumented, and names what is wrong with a damaged one.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use wavetap::cfg::{BodyId, Cfg, Program};
+use wavetap::code_object::{CodeObject, InitialRegisters, Kernel, initial_registers};
+use wavetap::dataflow::{Liveness, RegSet, Summaries, UsedRegisters, used_registers};
+use wavetap::entity::InstId;
+use wavetap::instrument::{Analysis, Request, branches};
+use wavetap::isa::{self, Inst, Reg, Role, Target, Value};
+use wavetap::kernel::{Body, BodyKind, Image};
+use wavetap::layout::{Code, place};
+use wavetap::offload_bundle::Input;
+use wavetap::profile::map::{AddressPair, CounterMode};
+use wavetap::verify::{Finding, KernelCode, Rule, check_code};
+
+const BASE: u64 = 0x40_0000;
+const CONTROL: u64 = 0x3f_f000;
+
+/// Names and contents of the prebuilt samples.
+fn samples() -> Vec<(String, Vec<u8>)> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../hip-samples/bin");
+    let mut samples: Vec<_> = std::fs::read_dir(folder)
+        .expect("the samples")
+        .map(|entry| entry.expect("an entry").path())
+        .map(|path| (path.file_name().expect("a name").to_string_lossy().into_owned(), std::fs::read(&path).expect("readable")))
+        .collect();
+    samples.sort();
+    samples
+}
+
+/// One kernel, instrumented.
+struct Case<'a> {
+    place: String,
+    target: Target,
+    image: &'a Image<'a>,
+    program: &'a Program,
+    id: BodyId,
+    kernel: &'a Kernel,
+    bytes: Vec<u8>,
+    addresses: Vec<AddressPair>,
+    entries: (InitialRegisters, InitialRegisters),
+    used: UsedRegisters,
+}
+
+impl Case<'_> {
+    fn check(&self, bytes: &[u8]) -> Vec<Finding> {
+        let mut image = self.image.clone();
+        image.add_code(BASE, bytes);
+        let new = Body::decode(self.target, &image, &self.kernel.name, BodyKind::Kernel, BASE).expect("decodes");
+        check_code(&KernelCode {
+            program: self.program,
+            kernel: self.id,
+            new: &new,
+            addresses: &self.addresses,
+            entry_before: &self.entries.0,
+            entry_after: &self.entries.1,
+            used: self.used,
+            replays: true,
+        })
+    }
+}
+
+/// Calls `check` with every kernel of every sample, in both modes.
+fn each(mut check: impl FnMut(&Case<'_>)) {
+    let mut kernels = 0;
+    for (name, data) in samples() {
+        let input = Input::parse(&data).expect("a sample");
+        for found in input.code_objects() {
+            let object = CodeObject::parse(found.bytes).expect("a code object");
+            let target = object.target().expect("a known target");
+            let image = Image::of(&object).expect("an image");
+            let program = Program::of(target, &image);
+            let analysis = Analysis::new(&program, &image);
+            let used = used_registers(&program, &image);
+            for kernel in object.kernels() {
+                for mode in [CounterMode::Global, CounterMode::Lds] {
+                    let place_name = format!("{name} {} {} {mode:?}", target.name(), kernel.name);
+                    let request = Request { kernel, mode, index: 3, control: CONTROL };
+                    let plan = branches(&analysis, &request).unwrap_or_else(|stop| panic!("{place_name}: {stop}"));
+                    let id = program.at(kernel.entry).expect("decoded");
+                    let code = Code::plan(program.body(id), &image, &plan.edits).unwrap_or_else(|stop| panic!("{place_name}: {stop}"));
+                    let bytes = place(target, &[&code], BASE).expect("places").bytes;
+                    let addresses =
+                        code.addresses(BASE).into_iter().map(|(original, rewritten)| AddressPair { original, rewritten }).collect();
+                    let registers = |descriptor| initial_registers(descriptor, target).expect("consistent");
+                    let entries = (registers(&kernel.descriptor), registers(&plan.descriptor));
+                    let (image, program) = (&image, &program);
+                    check(&Case { place: place_name, target, image, program, id, kernel, bytes, addresses, entries, used });
+                    kernels += 1;
+                }
+            }
+        }
+    }
+    assert!(kernels > 80, "{kernels} kernels were looked at");
+}
+
+#[test]
+fn instrumented_samples_have_no_findings() {
+    let mut bad = 0;
+    each(|case| {
+        let findings = case.check(&case.bytes);
+        for finding in &findings {
+            println!("{}: {finding}", case.place);
+        }
+        bad += findings.len();
+    });
+    assert_eq!(bad, 0);
+}
+
+/// `s_nop 0`: takes an instruction's place without doing its work.
+const S_NOP: [u8; 4] = 0xbf80_0000_u32.to_le_bytes();
+
+impl Case<'_> {
+    /// The new code's instructions: offset, instruction, whether it was inserted.
+    fn listing(&self) -> Vec<(usize, Inst, bool)> {
+        let originals: BTreeSet<u64> = self.addresses.iter().map(|pair| pair.rewritten).collect();
+        let end = self.bytes.len() - self.target.code_end_padding() as usize;
+        let mut listing = Vec::new();
+        let mut at = 0;
+        while at < end {
+            let inst = isa::decode(self.target, &self.bytes[at..]).expect("an instruction");
+            let size = usize::from(inst.size);
+            listing.push((at, inst, !originals.contains(&(BASE + at as u64))));
+            at += size;
+        }
+        listing
+    }
+
+    /// What is live in the original.
+    fn liveness(&self) -> Liveness {
+        let body = self.program.body(self.id);
+        Liveness::compute(body, &Cfg::build(body), &Summaries::compute(self.program))
+    }
+
+    /// The original instruction that is now at this offset.
+    fn original(&self, offset: usize) -> InstId {
+        let pair = self.addresses.iter().find(|pair| pair.rewritten == BASE + offset as u64).expect("an original one");
+        self.program.body(self.id).at(pair.original).expect("decoded")
+    }
+
+    /// The code with one instruction doing nothing.
+    fn without(&self, offset: usize, inst: &Inst) -> Vec<u8> {
+        let mut bytes = self.bytes.clone();
+        bytes[offset..offset + usize::from(inst.size)].chunks_mut(4).for_each(|word| word.copy_from_slice(&S_NOP));
+        bytes
+    }
+
+    /// The code with one instruction replaced by another of the same size.
+    fn replaced(&self, offset: usize, inst: &Inst) -> Vec<u8> {
+        let mut bytes = self.bytes.clone();
+        let new = isa::encode(self.target, inst).expect("encodes");
+        bytes[offset..offset + new.len()].copy_from_slice(&new);
+        bytes
+    }
+
+    /// Asserts that a damage is found, under one of these rules.
+    fn expect(&self, what: &str, bytes: &[u8], rules: &[Rule]) {
+        let findings = self.check(bytes);
+        assert!(findings.iter().any(|finding| rules.contains(&finding.rule)), "{}: {what}: found {findings:#?}", self.place);
+    }
+}
+
+/// An instruction that copies between scalar registers, to and from.
+fn scalar_copy(inst: &Inst) -> Option<(Reg, Reg)> {
+    let registers = |role| inst.operand(role).and_then(|operand| operand.reg());
+    matches!(inst.name(), "s_mov_b32" | "s_mov_b64").then_some(())?;
+    Some((registers(Role::Sdst)?, registers(Role::Src0)?))
+}
+
+#[test]
+fn a_missing_restore_of_exec_is_found() {
+    let mut damages = 0;
+    each(|case| {
+        let listing = case.listing();
+        let live = case.liveness();
+        for (index, (offset, inst, inserted)) in listing.iter().enumerate() {
+            let restores = scalar_copy(inst).is_some_and(|(to, _)| to == Reg::EXEC);
+            // Where the original does not look at EXEC any more, a restore makes no difference.
+            let next = listing[index..].iter().find(|(_, _, inserted)| !inserted).map(|(offset, _, _)| case.original(*offset));
+            if !inserted || !restores || next.is_none_or(|next| !live.before(next).overlaps(Reg::EXEC)) {
+                continue;
+            }
+            damages += 1;
+            case.expect(&format!("no EXEC restore at {offset:#x}"), &case.without(*offset, inst), &[Rule::Exec]);
+        }
+    });
+    assert!(damages > 300, "{damages}");
+}
+
+#[test]
+fn a_missing_restore_of_scc_is_found() {
+    let mut damages = 0;
+    each(|case| {
+        let listing = case.listing();
+        for (index, (offset, inst, inserted)) in listing.iter().enumerate() {
+            let next = listing.get(index + 1).is_some_and(|(_, _, inserted)| !inserted);
+            if *inserted && next && inst.name() == "s_cmp_lg_u32" {
+                damages += 1;
+                case.expect(&format!("no SCC restore at {offset:#x}"), &case.without(*offset, inst), &[Rule::Scc]);
+            }
+        }
+    });
+    assert!(damages > 20, "{damages}");
+}
+
+#[test]
+fn a_missing_wait_is_found() {
+    let (mut own, mut original) = (0, 0);
+    each(|case| {
+        for (offset, inst, inserted) in case.listing() {
+            if inst.name() != "s_waitcnt" {
+                continue;
+            }
+            let bytes = case.without(offset, &inst);
+            if !inserted {
+                original += 1;
+                case.expect(&format!("no original wait at {offset:#x}"), &bytes, &[Rule::Skeleton]);
+            } else if case.check(&bytes).iter().any(|finding| finding.rule == Rule::Wait) {
+                own += 1;
+            } else {
+                // The one wait that protects no register: counters must have arrived before the wave counts as finished.
+                let fields = inst.operand(Role::WaitCount).map(|operand| operand.value);
+                assert_eq!(fields, Some(Value::Imm(0x0f70)), "{} {offset:#x}", case.place);
+            }
+        }
+    });
+    assert!(own > 160 && original > 400, "{own} {original}");
+}
+
+#[test]
+fn a_shifted_register_that_is_not_moved_back_is_found() {
+    let mut damages = 0;
+    each(|case| {
+        if case.entries.0.total == case.entries.1.total && case.entries.0.kernarg_ptr == case.entries.1.kernarg_ptr {
+            return;
+        }
+        let live = *case.liveness().before(case.program.body(case.id).entry());
+        let first_original = case.addresses.iter().map(|pair| pair.rewritten).min().expect("some") - BASE;
+        for (offset, inst, inserted) in case.listing() {
+            let Some((to, from)) = scalar_copy(&inst) else { continue };
+            let moves_back = inserted && (offset as u64) < first_original && to.first < 16 && from.first < 24 && from.first > to.first;
+            if moves_back && live.overlaps(to) {
+                damages += 1;
+                case.expect(&format!("{to:?} is not moved back at {offset:#x}"), &case.without(offset, &inst), &[Rule::Clobbered]);
+            }
+        }
+    });
+    assert!(damages > 80, "{damages}");
+}
+
+#[test]
+fn a_clobbered_register_is_found() {
+    let (mut damages, mut harmless) = (0, 0);
+    each(|case| {
+        let body = case.program.body(case.id);
+        let live = case.liveness();
+        let defined = body.insts().iter().flat_map(Inst::writes).collect::<RegSet>();
+        let listing = case.listing();
+        let first_original = listing.iter().position(|(_, _, inserted)| !inserted).expect("originals");
+        for (index, (offset, inst, inserted)) in listing.iter().enumerate().skip(first_original) {
+            let next = listing[index..].iter().find(|(_, _, inserted)| !inserted);
+            let (true, Some((next, _, _)), "s_mov_b64") = (*inserted, next, inst.name()) else { continue };
+            // A probe's own pair becomes one that the original uses; a dead one makes no difference.
+            let before = live.before(case.original(*next));
+            let pairs = (0..50).map(|half| Reg::scalar(2 * half, 2));
+            for pair in [
+                pairs.clone().find(|pair| before.contains(*pair)),
+                pairs.clone().find(|pair| !before.overlaps(*pair) && defined.contains(*pair)),
+            ] {
+                let Some(pair) = pair else { continue };
+                let mut inst = inst.clone();
+                if inst.operands[0].reg() == Some(Reg::EXEC) {
+                    continue;
+                }
+                inst.operands[0].value = Value::Reg(pair);
+                let found = case.check(&case.replaced(*offset, &inst)).iter().any(|finding| finding.rule == Rule::Clobbered);
+                assert_eq!(found, before.contains(pair), "{} {pair:?} at {offset:#x}", case.place);
+                damages += usize::from(found);
+                harmless += usize::from(!found);
+            }
+        }
+    });
+    assert!(damages > 100 && harmless > 100, "{damages} {harmless}");
+}
+
+#[test]
+fn a_branch_to_the_wrong_place_is_found() {
+    let mut damages = 0;
+    each(|case| {
+        for (offset, mut inst, inserted) in case.listing() {
+            if inserted || inst.branch_displacement().is_none() {
+                continue;
+            }
+            // To where it already stands: over the probe of the next instruction, into its middle, or one instruction short.
+            let place = inst.operands.iter().position(|operand| operand.role == Role::SimmTarget).expect("a branch");
+            let Value::Imm(displacement) = inst.operands[place].value else { panic!("a displacement") };
+            inst.operands[place].value = Value::Imm(0);
+            if displacement == 0 {
+                continue;
+            }
+            let findings = case.check(&case.replaced(offset, &inst));
+            assert!(
+                findings.iter().any(|finding| finding.rule == Rule::Branch || finding.rule == Rule::Skeleton),
+                "{} {offset:#x}",
+                case.place
+            );
+            damages += 1;
+        }
+    });
+    assert!(damages > 100, "{damages}");
+}

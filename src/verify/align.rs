@@ -1,0 +1,179 @@
+//! The new code as the original instructions with others inserted.
+//!
+//! Which new instruction is which original one is read from the site table, and believed only as far as it can be checked: every original instruction
+//! has exactly one place; what stands there is the same instruction, but for a branch's displacement; and from each original instruction control
+//! reaches, through inserted instructions only, exactly the original instructions that followed it in the original.
+
+use std::collections::BTreeSet;
+
+use super::finding::{Finding, Rule};
+use crate::entity::InstId;
+use crate::isa::{Branch, Flags, Inst, Memory, Role};
+use crate::kernel::{Body, Flow};
+use crate::profile::map::AddressPair;
+
+/// Which new instruction is which original one.
+#[derive(Debug)]
+pub(super) struct Alignment {
+    /// By new instruction: the original one; none for an inserted one.
+    original_of: Vec<Option<InstId>>,
+    /// By original instruction: the new one.
+    new_of: Vec<InstId>,
+}
+
+impl Alignment {
+    /// The original instruction that a new one is; none if it was inserted.
+    pub(super) fn original(&self, new: InstId) -> Option<InstId> {
+        self.original_of[new.index()]
+    }
+
+    /// Where an original instruction is now.
+    pub(super) fn new_of(&self, original: InstId) -> InstId {
+        self.new_of[original.index()]
+    }
+
+    /// Aligns two bodies; all that does not fit is a finding. Without an alignment nothing else about the code can be checked.
+    pub(super) fn find(original: &Body, new: &Body, pairs: &[AddressPair], findings: &mut Vec<Finding>) -> Option<Alignment> {
+        let before = findings.len();
+        let mut original_of = vec![None; new.len()];
+        let mut new_of = vec![None; original.len()];
+        for pair in pairs {
+            let complain = |message: String| Finding::new(Rule::Skeleton, message).at(pair.rewritten);
+            let (Some(old_id), Some(new_id)) = (original.at(pair.original), new.at(pair.rewritten)) else {
+                findings
+                    .push(complain(format!("the site table says {:#x} is here, but there is no such pair of instructions", pair.original)));
+                continue;
+            };
+            if original_of[new_id.index()].replace(old_id).is_some() || new_of[old_id.index()].replace(new_id).is_some() {
+                findings.push(complain(format!("{:#x} has two places or shares one", pair.original)));
+            }
+            if !same(original, old_id, new.inst(new_id)) {
+                let (was, is) = (original.inst(old_id).name(), new.inst(new_id).name());
+                findings.push(complain(format!("{was} of {:#x} became {is} or has other operands", pair.original)));
+            }
+        }
+        for (index, place) in new_of.iter().enumerate() {
+            if place.is_none() {
+                let message = format!("the original instruction at {:#x} is missing", original.address(InstId(index as u32)));
+                findings.push(Finding::new(Rule::Skeleton, message));
+            }
+        }
+        if findings.len() != before {
+            return None;
+        }
+        let new_of = new_of.into_iter().flatten().collect();
+        let alignment = Alignment { original_of, new_of };
+        alignment.check_flow(original, new, findings);
+        alignment.check_inserted(new, findings);
+        (findings.len() == before).then_some(alignment)
+    }
+
+    /// From every original instruction, control reaches the same original instructions as before.
+    fn check_flow(&self, original: &Body, new: &Body, findings: &mut Vec<Finding>) {
+        self.leads_to(original, new, new.entry(), original.entry(), "the entry", findings);
+        for old_id in original.ids() {
+            let new_id = self.new_of(old_id);
+            let text = format!("{} of {:#x}", original.inst(old_id).name(), original.address(old_id));
+            let (old_flow, new_flow) = (original.flow(old_id), new.flow(new_id));
+            let fits = match (old_flow, new_flow) {
+                (Flow::Jump(old_to), Flow::Jump(new_to)) | (Flow::Branch(old_to), Flow::Branch(new_to)) => {
+                    self.leads_to(original, new, new_to, old_to, &text, findings);
+                    true
+                }
+                (old, new) => old == new,
+            };
+            if !fits {
+                let message = format!("{text} goes elsewhere: {old_flow:?} became {new_flow:?}");
+                findings.push(Finding::new(Rule::Branch, message).at(new.address(new_id)));
+            } else if let Some(old_next) = original.next(old_id) {
+                match new.next(new_id) {
+                    Some(new_next) => self.leads_to(original, new, new_next, old_next, &format!("what follows {text}"), findings),
+                    None => findings.push(Finding::new(Rule::Branch, format!("nothing follows {text}")).at(new.address(new_id))),
+                }
+            }
+        }
+    }
+
+    /// Checks that `from` leads through inserted instructions to `wanted` and to no other original instruction.
+    fn leads_to(&self, original: &Body, new: &Body, from: InstId, wanted: InstId, what: &str, findings: &mut Vec<Finding>) {
+        let mut seen = BTreeSet::new();
+        let mut work = vec![from];
+        let mut arrives = false;
+        while let Some(id) = work.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            match self.original(id) {
+                Some(found) if found == wanted => arrives = true,
+                Some(found) => {
+                    let (found, wanted) = (original.address(found), original.address(wanted));
+                    let message = format!("{what} should lead to {wanted:#x}, and leads to {found:#x}");
+                    findings.push(Finding::new(Rule::Branch, message).at(new.address(id)));
+                    return;
+                }
+                // Ending early is the same where the original ends at once.
+                None if new.flow(id) == Flow::End && original.flow(wanted) == Flow::End => arrives = true,
+                None if new.flow(id) == Flow::End => {
+                    findings.push(Finding::new(Rule::Forbidden, format!("behind {what}, inserted code ends the wave")).at(new.address(id)));
+                    return;
+                }
+                None => work.extend(new.successors(id)),
+            }
+        }
+        if !arrives {
+            let message = format!("{what} never leads to {:#x}", original.address(wanted));
+            findings.push(Finding::new(Rule::Branch, message).at(new.address(from)));
+        }
+    }
+
+    /// Inserted code computes, loads and stores; it does not synchronise, call, or change how instructions execute.
+    fn check_inserted(&self, new: &Body, findings: &mut Vec<Finding>) {
+        for id in new.ids().filter(|id| self.original(*id).is_none()) {
+            let inst = new.inst(id);
+            let bad = match inst.variant.branch {
+                Branch::None => forbidden(inst),
+                Branch::Jump | Branch::Conditional(_) | Branch::End => false,
+                _ => true,
+            };
+            if bad {
+                findings.push(Finding::new(Rule::Forbidden, format!("inserted code contains {}", inst.name())).at(new.address(id)));
+            }
+        }
+    }
+}
+
+/// Instructions that touch what other waves, the host or later vector instructions see.
+fn forbidden(inst: &Inst) -> bool {
+    inst.variant.flags.contains(Flags::BARRIER)
+        || inst.variant.memory == Memory::Message
+        || inst.modifiers.gds
+        || [
+            "s_setreg",
+            "s_set_gpr_idx",
+            "s_setvskip",
+            "s_sethalt",
+            "s_setkill",
+            "s_setprio",
+            "s_sleep",
+            "s_movrel",
+            "v_movrel",
+            "s_dcache",
+            "s_icache",
+        ]
+        .iter()
+        .any(|name| inst.name().starts_with(name))
+}
+
+/// Whether `new` is the original instruction: the same but for a displacement; or, for a jump through a register whose target inside the
+/// body is known, a direct jump.
+fn same(original: &Body, id: InstId, new: &Inst) -> bool {
+    let old = original.inst(id);
+    if matches!(original.flow(id), Flow::Jump(_)) && old.variant.branch == Branch::IndirectJump && new.variant.branch == Branch::Jump {
+        return true;
+    }
+    std::ptr::eq(old.variant, new.variant)
+        && old.size == new.size
+        && old.modifiers == new.modifiers
+        && old.operands.len() == new.operands.len()
+        && old.operands.iter().zip(&new.operands).all(|(a, b)| a == b || (a.role == Role::SimmTarget && b.role == Role::SimmTarget))
+}

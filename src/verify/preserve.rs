@@ -1,0 +1,305 @@
+//! Inserted code leaves everything that the original can see as the original would have it.
+//!
+//! A forward analysis over the new code ([`State`]): at every original instruction, each register that it reads must hold in the rewritten machine
+//! what it holds in the original one. Then it computes the same results, stores the same data and takes the same way. Inserted code may use any register as
+//! long as nothing original reads it afterwards: whether it was dead, saved and restored, or unused makes no difference here.
+
+use super::align::Alignment;
+use super::finding::{Finding, Rule};
+use super::values::{State, Word};
+use crate::cfg::{BodyId, Cfg, Program};
+use crate::code_object::{InitialRegisters, WorkItemIds};
+use crate::dataflow::{Accesses, RegSet, Summaries};
+use crate::entity::InstId;
+use crate::isa::{Inst, Reg, RegFile, Role, Value, scalar};
+use crate::kernel::{Body, Flow};
+
+/// Bits of one packed work-item id (AMDGPUUsage, "Initial Kernel Execution State").
+const WORK_ITEM_BITS: u32 = 10;
+/// More findings than this in one kernel say nothing new.
+const MOST_FINDINGS: usize = 20;
+
+/// What is checked against what.
+pub(super) struct Subject<'a> {
+    /// The original code.
+    pub(super) program: &'a Program,
+    /// The kernel in it.
+    pub(super) id: BodyId,
+    /// Its instrumented code.
+    pub(super) new: &'a Body,
+    /// Which instruction is which.
+    pub(super) alignment: &'a Alignment,
+    /// Registers at entry, in the original and now.
+    pub(super) entry: (&'a InitialRegisters, &'a InitialRegisters),
+    /// Registers that any original code names: nothing else can be read by a function that nobody knows.
+    pub(super) named: RegSet,
+}
+
+impl Subject<'_> {
+    fn original(&self) -> &Body {
+        self.program.body(self.id)
+    }
+}
+
+/// Checks one kernel.
+pub(super) fn check(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
+    let cfg = Cfg::build(subject.new);
+    let summaries = Summaries::compute(subject.program);
+    let indexed = Accesses::indexed(subject.original());
+    let mut machine = Machine { subject, summaries: &summaries, indexed, reports: false };
+    let mut block_in: Vec<Option<State>> = vec![None; cfg.len()];
+    block_in[cfg.entry().index()] = Some(at_entry(subject));
+    let mut work = std::collections::VecDeque::from([cfg.entry()]);
+    while let Some(block) = work.pop_front() {
+        let Some(mut state) = block_in[block.index()].clone() else { continue };
+        for id in cfg.block(block).insts() {
+            machine.step(&mut state, id, |_| {});
+        }
+        for edge in &cfg.block(block).successors {
+            let changed = match &mut block_in[edge.block.index()] {
+                Some(old) => old.join(&state, cfg.block(edge.block).first.0),
+                unreached => {
+                    *unreached = Some(state.clone());
+                    true
+                }
+            };
+            if changed && !work.contains(&edge.block) {
+                work.push_back(edge.block);
+            }
+        }
+    }
+    machine.reports = true;
+    let mut found = Vec::new();
+    for block in cfg.ids() {
+        let Some(mut state) = block_in[block.index()].clone() else { continue };
+        for id in cfg.block(block).insts() {
+            machine.step(&mut state, id, |finding| found.push(finding));
+        }
+    }
+    if let Some(more) = found.get(MOST_FINDINGS) {
+        let message = format!("{} further reads of changed registers", found.len() - MOST_FINDINGS);
+        let more = Finding::new(more.rule, message);
+        found.truncate(MOST_FINDINGS);
+        found.push(more);
+    }
+    findings.append(&mut found);
+}
+
+/// What registers hold at the new entry, in terms of the original's: enabling one initial register shifts all later ones.
+fn at_entry(subject: &Subject<'_>) -> State {
+    let (old, new) = subject.entry;
+    let mut state = State::same();
+    let mut undefined: RegSet = (0..scalar::FLAT_SCRATCH).map(|code| Reg::scalar(code, 1)).collect();
+    [Reg::VCC, Reg::SCC, Reg::M0].into_iter().for_each(|reg| undefined.insert(reg));
+    (0..256).for_each(|number| {
+        undefined.insert(Reg::vector(number, 1));
+        undefined.insert(Reg::accum(number, 1));
+    });
+    // FLAT_SCRATCH counts as set: where the hardware does not set it, nothing inserted touches it either.
+    let (old_fields, new_fields) = (fields(old), fields(new));
+    // Where the original has a value it is gone at first; below, and by the prologue's moves, it is found again.
+    for (from, width) in old_fields {
+        for reg in from.into_iter().flat_map(|from| (from..from + width).map(|code| Reg::scalar(code, 1))) {
+            state.set(reg, 0, Word::Other(u32::MAX));
+            undefined.remove(reg);
+        }
+    }
+    for ((from, width), (to, _)) in old_fields.into_iter().zip(new_fields) {
+        let Some(to) = to else { continue };
+        for index in 0..width {
+            let word = from.map_or(Word::Other(u32::MAX), |from| Word::Original(from + index));
+            state.set(Reg::scalar(to + index, 1), 0, word);
+        }
+    }
+    for number in 0..old.work_item_ids.vgprs() {
+        undefined.remove(Reg::vector(number, 1));
+    }
+    if let (WorkItemIds::Packed { count: had }, WorkItemIds::Packed { count: has }) = (old.work_item_ids, new.work_item_ids)
+        && had < has
+    {
+        state.packed_ids = Some((1 << (u32::from(had) * WORK_ITEM_BITS)) - 1);
+    }
+    state.undefined = undefined;
+    state
+}
+
+/// The initial scalar registers: first register and width of each, in a fixed order.
+fn fields(r: &InitialRegisters) -> [(Option<u16>, u16); 12] {
+    [
+        (r.private_segment_buffer, 4),
+        (r.dispatch_ptr, 2),
+        (r.queue_ptr, 2),
+        (r.kernarg_ptr, 2),
+        (r.dispatch_id, 2),
+        (r.flat_scratch_init, 2),
+        (r.private_segment_size, 1),
+        (r.workgroup_id_x, 1),
+        (r.workgroup_id_y, 1),
+        (r.workgroup_id_z, 1),
+        (r.workgroup_info, 1),
+        (r.private_segment_wave_offset, 1),
+    ]
+}
+
+struct Machine<'a> {
+    subject: &'a Subject<'a>,
+    summaries: &'a Summaries,
+    indexed: bool,
+    /// The fixed point is reached: this pass is for the findings.
+    reports: bool,
+}
+
+impl Machine<'_> {
+    fn step(&self, state: &mut State, id: InstId, report: impl FnMut(Finding)) {
+        match self.subject.alignment.original(id) {
+            Some(original) => self.original(state, original, id, report),
+            None => inserted(state, self.subject.new, id),
+        }
+    }
+
+    /// Both machines execute an original instruction.
+    fn original(&self, state: &mut State, original: InstId, new: InstId, mut report: impl FnMut(Finding)) {
+        let body = self.subject.original();
+        let inst = body.inst(original);
+        let own = Accesses::of(inst, self.indexed);
+        let (mut reads, mut writes) = (own.reads, own.writes);
+        match body.flow(original) {
+            Flow::Call(target) | Flow::TailCall(target) => {
+                let summary = self.summaries.of(target);
+                reads = reads.union(summary.reads.difference(own.kills));
+                writes = writes.union(summary.writes);
+            }
+            Flow::Return | Flow::IndirectJump => reads = RegSet::ALL,
+            // Its target is known, and the new code goes there whatever the registers hold.
+            Flow::Jump(_) => reads = RegSet::EMPTY,
+            _ => {}
+        }
+        let special: RegSet = [Reg::EXEC, Reg::SCC, Reg::scalar(scalar::MODE, 1), Reg::M0, Reg::VCC].into_iter().collect();
+        let visible = reads.intersection(self.subject.named.union(special)).difference(state.undefined);
+        let mut reported = RegSet::EMPTY;
+        for reg in visible.iter() {
+            if let Some((part, blame)) = state.differing(reg) {
+                report(self.clobbered(inst, original, new, part, blame));
+                reported.insert(part);
+            }
+        }
+        if self.reports {
+            // Said once for each block is enough.
+            state.adopt(reported);
+        }
+        state.both_write(writes, own.kills, new.0);
+        if inst.name() == "s_getpc_b64"
+            && let Some(pair) = inst.operand(Role::Sdst).and_then(|operand| operand.reg())
+        {
+            state.both_read_counter(pair, body.end_address(original), self.subject.new.end_address(new));
+        }
+    }
+
+    fn clobbered(&self, inst: &Inst, original: InstId, new: InstId, part: Reg, blame: Option<u32>) -> Finding {
+        let rule = match part {
+            Reg { file: RegFile::Scalar, first: scalar::SCC, .. } => Rule::Scc,
+            part if part.overlaps(Reg::EXEC) => Rule::Exec,
+            _ => Rule::Clobbered,
+        };
+        let name = format!("{:?}", RegSet::from_iter([part]));
+        let by = match blame.filter(|index| (*index as usize) < self.subject.new.len()) {
+            Some(index) => {
+                format!(", changed by {} at {:#x}", self.subject.new.inst(InstId(index)).name(), self.subject.new.address(InstId(index)))
+            }
+            None => String::new(),
+        };
+        let message = format!(
+            "{} (originally at {:#x}) reads {name}, which inserted code changed{by}",
+            inst.name(),
+            self.subject.original().address(original)
+        );
+        Finding::new(rule, message).at(self.subject.new.address(new))
+    }
+}
+
+/// The rewritten machine alone executes an inserted instruction.
+fn inserted(state: &mut State, body: &Body, id: InstId) {
+    let inst = body.inst(id);
+    let other = Word::Other(id.0);
+    let mut results = [other; 2];
+    let mut scc = other;
+    let destination = inst.operand(Role::Sdst).and_then(|operand| operand.reg());
+    let source = |state: &State, role, index| match state.source(inst, role, index) {
+        Word::Other(_) => other,
+        word => word,
+    };
+    match inst.name() {
+        "s_mov_b32" => results[0] = source(state, Role::Src0, 0),
+        "s_mov_b64" => results = [0, 1].map(|index| source(state, Role::Src0, index)),
+        "s_getpc_b64" => results = [0, 32].map(|shift| Word::Constant((body.end_address(id) >> shift) as u32)),
+        "s_cselect_b32" => results[0] = select(state.word(Reg::SCC, 0), source(state, Role::Src0, 0), source(state, Role::Src1, 0), other),
+        "s_add_u32" => (results[0], scc) = add(state, inst, Word::Constant(0), other),
+        "s_addc_u32" => (results[0], scc) = add(state, inst, state.word(Reg::SCC, 0), other),
+        "s_cmp_lg_u32" | "s_cmp_lg_i32" | "s_cmp_eq_u32" | "s_cmp_eq_i32" => {
+            scc = compare(state, inst, inst.name().contains("_eq_"), other)
+        }
+        "v_and_b32" if restores_ids(state, inst) => {
+            state.restore_ids();
+            return;
+        }
+        name if name.ends_with("_saveexec_b64") => results = [0, 1].map(|index| state.word(Reg::EXEC, index)),
+        _ => {}
+    }
+    for reg in inst.writes() {
+        match reg.file {
+            RegFile::Scalar if Some(reg) == destination => {
+                for index in 0..reg.dwords {
+                    state.set(reg, index, results.get(usize::from(index)).copied().unwrap_or(other));
+                }
+            }
+            RegFile::Scalar if reg == Reg::SCC => state.set(reg, 0, scc),
+            RegFile::Scalar => (0..reg.dwords).for_each(|index| state.set(reg, index, other)),
+            RegFile::Vector | RegFile::Accum => state.clobber_vector(reg),
+        }
+    }
+}
+
+/// `s_cselect_b32`: SCC as a flag in a register, where it chooses between 0 and something else.
+fn select(scc: Word, if_set: Word, if_clear: Word, other: Word) -> Word {
+    match (scc, if_set, if_clear) {
+        (Word::Original(scalar::SCC), Word::Constant(flag), Word::Constant(0)) if flag != 0 => Word::Flag(flag),
+        (_, a, b) if a == b => a,
+        _ => other,
+    }
+}
+
+/// The sum and the carry (as SCC) of constants.
+fn add(state: &State, inst: &Inst, carry: Word, other: Word) -> (Word, Word) {
+    match (state.source(inst, Role::Src0, 0), state.source(inst, Role::Src1, 0), carry) {
+        (Word::Constant(a), Word::Constant(b), Word::Constant(carry)) => {
+            let sum = u64::from(a) + u64::from(b) + u64::from(carry);
+            (Word::Constant(sum as u32), Word::Constant((sum >> 32) as u32))
+        }
+        _ => (other, other),
+    }
+}
+
+/// A comparison that turns a flag in a register back into SCC.
+fn compare(state: &State, inst: &Inst, equal: bool, other: Word) -> Word {
+    let pair = (state.source(inst, Role::Src0, 0), state.source(inst, Role::Src1, 0));
+    let ((Word::Flag(flag), Word::Constant(constant)) | (Word::Constant(constant), Word::Flag(flag))) = pair else { return other };
+    let same_as_scc = if equal { constant == flag } else { constant == 0 };
+    if same_as_scc { Word::Original(scalar::SCC) } else { other }
+}
+
+/// `v_and_b32 v0, mask, v0` in all lanes that the original has: takes the work-item ids away that the original did not ask for.
+fn restores_ids(state: &State, inst: &Inst) -> bool {
+    let v0 = Some(Value::Reg(Reg::vector(0, 1)));
+    let value = |role| inst.operand(role).map(|operand| operand.value);
+    let mask = match state.source(inst, Role::Src0, 0) {
+        Word::Constant(mask) => Some(mask),
+        _ => None,
+    };
+    mask.is_some()
+        && state.packed_ids == mask
+        && value(Role::Vdst) == v0
+        && value(Role::Src1) == v0
+        && inst.modifiers.sdwa.is_none()
+        && inst.modifiers.dpp.is_none()
+        && state.differing(Reg::EXEC).is_none()
+}

@@ -1,0 +1,237 @@
+//! What the new code's registers hold in terms of the original's: the state of the preservation check.
+//!
+//! Two machines run in step: the original and the rewritten one. At corresponding instructions each scalar register of the rewritten machine holds the
+//! value that some register of the original machine has now, or a constant, or SCC in the form of a flag, or something else.
+
+use crate::dataflow::RegSet;
+use crate::isa::{Inst, Reg, RegFile, Role, Value, scalar};
+
+/// The content of a 32-bit scalar register, or of SCC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Word {
+    /// What this scalar register of the original machine holds (by operand code; SCC by its code).
+    Original(u16),
+    /// A constant.
+    Constant(u32),
+    /// Not zero exactly if SCC of the original machine is set: then this constant.
+    Flag(u32),
+    /// Anything; the new instruction that wrote it, by index.
+    Other(u32),
+}
+
+/// Scalar registers with operand codes below this are tracked.
+const SCALARS: usize = 128;
+
+/// The relation between the two machines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct State {
+    words: [Word; SCALARS],
+    scc: Word,
+    mode: Word,
+    /// Vector registers whose value may differ from the original's in some lane.
+    vectors: RegSet,
+    /// v0 holds more work-item ids than the original's; these bits are the original's.
+    pub(super) packed_ids: Option<u32>,
+    /// Constants that the *original* machine's registers hold (a program counter).
+    constants: [Option<u32>; SCALARS],
+    /// Registers that the original has not set yet: it cannot depend on their values.
+    pub(super) undefined: RegSet,
+}
+
+impl State {
+    /// All registers hold what the original's hold.
+    pub(super) fn same() -> State {
+        let mut words = [Word::Constant(0); SCALARS];
+        for (code, word) in words.iter_mut().enumerate() {
+            *word = Word::Original(code as u16);
+        }
+        State {
+            words,
+            scc: Word::Original(scalar::SCC),
+            mode: Word::Original(scalar::MODE),
+            vectors: RegSet::EMPTY,
+            packed_ids: None,
+            constants: [None; SCALARS],
+            undefined: RegSet::EMPTY,
+        }
+    }
+
+    /// Keeps what both agree on; tells whether that changed `self`.
+    pub(super) fn join(&mut self, other: &State, at: u32) -> bool {
+        let before = self.clone();
+        // A register that the original has not set on one path may there as well hold what the rewritten machine has.
+        let mut other = other.clone();
+        let (mine_only, theirs_only) = (self.undefined.difference(other.undefined), other.undefined.difference(self.undefined));
+        self.adopt(mine_only);
+        other.adopt(theirs_only);
+        let merge = |mine: &mut Word, theirs: Word| {
+            if *mine != theirs && !matches!(*mine, Word::Other(_)) {
+                *mine = if matches!(theirs, Word::Other(_)) { theirs } else { Word::Other(at) };
+            }
+        };
+        for code in 0..SCALARS {
+            // A constant that the original's register is known to hold on one path is that register on the other.
+            let original = Word::Original(code as u16);
+            let (mine, theirs) = (self.resolve(code), other.resolve(code));
+            if mine == original && theirs == original && self.words[code] != other.words[code] {
+                self.words[code] = original;
+            } else {
+                merge(&mut self.words[code], other.words[code]);
+            }
+        }
+        for code in 0..SCALARS {
+            if self.constants[code] != other.constants[code] {
+                self.constants[code] = None;
+            }
+        }
+        merge(&mut self.scc, other.scc);
+        merge(&mut self.mode, other.mode);
+        self.vectors = self.vectors.union(other.vectors);
+        if self.packed_ids != other.packed_ids {
+            self.packed_ids = None;
+            self.vectors.insert(Reg::vector(0, 1));
+        }
+        self.undefined = self.undefined.intersection(other.undefined);
+        *self != before
+    }
+
+    /// Declares that the original holds what the rewritten machine holds, in registers that the original has not set.
+    pub(super) fn adopt(&mut self, unset: RegSet) {
+        self.undefined = self.undefined.difference(unset);
+        self.vectors = self.vectors.difference(unset);
+        if unset.contains(Reg::vector(0, 1)) {
+            self.packed_ids = None;
+        }
+        for reg in unset.iter().filter(|reg| reg.file == RegFile::Scalar) {
+            self.set(reg, 0, Word::Original(reg.first));
+        }
+    }
+
+    /// A scalar register's word; a constant that the original's register of the same number holds is that register's value.
+    fn resolve(&self, code: usize) -> Word {
+        match self.words[code] {
+            Word::Constant(value) if self.constants[code] == Some(value) => Word::Original(code as u16),
+            word => word,
+        }
+    }
+
+    /// A 32-bit part of a register. A constant stays one even if it is the original's value: arithmetic goes on from it.
+    pub(super) fn word(&self, reg: Reg, index: u8) -> Word {
+        match (reg.file, reg.first) {
+            (RegFile::Scalar, scalar::SCC) => self.scc,
+            (RegFile::Scalar, scalar::MODE) => self.mode,
+            (RegFile::Scalar, first) => self.words.get(usize::from(first) + usize::from(index)).copied().unwrap_or(Word::Other(u32::MAX)),
+            _ => Word::Other(u32::MAX),
+        }
+    }
+
+    /// A 32-bit part of a source operand.
+    pub(super) fn source(&self, inst: &Inst, role: Role, index: u8) -> Word {
+        match inst.operand(role).map(|operand| operand.value) {
+            Some(Value::Reg(reg)) if index < reg.dwords => self.word(reg, index),
+            Some(Value::Literal(literal)) => Word::Constant(if index == 0 { literal } else { 0 }),
+            Some(Value::InlineInt(value)) => {
+                Word::Constant(if index == 0 { i32::from(value) as u32 } else { (i32::from(value) >> 31) as u32 })
+            }
+            _ => Word::Other(u32::MAX),
+        }
+    }
+
+    /// Sets a 32-bit part of a scalar register, SCC or MODE.
+    pub(super) fn set(&mut self, reg: Reg, index: u8, word: Word) {
+        match (reg.file, reg.first) {
+            (RegFile::Scalar, scalar::SCC) => self.scc = word,
+            (RegFile::Scalar, scalar::MODE) => self.mode = word,
+            (RegFile::Scalar, first) => {
+                if let Some(place) = self.words.get_mut(usize::from(first) + usize::from(index)) {
+                    *place = word;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Some lanes of a vector register may differ from now on.
+    pub(super) fn clobber_vector(&mut self, reg: Reg) {
+        self.vectors.insert(reg);
+        if reg.overlaps(Reg::vector(0, 1)) {
+            self.packed_ids = None;
+        }
+    }
+
+    /// v0 holds the original's work-item ids again.
+    pub(super) fn restore_ids(&mut self) {
+        self.packed_ids = None;
+    }
+
+    /// The parts of a register that differ from the original's, with the new instruction that is to blame where one is known.
+    pub(super) fn differing(&self, reg: Reg) -> Option<(Reg, Option<u32>)> {
+        for index in 0..reg.dwords {
+            let part = Reg { first: reg.first + u16::from(index), dwords: 1, ..reg };
+            match reg.file {
+                RegFile::Scalar => {
+                    let code = usize::from(part.first);
+                    let word = if code < SCALARS { self.resolve(code) } else { self.word(part, 0) };
+                    match word {
+                        Word::Original(code) if code == part.first => {}
+                        _ if !matches!(part.first, scalar::SCC | scalar::MODE) && code >= SCALARS => {}
+                        Word::Other(at) => return Some((part, Some(at))),
+                        _ => return Some((part, None)),
+                    }
+                }
+                RegFile::Vector | RegFile::Accum => {
+                    let ids = part == Reg::vector(0, 1) && self.packed_ids.is_some();
+                    if self.vectors.overlaps(part) || ids {
+                        return Some((part, None));
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// The original machine wrote a whole scalar register: other registers that held its old value hold something else now.
+    fn forget_original(&mut self, code: u16, at: u32) {
+        let stale = |word: &mut Word| {
+            if *word == Word::Original(code) || (code == scalar::SCC && matches!(word, Word::Flag(_))) {
+                *word = Word::Other(at);
+            }
+        };
+        self.words.iter_mut().for_each(stale);
+        stale(&mut self.scc);
+        stale(&mut self.mode);
+        if let Some(constant) = self.constants.get_mut(usize::from(code)) {
+            *constant = None;
+        }
+    }
+
+    /// An original instruction that both machines execute: what it writes as a whole is the same in both afterwards; what it may leave as it was
+    /// (`kills` does not have it) is the same only if it was the same, or if the original had not set it: then whatever the rewritten
+    /// machine has there may as well be what the original has.
+    pub(super) fn both_write(&mut self, writes: RegSet, kills: RegSet, at: u32) {
+        for reg in writes.iter() {
+            if self.undefined.contains(reg) {
+                self.adopt(RegSet::from_iter([reg]));
+            }
+            if reg.file != RegFile::Scalar {
+                if reg == Reg::vector(0, 1) && self.packed_ids.take().is_some() {
+                    self.vectors.insert(reg);
+                }
+                continue;
+            }
+            let same = kills.contains(reg) || self.differing(reg).is_none();
+            self.forget_original(reg.first, at);
+            self.set(reg, 0, if same { Word::Original(reg.first) } else { Word::Other(at) });
+        }
+    }
+
+    /// Both machines read their own program counter: they differ by a known amount.
+    pub(super) fn both_read_counter(&mut self, pair: Reg, original: u64, new: u64) {
+        for index in 0..2 {
+            self.set(pair, index, Word::Constant((new >> (32 * u32::from(index))) as u32));
+            if let Some(constant) = self.constants.get_mut(usize::from(pair.first) + usize::from(index)) {
+                *constant = Some((original >> (32 * u32::from(index))) as u32);
+            }
+        }
+    }
+}
