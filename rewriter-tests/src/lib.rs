@@ -1,1 +1,26 @@
-//! What the file tests need: the samples, the command, its reports.
+//! What the file tests need: finding and running the command and the samples, reading case files, comparing profiles.
+//!
+//! - [`accept`]: whether other readers of ELF files take what we wrote;
+//! - [`case`]: case files and what their lines mean;
+//! - [`command`]: the `wavetap` command as a child process;
+//! - [`counts`]: a profile beside the emulator's trace and beside the counts worked out by hand;
+//! - [`sample`]: a sample on one target in one counter mode, original and instrumented;
+//! - [`place`]: folders and files of the project;
+//! - [`real_code`]: the code of real objects.
+
+pub mod accept;
+pub mod case;
+pub mod command;
+pub mod counts;
+pub mod place;
+pub mod real_code;
+pub mod sample;
+
+/// Why a test failed: what a person reads.
+pub type Failure = String;
+
+/// Whether the long tests were asked for (`./test.sh --full`).
+#[must_use]
+pub fn full() -> bool {
+    std::env::var_os("WAVETAP_FULL_TESTS").is_some()
+}
