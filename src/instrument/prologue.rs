@@ -15,10 +15,14 @@ use crate::kernel::edit::{Label, Snippet};
 use crate::profile::control;
 use crate::profile::record;
 
-/// Offset of the workgroup sizes in the dispatch packet: x and y as 16 bits each (HSA, `hsa_kernel_dispatch_packet_t`).
-const PACKET_WORKGROUP_SIZE: u32 = 4;
-/// Offset of the LDS size in the dispatch packet.
-const PACKET_GROUP_SEGMENT_SIZE: u32 = 28;
+/// The dispatch packet's first 32 bytes are loaded at once: eight registers.
+const PACKET_DWORDS: u8 = 8;
+/// Dword of the dispatch packet with the workgroup sizes x and y, 16 bits each (HSA, `hsa_kernel_dispatch_packet_t`).
+const PACKET_WORKGROUP_SIZE: u16 = 1;
+/// Dword of the dispatch packet with the grid size x; y follows.
+const PACKET_GRID_SIZE: u16 = 3;
+/// Dword of the dispatch packet with the LDS size.
+const PACKET_GROUP_SEGMENT_SIZE: u16 = 7;
 /// The control block's first 32 bytes are loaded at once: eight registers.
 const CONTROL_DWORDS: u8 = 8;
 /// Lanes that store the header: kernel, dispatch, workgroup x, y, z, wave.
@@ -47,10 +51,8 @@ struct Scratch {
     block: u16,
     /// Dispatch ordinal.
     dispatch: u16,
-    /// Workgroup size: x and y in the first register (pair, the second is not used).
-    size: u16,
-    /// LDS bytes of the workgroup.
-    lds: u16,
+    /// The dispatch packet's first eight dwords.
+    packet: u16,
     /// Work-item ids of the first lane; the first is later the wave's index in the workgroup.
     ids: [u16; 3],
     /// Record index.
@@ -64,11 +66,10 @@ impl Scratch {
         Ok(Scratch {
             record,
             block: pool.take(CONTROL_DWORDS.into(), 4)?,
+            packet: pool.take(PACKET_DWORDS.into(), 4)?,
             exec: pool.take(2, 2)?,
             control: pool.take(2, 2)?,
-            size: pool.take(2, 2)?,
             dispatch: pool.take(1, 1)?,
-            lds: pool.take(1, 1)?,
             ids: [pool.take(1, 1)?, pool.take(1, 1)?, pool.take(1, 1)?],
             index: pool.take(1, 1)?,
             temporary: pool.take(1, 1)?,
@@ -97,7 +98,7 @@ pub(super) fn prologue(plan: &Plan, entry: &Entry) -> Result<(Snippet, u32), Sto
     load(plan, entry, &mut asm, &t)?;
     asm.op("s_cmp_eq_u64", &[s2(t.field(control::BUFFER)), c(0)])?;
     asm.branch("s_cbranch_scc1", off);
-    wave_index(&mut asm, &t)?;
+    wave_index(entry, &mut asm, &t)?;
     claim(plan, &mut asm, &t, off)?;
     announce(plan, entry, &mut asm, &t)?;
     set_up(plan, &mut asm, &t)?;
@@ -115,12 +116,8 @@ pub(super) fn prologue(plan: &Plan, entry: &Entry) -> Result<(Snippet, u32), Sto
 
 /// Reads what the hardware and the host provide.
 fn load(plan: &Plan, entry: &Entry, asm: &mut Asm, t: &Scratch) -> Result<()> {
-    let packet = entry.dispatch_ptr()?;
-    asm.scalar_load("s_load_dwordx2", t.size, 2, packet, PACKET_WORKGROUP_SIZE)?;
+    asm.scalar_load("s_load_dwordx8", t.packet, PACKET_DWORDS, entry.dispatch_ptr()?, 0)?;
     asm.op("s_mov_b64", &[s2(t.exec), EXEC])?;
-    if plan.slices.is_some() {
-        asm.scalar_load("s_load_dword", t.lds, 1, packet, PACKET_GROUP_SEGMENT_SIZE)?;
-    }
     asm.address(t.control, plan.control);
     asm.scalar_load("s_load_dwordx8", t.block, CONTROL_DWORDS, t.control, 0)?;
     // With XNACK, scalar loads that follow each other need something in between where their registers overlap; these do not overlap.
@@ -129,14 +126,24 @@ fn load(plan: &Plan, entry: &Entry, asm: &mut Asm, t: &Scratch) -> Result<()> {
     asm.wait(WAIT_LGKM)
 }
 
-/// Wave index in the workgroup: the flat work-item id of the first lane, in waves. Left in the first of the id registers.
-fn wave_index(asm: &mut Asm, t: &Scratch) -> Result<()> {
+/// Wave index in the workgroup: the flat work-item id of the first lane, in waves. Left in the first of the id registers. The last workgroups of
+/// a row may be smaller than the packet says, and their work-items are numbered by what they really have.
+fn wave_index(entry: &Entry, asm: &mut Asm, t: &Scratch) -> Result<()> {
     let [x, y, z] = t.ids;
-    asm.op("s_lshr_b32", &[s(t.temporary), s(t.size), c(16)])?;
-    asm.op("s_mul_i32", &[s(z), s(z), s(t.temporary)])?;
+    let [group_x, group_y, _] = entry.workgroup_ids()?;
+    let (sizes, grid) = (t.packet + PACKET_WORKGROUP_SIZE, t.packet + PACKET_GRID_SIZE);
+    // The packet's sizes and the record index are not needed before the end of this.
+    let (size_x, size_y) = (t.temporary, t.index);
+    asm.op("s_and_b32", &[s(size_x), s(sizes), c(0xffff)])?;
+    asm.op("s_lshr_b32", &[s(size_y), s(sizes), c(16)])?;
+    for (size, group, grid) in [(size_x, group_x, grid), (size_y, group_y, grid + 1)] {
+        asm.op("s_mul_i32", &[s(sizes), s(group), s(size)])?;
+        asm.op("s_sub_u32", &[s(sizes), s(grid), s(sizes)])?;
+        asm.op("s_min_u32", &[s(size), s(size), s(sizes)])?;
+    }
+    asm.op("s_mul_i32", &[s(z), s(z), s(size_y)])?;
     asm.op("s_add_u32", &[s(y), s(y), s(z)])?;
-    asm.op("s_and_b32", &[s(t.temporary), s(t.size), c(0xffff)])?;
-    asm.op("s_mul_i32", &[s(y), s(y), s(t.temporary)])?;
+    asm.op("s_mul_i32", &[s(y), s(y), s(size_x)])?;
     asm.op("s_add_u32", &[s(x), s(x), s(y)])?;
     asm.op("s_lshr_b32", &[s(x), s(x), c(WAVE_SHIFT)])
 }
@@ -200,12 +207,13 @@ fn set_up(plan: &Plan, asm: &mut Asm, t: &Scratch) -> Result<()> {
     asm.op("v_mov_b32_e32", &[v(r.data + 1), c(0)])?;
     if let Some(Slices { slice, extra }) = plan.slices {
         // The workgroup's LDS ends with the slices; where they start is rounded up, for which `extra` has room.
-        asm.op("s_sub_u32", &[s(t.lds), s(t.lds), c(extra)])?;
-        asm.op("s_add_u32", &[s(t.lds), s(t.lds), c(7)])?;
-        asm.op("s_and_b32", &[s(t.lds), s(t.lds), c(!7)])?;
+        let start = t.packet + PACKET_GROUP_SEGMENT_SIZE;
+        asm.op("s_sub_u32", &[s(start), s(start), c(extra)])?;
+        asm.op("s_add_u32", &[s(start), s(start), c(7)])?;
+        asm.op("s_and_b32", &[s(start), s(start), c(!7)])?;
         asm.op("s_mul_i32", &[s(t.temporary), s(t.ids[0]), c(slice)])?;
-        asm.op("s_add_u32", &[s(t.lds), s(t.lds), s(t.temporary)])?;
-        asm.op("v_add_u32_e32", &[v(r.address), s(t.lds), v(r.address)])?;
+        asm.op("s_add_u32", &[s(start), s(start), s(t.temporary)])?;
+        asm.op("v_add_u32_e32", &[v(r.address), s(start), v(r.address)])?;
         asm.op("v_mov_b32_e32", &[v(r.data), c(0)])?;
         for (offset, lanes) in plan.chunks() {
             asm.exec_lanes(lanes)?;
