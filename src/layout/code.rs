@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::piece::{Piece, Place, branch_word, getpc_pair};
+use super::reach::{Sequence, displacement};
 use crate::entity::{InstId, ProgramPoint, Side};
 use crate::error::{Error, Result};
 use crate::isa::{self, Branch, Reg, Target};
@@ -13,12 +14,9 @@ use crate::kernel::{Body, Flow, Image, Reason, Refusal, Stop};
 #[derive(Debug, Clone)]
 pub struct Code {
     target: Target,
-    pieces: Vec<Piece>,
-    /// Offset of each [`Place`].
-    places: Vec<u64>,
-    size: u64,
-    /// Original address and new offset of each original instruction.
-    moved: Vec<(u64, u64)>,
+    sequence: Sequence,
+    /// Offset of each piece, and of the end.
+    offsets: Vec<u64>,
 }
 
 impl Code {
@@ -33,14 +31,7 @@ impl Code {
         if !edits.inserts.is_sorted_by_key(|(point, _)| *point) {
             return Err(Error::internal("edits are not sorted by their place").into());
         }
-        let mut planner = Planner {
-            target: body.target(),
-            pieces: Vec::new(),
-            places: vec![u64::MAX; body.len()],
-            size: 0,
-            moved: Vec::with_capacity(body.len()),
-            branches: Vec::new(),
-        };
+        let mut planner = Planner { target: body.target(), sequence: Sequence::new(body.len()) };
         planner.snippet(&edits.prologue)?;
         if body.entry() != InstId(0) {
             let word = branch_word(planner.target, "s_branch")?;
@@ -48,7 +39,8 @@ impl Code {
         }
         let mut inserts = edits.inserts.iter().peekable();
         for id in body.ids() {
-            planner.places[id.index()] = planner.size;
+            planner.sequence.bind(Place(id.index()));
+            planner.sequence.seam();
             while let Some((_, snippet)) = inserts.next_if(|(point, _)| *point == (ProgramPoint { inst: id, side: Side::Before })) {
                 planner.snippet(snippet)?;
             }
@@ -60,13 +52,15 @@ impl Code {
         if inserts.next().is_some() {
             return Err(Error::internal("an edit names an instruction that the kernel does not have").into());
         }
-        planner.finish()
+        let Planner { target, sequence } = planner;
+        let sequence = sequence.connect(branch_word(target, "s_branch")?)?;
+        Ok(Code { target, offsets: sequence.offsets(), sequence })
     }
 
     /// Size in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
-        self.size
+        self.offsets.last().copied().unwrap_or(0)
     }
 
     /// The bytes for code that starts at `base`.
@@ -74,11 +68,10 @@ impl Code {
     /// # Errors
     /// Internal if an instruction of our own cannot be encoded.
     pub fn bytes(&self, base: u64) -> Result<Vec<u8>> {
-        let mut out = Vec::with_capacity(self.size as usize);
-        for piece in &self.pieces {
-            let offset = out.len() as u64;
+        let mut out = Vec::with_capacity(self.size() as usize);
+        for (piece, &offset) in self.sequence.pieces.iter().zip(&self.offsets) {
             let displacement = match piece {
-                Piece::Branch { to, .. } => displacement(offset, self.places[to.0])
+                Piece::Branch { to, .. } => displacement(offset, self.offsets[self.sequence.places[to.0]])
                     .ok_or_else(|| Error::internal("a branch that was planned does not reach").at(base + offset))?,
                 _ => 0,
             };
@@ -90,44 +83,25 @@ impl Code {
     /// Original and new address of every original instruction, by original address, for code that starts at `base`.
     #[must_use]
     pub fn addresses(&self, base: u64) -> Vec<(u64, u64)> {
-        self.moved.iter().map(|&(original, offset)| (original, base + offset)).collect()
+        self.sequence.moved.iter().map(|&(original, piece)| (original, base + self.offsets[piece])).collect()
     }
-}
-
-/// What a branch at `from` to `to` has as its displacement: dwords from the next instruction, 16 bits signed.
-fn displacement(from: u64, to: u64) -> Option<i16> {
-    let bytes = to as i64 - (from as i64 + 4);
-    i16::try_from(bytes / 4).ok()
 }
 
 struct Planner {
     target: Target,
-    pieces: Vec<Piece>,
-    places: Vec<u64>,
-    size: u64,
-    moved: Vec<(u64, u64)>,
-    /// Offset and target of every branch, and where it was originally.
-    branches: Vec<(u64, Place, Option<u64>)>,
+    sequence: Sequence,
 }
 
 impl Planner {
     fn push(&mut self, piece: Piece) {
-        if let Piece::Branch { to, origin, .. } = &piece {
-            self.branches.push((self.size, *to, *origin));
-        }
-        self.size += piece.size();
-        match (&mut self.pieces.last_mut(), piece) {
-            (Some(Piece::Bytes(run)), Piece::Bytes(more)) => run.extend(more),
-            (_, piece) => self.pieces.push(piece),
-        }
+        self.sequence.pieces.push(piece);
     }
 
     fn snippet(&mut self, snippet: &Snippet) -> Result<()> {
         let mut labels: FxHashMap<Label, Place> = FxHashMap::default();
         for item in &snippet.items {
             if let Item::Label(label) = item {
-                let place = Place(self.places.len());
-                self.places.push(u64::MAX);
+                let place = self.sequence.new_place();
                 if labels.insert(*label, place).is_some() {
                     return Err(Error::internal("a snippet has a label twice"));
                 }
@@ -138,7 +112,7 @@ impl Planner {
         for item in &snippet.items {
             match item {
                 Item::Inst(inst) => self.push(Piece::Bytes(isa::encode(self.target, inst)?)),
-                Item::Label(label) => self.places[place(label)?.0] = self.size,
+                Item::Label(label) => self.sequence.bind(place(label)?),
                 Item::Branch { mnemonic, label } => {
                     let word = branch_word(self.target, mnemonic)?;
                     self.push(Piece::Branch { word, to: place(label)?, origin: None });
@@ -157,7 +131,7 @@ impl Planner {
             .and_then(|bytes| bytes.get(..usize::from(inst.size)))
             .ok_or_else(|| Error::internal("an instruction lies outside the code").at(address))?;
         let refuse = |reason, detail: &str| Err(Refusal::at(reason, address, format!("{}: {detail}", inst.name())).into());
-        self.moved.push((address, self.size));
+        self.sequence.moved.push((address, self.sequence.pieces.len()));
         match (body.flow(id), inst.variant.branch) {
             (Flow::Jump(to) | Flow::Branch(to), Branch::Jump | Branch::Conditional(_)) => {
                 let Some(&[a, b, c, d]) = bytes.first_chunk::<4>() else {
@@ -194,17 +168,6 @@ impl Planner {
             return Err(Refusal::at(Reason::Undecodable, address, "control falls through to something that is not decoded").into());
         }
         Ok(())
-    }
-
-    fn finish(self) -> Result<Code, Stop> {
-        for &(from, to, origin) in &self.branches {
-            if displacement(from, self.places[to.0]).is_none() {
-                let distance = self.places[to.0] as i64 - from as i64;
-                let detail = format!("a branch would have to reach {distance} bytes");
-                return Err(Refusal { reason: Reason::BranchOutOfReach, detail, address: origin }.into());
-            }
-        }
-        Ok(Code { target: self.target, pieces: self.pieces, places: self.places, size: self.size, moved: self.moved })
     }
 }
 

@@ -13,6 +13,7 @@
 
 mod code;
 mod piece;
+mod reach;
 #[cfg(test)]
 mod tests;
 

@@ -168,6 +168,48 @@ fn edited_code_does_what_the_edits_say() {
     }
 }
 
+/// Code that has become so long that branches do not reach: what it does stays the same.
+#[test]
+fn long_branches_go_through_islands() {
+    for seed in 0..12 {
+        let random = &mut Random(seed);
+        let code = words(&random_code(random));
+        let body = body(&code);
+        let long = |number: u32| Snippet { items: (0..6_000).map(|_| inserted(number).items.remove(0)).collect() };
+        let inserts: Vec<_> = body
+            .ids()
+            .filter(|id| id.0 % 2 == (seed % 2) as u32)
+            .map(|inst| (ProgramPoint { inst, side: Side::Before }, long(inst.0)))
+            .collect();
+        let edits = Edits { inserts, ..Edits::default() };
+        let placed = plan(&code, &edits).expect("plans").bytes(BASE).expect("places");
+        let decisions: Vec<bool> = (0..64).map(|_| random.below(2) == 0).collect();
+        let decide = || {
+            let mut next = decisions.iter().cycle();
+            move || *next.next().expect("it cycles")
+        };
+        let (wanted, got) = (expected(&body, &code, &edits, decide(), 60), walk(&placed, decide(), 400_000));
+        let common = wanted.len().min(got.len());
+        assert!(common == wanted.len() || common > 200_000, "seed {seed}");
+        assert!(wanted[..common] == got[..common], "seed {seed}");
+    }
+    // Forwards and backwards over 400 KB.
+    let far = |inst| (ProgramPoint { inst: InstId(inst), side: Side::Before }, Snippet { items: vec![inserted(0).items.remove(0); 5_000] });
+    let mut code = vec![S_CBRANCH_SCC0 | 20];
+    code.extend((0..20).map(|n| MARK | n));
+    code.extend([MARK | 50, S_CBRANCH_SCC1 | 0xffe9, S_ENDPGM]);
+    let code = words(&code);
+    let edits = Edits { inserts: (1..21).map(far).collect(), ..Edits::default() };
+    let placed = plan(&code, &edits).expect("plans").bytes(BASE).expect("places");
+    assert!(placed.len() > 400_000);
+    let mut decisions = [false, false].into_iter();
+    // Not taken, down through everything. Then taken at once, back to the start from the end, and the same again.
+    let trace = walk(&placed, || decisions.next().expect("enough"), 1_000_000);
+    assert_eq!(trace.iter().filter(|word| **word == MARK | 50).count(), 1);
+    let mut decisions = [true, true, true, false].into_iter();
+    assert_eq!(walk(&placed, || decisions.next().expect("enough"), 1_000), [MARK | 50, MARK | 50]);
+}
+
 #[test]
 fn a_prologue_runs_once_and_labels_are_its_own() {
     // A loop back to the first instruction.
