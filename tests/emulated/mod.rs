@@ -237,3 +237,49 @@ pub fn compare(body: &str, inputs: usize, results: usize, flags: &[&str], same: 
         }
     }
 }
+
+/// A kernel in assembly: each lane has its four input words in `v4..v7`, `v0` is its id, and its results are `v8..v11`.
+pub struct Snippet {
+    pub name: &'static str,
+    pub code: &'static str,
+}
+
+/// Assembles snippets to one code object, one kernel each.
+pub fn assemble(dir: &Path, target: &str, snippets: &[Snippet]) -> Result<Vec<u8>, String> {
+    let unified = matches!(target, "gfx90a" | "gfx942");
+    let mut text = String::from(".amdhsa_code_object_version 5\n");
+    for Snippet { name, code } in snippets {
+        // `v255` is the scratch address of the template.
+        text += &format!(
+            ".text\n.globl {name}\n.p2align 8\n.type {name},@function\n{name}:\n s_load_dwordx4 s[4:7], s[0:1], 0x0\n v_and_b32 v0, 0x3ff, v0\n \
+             v_lshlrev_b32 v1, 4, v0\n s_waitcnt lgkmcnt(0)\n global_load_dwordx4 v[4:7], v1, s[4:5]\n v_mov_b32 v8, 0\n v_mov_b32 v9, 0\n \
+             v_mov_b32 v10, 0\n v_mov_b32 v11, 0\n s_waitcnt vmcnt(0)\n s_nop 7\n{code}\n s_nop 7\n s_nop 7\n s_nop 7\n global_store_dwordx4 v1, v[8:11], s[6:7]\n s_endpgm\n\
+             .rodata\n.p2align 6\n.amdhsa_kernel {name}\n .amdhsa_user_sgpr_kernarg_segment_ptr 1\n .amdhsa_next_free_vgpr {vgprs}\n .amdhsa_next_free_sgpr 40\n \
+             .amdhsa_group_segment_fixed_size 4096\n{accum}.end_amdhsa_kernel\n",
+            vgprs = if unified { 128 } else { 64 },
+            accum = if unified { " .amdhsa_accum_offset 64\n" } else { "" },
+        );
+    }
+    let (source, object, image) = (dir.join("snippets.s"), dir.join("snippets.o"), dir.join("snippets.co"));
+    std::fs::write(&source, text).expect("written");
+    let cpu = format!("-mcpu={target}");
+    let run = |program: &str, arguments: &[&std::ffi::OsStr]| {
+        let output = Command::new(program).args(arguments).output().expect("it starts");
+        if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+    };
+    run(
+        "clang-19",
+        &["-target".as_ref(), "amdgcn-amd-amdhsa".as_ref(), cpu.as_ref(), "-c".as_ref(), source.as_ref(), "-o".as_ref(), object.as_ref()],
+    )?;
+    run("ld.lld-19", &["-shared".as_ref(), object.as_ref(), "-o".as_ref(), image.as_ref()])?;
+    Ok(std::fs::read(image).expect("code object"))
+}
+
+impl Bench {
+    /// Runs a snippet on one full wave; gives the four result words of each lane.
+    pub fn snippet(&mut self, name: &str, inputs: &[[u32; 4]; 64]) -> Result<Vec<[u32; 4]>, Fault> {
+        let (input, output) = (self.buffer(inputs.as_flattened()), self.buffer(&[0; 256]));
+        self.run(name, 1, 64, 0, &[input, output])?;
+        Ok(self.read(output, 256).chunks(4).map(|c| [c[0], c[1], c[2], c[3]]).collect())
+    }
+}
