@@ -27,12 +27,11 @@ const ROW_FILES: [&str; 11] = [
 ];
 
 // The numbers that stand for names in the binary table are positions in these lists; `src/isa/load.rs` has the same lists of enum values.
-const CODINGS: [&str; 12] =
-    ["vector", "accum", "vector_acc", "src", "src_acc", "src_accum", "sdwa", "sdwa_sdst", "literal", "signed", "unsigned", "fixed"];
+const CODINGS: [&str; 11] =
+    ["vector", "accum", "vector_acc", "src", "src_acc", "src_accum", "sdwa", "sdwa_sdst", "literal", "signed", "unsigned"];
 const ACCEPTS: &str = "vasmferdil";
-const TYPES: [&str; 17] = [
-    "b16", "b32", "b64", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "v2i16", "v2f16", "v2bf16", "v2i32", "v2f32", "untyped", "none",
-];
+const TYPES: [&str; 16] =
+    ["b16", "b32", "b64", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "v2i16", "v2f16", "v2bf16", "v2i32", "v2f32", "untyped"];
 const FORMS: [&str; 6] = ["decimal", "hex", "inline", "index_mode", "slot", "endpgm"];
 const ROLES: [&str; 29] = [
     "vdst",

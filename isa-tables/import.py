@@ -171,7 +171,8 @@ class Importer:
         optype = d.get("OperandType") or ""
         if register_class is None:
             return None
-        literal = "_IMM_" in optype and size == 4
+        # A literal follows 32-bit forms; `v_madmk` and `v_madak` share theirs with a source.
+        literal = "_IMM_" in optype and (size == 4 or family == "vop2")
         inline = "_IMM_" in optype or "_INLINE_" in optype
         match = re.search(r"_(\d+)", register_class)
         dwords = 2 if register_class.startswith("SReg_1") and match.group(1) == "1" else int(match.group(1)) // 32

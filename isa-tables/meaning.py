@@ -174,4 +174,4 @@ def atomic_returns(record):
 
 
 def is_lds_atomic(base):
-    return not re.search(r"ds_(read|write|permute|bpermute|swizzle|nop|gws|ordered|append|consume|bvh)", base) or base.startswith("ds_wrxchg")
+    return not re.search(r"ds_(read|write|permute|bpermute|swizzle|nop|gws|ordered|bvh)", base) or base.startswith("ds_wrxchg")

@@ -133,10 +133,6 @@ fn reasoned_difference(target: Target, one: &Try, llvm: Option<(usize, &str)>) -
         (variant.name.starts_with("image_atomic"), "channel masks that an image atomic does not have"),
         (variant.encoding == isa::Encoding::Mimg && one.bytes[5] > 250, "image data that runs out of the file"),
         (
-            ["v_madak_f16", "v_madak_f32", "v_madmk_f16", "v_madmk_f32"].contains(&variant.name),
-            "the addend of madak as another operand too",
-        ),
-        (
             variant.name.starts_with("ds_gws") && text.contains(" a") && !target.unified_accum(),
             "accumulation registers that LDS cannot reach",
         ),

@@ -156,6 +156,9 @@ fn operands(target: Target, variant: &'static Variant, word: u64, next: Option<u
         used |= bits.mask();
         inst.modifiers.set(*modifier, bits.get(word), variant.signed_offset(bits));
     }
+    // `v_madmk` and `v_madak` have their literal inside; a source that is a literal is the same one.
+    let inside = variant.operands.iter().any(|spec| spec.kind.coding == Coding::Literal);
+    let next = if inside { Some((word >> 32) as u32) } else { next };
     let mut literal = false;
     for spec in variant.operands {
         used |= spec.bits.mask();
@@ -167,7 +170,7 @@ fn operands(target: Target, variant: &'static Variant, word: u64, next: Option<u
             inst.ignored |= word & spec.bits.mask();
         }
     }
-    if literal {
+    if literal && !inside {
         inst.size += 4;
     }
     let size_mask = if variant.layout.bytes == 4 { u64::from(u32::MAX) } else { u64::MAX };
@@ -243,13 +246,10 @@ fn legal_dpp(target: Target, control: u16, wide: bool) -> bool {
     }
 }
 
-/// The registers of an image instruction's data follow from its channel mask.
-fn image_data(inst: &mut Inst) -> Option<()> {
+/// How many registers of data an image instruction has, TFE's status included; `None` if its channel mask means nothing.
+pub(super) fn image_data_dwords(inst: &Inst) -> Option<u32> {
     let name = inst.variant.name;
-    let mask = match inst.operand(Role::Dmask)?.value {
-        Value::Imm(mask) => mask as u64,
-        _ => return None,
-    };
+    let Value::Imm(mask) = inst.operand(Role::Dmask)?.value else { return None };
     let channels = if name.starts_with("image_gather4") { 4 } else { mask.count_ones().max(1) };
     // Atomics take one or two registers of data, a compare and swap twice as many.
     let legal = match name {
@@ -257,20 +257,28 @@ fn image_data(inst: &mut Inst) -> Option<()> {
         _ if name.starts_with("image_atomic") => mask == 0x1 || mask == 0x3,
         _ => true,
     };
-    if !legal {
-        return None;
-    }
-    let mut dwords = if inst.modifiers.d16 { channels.div_ceil(2) } else { channels };
-    dwords += u32::from(inst.modifiers.tfe || inst.modifiers.lwe);
-    let partly = inst.modifiers.d16 && channels % 2 == 1;
+    let data = if inst.modifiers.d16 { channels.div_ceil(2) } else { channels };
+    legal.then_some(data + u32::from(inst.modifiers.tfe))
+}
+
+/// The registers of an image instruction's data follow from its channel mask.
+fn image_data(inst: &mut Inst) -> Option<()> {
+    let mut dwords = image_data_dwords(inst)?;
+    let modifiers = inst.modifiers;
     let data = inst.operands.iter_mut().find(|operand| operand.role == Role::Vdata)?;
     let Value::Reg(reg) = &mut data.value else { return None };
-    if u32::from(reg.first) + dwords > VECTOR_REGISTERS as u32 {
+    let room = VECTOR_REGISTERS as u32 - u32::from(reg.first);
+    if dwords > room {
         return None;
+    }
+    // LWE has a status too, which assemblers do not count: at the end of the file it has no register.
+    if modifiers.lwe && !modifiers.tfe {
+        dwords = room.min(dwords + 1);
     }
     reg.dwords = dwords as u8;
     data.dwords = dwords as u8;
-    if partly && data.access == Access::Write {
+    // With 16-bit data the last register may be written in half.
+    if modifiers.d16 && data.access == Access::Write {
         data.access = Access::ReadWrite;
     }
     Some(())

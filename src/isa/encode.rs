@@ -35,7 +35,9 @@ pub(super) fn encode(inst: &Inst) -> Result<Vec<u8>> {
     }
     let mut bytes = Vec::with_capacity(12);
     bytes.extend_from_slice(&word.to_le_bytes()[..usize::from(variant.layout.bytes)]);
-    if let Some(literal) = literal {
+    if let Some(literal) = literal
+        && !variant.operands.iter().any(|spec| spec.kind.coding == Coding::Literal)
+    {
         bytes.extend_from_slice(&literal.to_le_bytes());
     }
     Ok(bytes)
@@ -67,7 +69,12 @@ fn number(spec: &OperandSpec, operand: &Operand, ignored: u64, literal: &mut Opt
         (Value::Imm(value), Coding::Signed) => signed(value, spec.bits.width()),
         // A source that an export does not read.
         (Value::Off, Coding::Vector) => Some(spec.bits.get(ignored)),
-        (Value::Literal(value), Coding::Literal) => Some(value.into()),
+        (Value::Literal(value), Coding::Literal) => {
+            // A source may share the literal that the form has inside, and be no other.
+            let same = literal.is_none_or(|other| other == value);
+            *literal = Some(value);
+            same.then_some(value.into())
+        }
         (Value::Reg(reg), coding) => {
             let first = u64::from(reg.first);
             match (reg.file, coding) {

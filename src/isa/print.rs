@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::decode::image_data_dwords;
 use super::inst::{Inst, Operand, Reg, RegFile, Role, Value, ValueType, scalar};
 use super::layout::{Coding, Form, Kind, Modifier};
 use super::print_names as names;
@@ -152,9 +153,8 @@ impl Printer<'_> {
 
     /// How many registers are printed: image instructions use more than their encoding tells.
     fn shown_dwords(&self, operand: &Operand, reg: Reg, kind: &Kind) -> u8 {
-        let modifiers = &self.inst.modifiers;
-        if operand.role == Role::Vdata && modifiers.lwe && !modifiers.tfe && self.inst.variant.encoding == Encoding::Mimg {
-            return reg.dwords - 1;
+        if operand.role == Role::Vdata && self.inst.variant.encoding == Encoding::Mimg {
+            return image_data_dwords(self.inst).map_or(reg.dwords, |dwords| dwords as u8);
         }
         if kind.shown < kind.dwords { kind.shown } else { reg.dwords }
     }
