@@ -1,0 +1,21 @@
+//! The one place that orders the stages.
+//!
+//! - [`Object`]: a code object found in an input, decoded;
+//! - [`rewrite`]: input bytes to output bytes whose kernels count, with a map for each rewritten object;
+//! - [`inspect`], [`disassemble`]: what a person wants to know of an input;
+//! - [`waits`]: joins a profile with the code it came from and explains what waits for what.
+//!
+//! Files, processes and terminals are no business of this module: bytes in, values out.
+
+mod disassemble;
+mod inspect;
+mod object;
+mod options;
+mod rewrite;
+pub mod waits;
+
+pub use disassemble::disassemble;
+pub use inspect::inspect;
+pub use object::{Object, objects};
+pub use options::{Counters, Options, Probe, Selection};
+pub use rewrite::{Rewritten, rewrite};

@@ -1,0 +1,114 @@
+//! A code object that was found in an input, decoded.
+
+use md5::{Digest, Md5};
+
+use super::options::Selection;
+use crate::cfg::Program;
+use crate::code_object::{CodeObject, LineTable};
+use crate::error::{Error, Result, ResultExt};
+use crate::isa::Target;
+use crate::kernel::Image;
+use crate::offload_bundle::{Found, Input};
+use crate::profile::map::Source;
+
+/// A code object with everything that decoding it gives.
+#[derive(Debug)]
+pub struct Object<'i> {
+    /// Indices of bundle and entry; none when the input is the code object itself.
+    pub place: Option<(usize, usize)>,
+    /// The target id it was bundled under, or its own.
+    pub target_id: String,
+    /// MD5 of its bytes, lower-case hex: joins it with profiles.
+    pub digest: String,
+    /// The processor.
+    pub target: Target,
+    /// Symbols, descriptors, metadata.
+    pub code: CodeObject<'i>,
+    /// Its executable bytes and pointers.
+    pub image: Image<'i>,
+    /// Its kernels and functions, decoded.
+    pub program: Program,
+    lines: Option<LineTable>,
+}
+
+impl<'i> Object<'i> {
+    /// Decodes a code object.
+    ///
+    /// # Errors
+    /// Malformed if it breaks its format; unsupported if it is for a processor that the tables do not have.
+    pub fn decode(found: &Found<'i>) -> Result<Object<'i>> {
+        let code = CodeObject::parse(found.bytes)?;
+        let target = code.target().ok_or_else(|| Error::unsupported(format!("code for {}, which is not handled", code.target_id())))?;
+        let image = Image::of(&code)?;
+        let program = Program::of(target, &image);
+        // Damaged debug information costs the source lines, nothing else.
+        let lines = code.line_table().unwrap_or_default();
+        Ok(Object {
+            place: found.place,
+            target_id: target_id(found, &code),
+            digest: digest(found.bytes),
+            target,
+            code,
+            image,
+            program,
+            lines,
+        })
+    }
+
+    /// The source line of the instruction at `address`.
+    #[must_use]
+    pub fn source(&self, address: u64) -> Option<Source> {
+        let location = self.lines.as_ref()?.location(address)?;
+        (location.line > 0).then_some(Source { file: location.file, line: location.line })
+    }
+}
+
+/// The id an object was bundled under, or its own.
+pub(super) fn target_id(found: &Found<'_>, code: &CodeObject<'_>) -> String {
+    found.target.map_or_else(|| code.target_id(), ToString::to_string)
+}
+
+/// MD5 in lower-case hex.
+pub(super) fn digest(bytes: &[u8]) -> String {
+    Md5::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Where a code object lies, for errors.
+pub(super) fn place(found: &Found<'_>) -> String {
+    place_name(found.place)
+}
+
+/// Bundle and entry in words.
+pub(super) fn place_name(place: Option<(usize, usize)>) -> String {
+    match place {
+        Some((bundle, entry)) => format!("entry {entry} of bundle {bundle}"),
+        None => "the code object".to_owned(),
+    }
+}
+
+/// Decodes the selected code objects of an input.
+///
+/// # Errors
+/// As [`Object::decode`]; a processor that is not handled is an error only if no selected object is for one that is.
+pub fn objects<'i>(input: &'i Input<'_>, selection: &Selection) -> Result<Vec<Object<'i>>> {
+    let mut objects = Vec::new();
+    let mut unsupported = None;
+    for found in input.code_objects() {
+        let id = match found.target {
+            Some(target) => target.to_string(),
+            None => CodeObject::parse(found.bytes)?.target_id(),
+        };
+        if !selection.has_target(&id) {
+            continue;
+        }
+        match Object::decode(&found).within(|| place(&found)) {
+            Ok(object) => objects.push(object),
+            Err(error) if error.kind() == crate::error::Kind::Unsupported => unsupported = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    match unsupported {
+        Some(error) if objects.is_empty() => Err(error),
+        _ => Ok(objects),
+    }
+}

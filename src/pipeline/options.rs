@@ -1,0 +1,194 @@
+//! What a person asks of the pipeline.
+
+use crate::code_object::demangle;
+use crate::offload_bundle::TargetId;
+
+/// What to count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Probe {
+    /// Branches on lanes and scalar branches.
+    Branches,
+}
+
+/// Where counters live while a kernel runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Counters {
+    /// The cheapest place that does not lower occupancy.
+    #[default]
+    Auto,
+    /// LDS.
+    Lds,
+    /// Memory.
+    Global,
+    /// Registers.
+    Register,
+}
+
+/// How to rewrite.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Options {
+    /// What to count; nothing leaves the input as it is.
+    pub probes: Vec<Probe>,
+    /// Where the counters live.
+    pub counters: Counters,
+    /// Which kernels.
+    pub selection: Selection,
+}
+
+/// Which kernels of which code objects. The default selects all.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Selection {
+    /// Patterns of kernel names, any of which has to match; none selects every kernel.
+    pub kernels: Vec<String>,
+    /// Targets (`gfx90a`, `gfx90a:xnack-`), any of which has to match; none selects every target.
+    pub targets: Vec<String>,
+}
+
+impl Selection {
+    /// Whether the kernel with this mangled name is selected.
+    ///
+    /// A pattern is compared with the mangled name, the demangled name, and the demangled name without its parameters and return type.
+    ///
+    /// ```
+    /// use wavetap::pipeline::Selection;
+    ///
+    /// let selection = Selection { kernels: vec!["reduce*".into()], ..Selection::default() };
+    /// assert!(selection.has_kernel("_Z10reduce_sumPfi"));
+    /// assert!(!selection.has_kernel("_Z4scanPfi"));
+    /// ```
+    #[must_use]
+    pub fn has_kernel(&self, mangled: &str) -> bool {
+        if self.kernels.is_empty() {
+            return true;
+        }
+        let demangled = demangle(mangled);
+        let bare = bare_name(&demangled);
+        self.kernels.iter().any(|pattern| [mangled, &demangled, bare].iter().any(|name| matches(pattern, name)))
+    }
+
+    /// Whether code objects for this target id are selected. A pattern that names fewer features matches more.
+    #[must_use]
+    pub fn has_target(&self, target: &str) -> bool {
+        let Some(id) = TargetId::parse(target) else { return self.targets.is_empty() };
+        let agrees = |wanted: Option<bool>, found: Option<bool>| wanted.is_none() || wanted == found;
+        self.targets.is_empty()
+            || self
+                .targets
+                .iter()
+                .filter_map(|wanted| TargetId::parse(wanted))
+                .any(|wanted| wanted.processor == id.processor && agrees(wanted.xnack, id.xnack) && agrees(wanted.sramecc, id.sramecc))
+    }
+}
+
+/// `ns::reduce<float>` of `void ns::reduce<float>(float*, int)`.
+fn bare_name(demangled: &str) -> &str {
+    // Parameters begin at the first parenthesis outside of template arguments and `(anonymous namespace)`.
+    let mut depth = 0_u32;
+    let mut end = demangled.len();
+    for (at, c) in demangled.char_indices() {
+        match c {
+            '<' => depth += 1,
+            '>' => depth = depth.saturating_sub(1),
+            '(' if depth == 0 && !demangled[at..].starts_with("(anonymous namespace)") => {
+                end = at;
+                break;
+            }
+            _ => {}
+        }
+    }
+    let name = &demangled[..end];
+    // A template's return type stands in front.
+    let mut depth = 0_u32;
+    let mut start = 0;
+    for (at, c) in name.char_indices() {
+        match c {
+            '<' | '(' => depth += 1,
+            '>' | ')' => depth = depth.saturating_sub(1),
+            ' ' if depth == 0 => start = at + 1,
+            _ => {}
+        }
+    }
+    &name[start..]
+}
+
+/// Whether `text` matches `pattern`, in which `*` stands for any characters and `?` for any one.
+fn matches(pattern: &str, text: &str) -> bool {
+    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    let (mut p, mut t) = (0, 0);
+    // Where to go on after a mismatch: behind the last `*`, which then takes one character more.
+    let mut retry: Option<(usize, usize)> = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                retry = Some((p + 1, t));
+                p += 1;
+            }
+            Some(&c) if c == '?' || c == text[t] => {
+                p += 1;
+                t += 1;
+            }
+            _ => match &mut retry {
+                Some((behind_star, taken)) => {
+                    *taken += 1;
+                    (p, t) = (*behind_star, *taken);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        for (pattern, text, expected) in [
+            ("", "", true),
+            ("", "a", false),
+            ("*", "", true),
+            ("a*c", "abbbc", true),
+            ("a*c", "abbbcd", false),
+            ("*b*b", "abab", true),
+            ("a?c", "abc", true),
+            ("a?c", "ac", false),
+            ("**x", "xx", true),
+        ] {
+            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn names_without_parameters() {
+        for (name, bare) in [
+            ("reduce(float*, int)", "reduce"),
+            ("void ns::reduce<float, (int)4>(float*)", "ns::reduce<float, (int)4>"),
+            ("(anonymous namespace)::k(int)", "(anonymous namespace)::k"),
+            ("plain", "plain"),
+        ] {
+            assert_eq!(bare_name(name), bare);
+        }
+    }
+
+    #[test]
+    fn selection_by_any_form_of_the_name() {
+        for pattern in ["_Z6reducePfi", "reduce", "reduce(float*, int)", "red*", "*float*"] {
+            let selection = Selection { kernels: vec![pattern.to_owned()], ..Selection::default() };
+            assert!(selection.has_kernel("_Z6reducePfi"), "{pattern}");
+        }
+        let selection = Selection { kernels: vec!["educ".to_owned(), "reduce2".to_owned()], ..Selection::default() };
+        assert!(!selection.has_kernel("_Z6reducePfi"));
+    }
+
+    #[test]
+    fn selection_by_target() {
+        let selection = |target: &str| Selection { targets: vec![target.to_owned()], ..Selection::default() };
+        assert!(Selection::default().has_target("gfx90a:xnack+"));
+        assert!(selection("gfx90a").has_target("gfx90a:xnack+"));
+        assert!(selection("gfx90a:xnack+").has_target("gfx90a:xnack+"));
+        assert!(!selection("gfx90a:xnack-").has_target("gfx90a:xnack+"));
+        assert!(!selection("gfx906").has_target("gfx90a"));
+    }
+}

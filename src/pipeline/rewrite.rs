@@ -1,0 +1,223 @@
+//! Input bytes to output bytes whose kernels count.
+//!
+//! Everything of a code object is planned before a byte of it is written. The two steps of a placement: [`emit::code_object::Plan`](crate::emit::code_object::Plan)
+//! says where control block and code will be, `instrument` and `layout` make code for that place, and the plan writes it. A kernel that some stage
+//! refuses is left as it was; without any instrumented kernel the output is the input.
+
+use super::object::{Object, digest, place, target_id};
+use super::options::{Counters, Options};
+use crate::code_object::{CodeObject, Kernel, KernelDescriptor, demangle, metadata};
+use crate::emit::code_object::{Changes, CodeSymbol, Plan};
+use crate::emit::{Replacement, merge};
+use crate::error::{Error, Result, ResultExt};
+use crate::instrument::{self, Analysis, Instrumented, Request};
+use crate::kernel::{Refusal, Stop};
+use crate::layout::{self, Code};
+use crate::offload_bundle::{Found, Input};
+use crate::profile::control::{self, Control};
+use crate::profile::map::{AddressPair, CounterMode, KernelMap, ObjectMap, Refused, SCHEMA};
+use crate::profile::record::HEADER;
+
+/// Reason of a kernel for a processor that the tables do not have.
+const UNSUPPORTED_TARGET: &str = "unsupported_target";
+/// Reason of a kernel in a code object that cannot be extended.
+const UNSUPPORTED_OBJECT: &str = "unsupported_object";
+/// What the new code of a kernel is called in the symbol table.
+const CODE_SUFFIX: &str = ".wavetap";
+
+/// A rewritten input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rewritten {
+    /// The output; the input's own bytes if no kernel was instrumented.
+    pub bytes: Vec<u8>,
+    /// A map for each selected code object, those without an instrumented kernel included: they say what was refused.
+    pub maps: Vec<ObjectMap>,
+}
+
+/// Rewrites an executable, library, bundle or code object.
+///
+/// ```
+/// use wavetap::pipeline::{Options, Probe, rewrite};
+///
+/// let error = rewrite(b"no program", &Options { probes: vec![Probe::Branches], ..Options::default() }).unwrap_err();
+/// assert_eq!(error.to_string(), "neither an ELF file nor an offload bundle");
+/// ```
+///
+/// # Errors
+/// Malformed if the input breaks its format; unsupported if it was rewritten before, or a counter mode is not available. A kernel
+/// that cannot be instrumented is no error: see [`ObjectMap::refused`].
+pub fn rewrite(data: &[u8], options: &Options) -> Result<Rewritten> {
+    if options.counters == Counters::Register {
+        return Err(Error::unsupported("counters in registers are not available yet: use lds, global or auto"));
+    }
+    let input = Input::parse(data)?;
+    let mut replacements = Vec::new();
+    let mut maps = Vec::new();
+    for found in input.code_objects() {
+        let Some((map, bytes)) = rewrite_object(&found, options).within(|| place(&found))? else { continue };
+        maps.push(map);
+        replacements.extend(bytes.map(|bytes| Replacement { place: found.place, bytes }));
+    }
+    Ok(Rewritten { bytes: merge(&input, &replacements)?, maps })
+}
+
+/// One code object: its map, and its new bytes if a kernel was instrumented. None if it is not selected.
+fn rewrite_object(found: &Found<'_>, options: &Options) -> Result<Option<(ObjectMap, Option<Vec<u8>>)>> {
+    let code = CodeObject::parse(found.bytes)?;
+    let target = target_id(found, &code);
+    if options.probes.is_empty() || !options.selection.has_target(&target) {
+        return Ok(None);
+    }
+    if code.is_rewritten() {
+        return Err(Error::unsupported("this code was rewritten before: rewrite the original"));
+    }
+    let selected: Vec<&Kernel> = code.kernels().iter().filter(|kernel| options.selection.has_kernel(&kernel.name)).collect();
+    let mut map = ObjectMap {
+        schema: SCHEMA.to_owned(),
+        target,
+        original: digest(found.bytes),
+        stride: HEADER,
+        kernels: Vec::new(),
+        refused: Vec::new(),
+    };
+    if selected.is_empty() {
+        return Ok(Some((map, None)));
+    }
+    if code.target().is_none() {
+        let detail = format!("instructions of {} are not in the tables", code.target_id());
+        map.refused.extend(selected.iter().map(|kernel| refused(&map.target, kernel, UNSUPPORTED_TARGET, &detail, None)));
+        return Ok(Some((map, None)));
+    }
+    let plan = match Plan::new(&code, control::SIZE) {
+        Ok(plan) => plan,
+        Err(error) if error.kind() == crate::error::Kind::Unsupported => {
+            map.refused.extend(selected.iter().map(|kernel| refused(&map.target, kernel, UNSUPPORTED_OBJECT, &error.to_string(), None)));
+            return Ok(Some((map, None)));
+        }
+        Err(error) => return Err(error),
+    };
+    let object = Object::decode(found)?;
+    let analysis = Analysis::new(&object.program, &object.image);
+    let mut planned: Vec<Planned<'_>> = Vec::new();
+    for kernel in selected {
+        let request = |mode| Request { kernel, mode, index: planned.len() as u32, control: plan.control_address() };
+        match plan_kernel(&object, &analysis, options.counters, request) {
+            Ok(kernel) => planned.push(kernel),
+            Err(Stop::Refused(refusal)) => {
+                let Refusal { reason, detail, address } = refusal;
+                map.refused.push(refused(&map.target, kernel, reason.name(), &detail, address));
+            }
+            Err(Stop::Failed(error)) => return Err(error.within(format!("kernel {}", demangle(&kernel.name)))),
+        }
+    }
+    if planned.is_empty() {
+        return Ok(Some((map, None)));
+    }
+    let bytes = write(&object, &plan, &planned, &mut map)?;
+    Ok(Some((map, Some(bytes))))
+}
+
+/// A kernel that all stages before writing agree to.
+struct Planned<'k> {
+    kernel: &'k Kernel,
+    mode: CounterMode,
+    instrumented: Instrumented,
+    code: Code,
+}
+
+/// Plans a kernel in the mode asked for. `auto` takes LDS unless that is refused or lets fewer waves run than counters in memory do.
+fn plan_kernel<'k>(
+    object: &Object<'_>,
+    analysis: &Analysis<'_>,
+    counters: Counters,
+    request: impl Fn(CounterMode) -> Request<'k>,
+) -> Result<Planned<'k>, Stop> {
+    let plan = |mode| {
+        let request = request(mode);
+        let instrumented = instrument::branches(analysis, &request)?;
+        let body = object.program.at(request.kernel.entry).map(|id| object.program.body(id));
+        let body = body.ok_or_else(|| Error::internal("an instrumented kernel has no code"))?;
+        let code = Code::plan(body, &object.image, &instrumented.edits)?;
+        Ok::<_, Stop>(Planned { kernel: request.kernel, mode, instrumented, code })
+    };
+    match counters {
+        Counters::Lds => plan(CounterMode::Lds),
+        Counters::Global => plan(CounterMode::Global),
+        Counters::Register => plan(CounterMode::Register),
+        Counters::Auto => match (plan(CounterMode::Lds), plan(CounterMode::Global)) {
+            (Err(Stop::Refused(_)), global) => global,
+            (Ok(lds), Err(Stop::Refused(_))) => Ok(lds),
+            (Err(Stop::Failed(error)), _) | (_, Err(Stop::Failed(error))) => Err(Stop::Failed(error)),
+            (Ok(lds), Ok(global)) => {
+                let cheaper = lds.instrumented.after.waves_per_simd >= global.instrumented.after.waves_per_simd;
+                Ok(if cheaper { lds } else { global })
+            }
+        },
+    }
+}
+
+/// Places the code, completes the map and writes the new object.
+fn write(object: &Object<'_>, plan: &Plan<'_, '_>, planned: &[Planned<'_>], map: &mut ObjectMap) -> Result<Vec<u8>> {
+    let codes: Vec<&Code> = planned.iter().map(|kernel| &kernel.code).collect();
+    let placed = layout::place(object.target, &codes, plan.code_address())?;
+    let mut value = object.code.metadata().ok_or_else(|| Error::internal("a planned object has no metadata"))?.value.clone();
+    let mut descriptors: Vec<(u64, KernelDescriptor)> = Vec::new();
+    let mut symbols = Vec::new();
+    for (kernel, &entry) in planned.iter().zip(&placed.entries) {
+        let address = kernel.kernel.descriptor_address;
+        let mut descriptor = kernel.instrumented.descriptor;
+        descriptor.set_entry_byte_offset(entry.wrapping_sub(address) as i64);
+        descriptors.push((address, descriptor));
+        symbols.push(CodeSymbol { name: format!("{}{CODE_SUFFIX}", kernel.kernel.name), address: entry, size: kernel.code.size() });
+        let change = kernel.instrumented.metadata;
+        for (key, number) in [
+            (".sgpr_count", change.sgpr_count),
+            (".vgpr_count", change.vgpr_count),
+            (".group_segment_fixed_size", change.group_segment_fixed_size),
+        ] {
+            metadata::set_kernel_number(&mut value, &kernel.kernel.symbol(), key, number)?;
+        }
+        map.kernels.push(kernel_map(object, kernel, entry));
+    }
+    map.stride = planned.iter().map(|kernel| kernel.instrumented.record_bytes).max().unwrap_or(HEADER);
+    let control = Control { stride: map.stride, ..Control::default() };
+    plan.finish(&Changes {
+        code: &placed.bytes,
+        symbols: &symbols,
+        descriptors: &descriptors,
+        metadata: &value,
+        control: &control.to_bytes(),
+        map: &map.pack()?,
+    })
+}
+
+fn kernel_map(object: &Object<'_>, planned: &Planned<'_>, entry: u64) -> KernelMap {
+    let Planned { kernel, mode, instrumented, code } = planned;
+    let mut sites = instrumented.sites.clone();
+    for site in &mut sites {
+        site.source = object.source(site.address);
+    }
+    let mut after = instrumented.after;
+    after.code_bytes = code.size();
+    KernelMap {
+        name: kernel.name.clone(),
+        demangled: demangle(&kernel.name).into_owned(),
+        mode: *mode,
+        sites,
+        uncounted_callees: instrumented.uncounted_callees.iter().map(|name| demangle(name).into_owned()).collect(),
+        before: instrumented.before,
+        after,
+        addresses: code.addresses(entry).into_iter().map(|(original, rewritten)| AddressPair { original, rewritten }).collect(),
+    }
+}
+
+fn refused(target: &str, kernel: &Kernel, reason: &str, detail: &str, address: Option<u64>) -> Refused {
+    Refused {
+        name: kernel.name.clone(),
+        demangled: demangle(&kernel.name).into_owned(),
+        target: target.to_owned(),
+        reason: reason.to_owned(),
+        detail: detail.to_owned(),
+        address: address.map(|address| format!("{address:#x}")),
+    }
+}

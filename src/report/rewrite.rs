@@ -1,0 +1,138 @@
+//! What a rewrite did, as data and as text.
+
+use serde::{Deserialize, Serialize};
+
+use super::table::{Align, Table, grouped};
+use super::text::{Style, mode_name, refused_line};
+use crate::profile::map::{CounterMode, ObjectMap, Refused, Resources};
+
+/// Schema of a rewrite's summary.
+pub const SCHEMA: &str = "wavetap.rewrite/1";
+/// Schema of the map file of a whole input.
+pub const MAPS_SCHEMA: &str = "wavetap.maps/1";
+
+/// The map file: the maps of all rewritten code objects of one input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Maps {
+    /// [`MAPS_SCHEMA`].
+    pub schema: String,
+    /// One map for each code object that was looked at.
+    pub objects: Vec<ObjectMap>,
+}
+
+/// What a rewrite did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Kernels that count now.
+    pub kernels: Vec<InstrumentedKernel>,
+    /// Kernels that were left as they were.
+    pub refused: Vec<Refused>,
+}
+
+/// A kernel that counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstrumentedKernel {
+    /// Mangled name.
+    pub name: String,
+    /// Demangled name.
+    pub demangled: String,
+    /// Target id.
+    pub target: String,
+    /// Where its counters live.
+    pub mode: CounterMode,
+    /// How many branches it counts.
+    pub branches: usize,
+    /// Functions it may call whose branches are not counted.
+    pub uncounted_callees: Vec<String>,
+    /// Before.
+    pub before: Resources,
+    /// After.
+    pub after: Resources,
+}
+
+impl Maps {
+    /// The maps of one input.
+    #[must_use]
+    pub fn new(objects: Vec<ObjectMap>) -> Maps {
+        Maps { schema: MAPS_SCHEMA.to_owned(), objects }
+    }
+
+    /// What was done.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        let kernels = self.objects.iter().flat_map(|object| {
+            object.kernels.iter().map(|kernel| InstrumentedKernel {
+                name: kernel.name.clone(),
+                demangled: kernel.demangled.clone(),
+                target: object.target.clone(),
+                mode: kernel.mode,
+                branches: kernel.sites.len(),
+                uncounted_callees: kernel.uncounted_callees.clone(),
+                before: kernel.before,
+                after: kernel.after,
+            })
+        });
+        let refused = self.objects.iter().flat_map(|object| object.refused.iter().cloned());
+        Summary { schema: SCHEMA.to_owned(), kernels: kernels.collect(), refused: refused.collect() }
+    }
+}
+
+impl Summary {
+    /// As text.
+    #[must_use]
+    pub fn render(&self, style: Style) -> String {
+        let mut table = Table::new(&[
+            ("kernel", Align::Left),
+            ("target", Align::Left),
+            ("branches", Align::Right),
+            ("counters in", Align::Left),
+            ("code", Align::Right),
+            ("SGPRs", Align::Right),
+            ("VGPRs", Align::Right),
+            ("LDS", Align::Right),
+            ("waves/SIMD", Align::Right),
+        ]);
+        for kernel in &self.kernels {
+            let (before, after) = (kernel.before, kernel.after);
+            table.row([
+                kernel.demangled.clone(),
+                kernel.target.clone(),
+                kernel.branches.to_string(),
+                mode_name(kernel.mode).to_owned(),
+                change(before.code_bytes, after.code_bytes),
+                change(before.sgprs.into(), after.sgprs.into()),
+                change(before.vgprs.into(), after.vgprs.into()),
+                change(before.lds_bytes.into(), after.lds_bytes.into()),
+                change(before.waves_per_simd.into(), after.waves_per_simd.into()),
+            ]);
+        }
+        let mut lines = Vec::new();
+        if table.is_empty() {
+            lines.push("no kernel was instrumented: the output is the input, byte for byte".to_owned());
+        } else {
+            let mut table = table.lines(0).into_iter();
+            lines.extend(table.next().map(|head| style.dim(&head)));
+            lines.extend(table);
+        }
+        for kernel in self.kernels.iter().filter(|kernel| !kernel.uncounted_callees.is_empty()) {
+            lines.push(format!(
+                "{}: not counted: branches within called functions ({})",
+                kernel.demangled,
+                kernel.uncounted_callees.join(", ")
+            ));
+        }
+        if !self.refused.is_empty() {
+            lines.push("left uncounted".to_owned());
+            lines.extend(self.refused.iter().map(refused_line));
+        }
+        lines.push(String::new());
+        lines.join("\n")
+    }
+}
+
+/// `24 → 32`, or one number where nothing changed.
+fn change(before: u64, after: u64) -> String {
+    if before == after { grouped(after) } else { format!("{} → {}", grouped(before), grouped(after)) }
+}

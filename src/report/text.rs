@@ -1,0 +1,276 @@
+//! A report as text for a terminal or a pipe.
+
+use super::model::{Branch, BranchCounts, Kernel, Report, RunInfo};
+use super::table::{Align, Table, grouped};
+use crate::profile::file::{Backend, Origin};
+use crate::profile::map::{CounterMode, Refused, Source};
+use crate::slice::{OperationSlice, WaitCertainty, WaitSlice};
+
+/// Waits listed for each kernel: the costliest. JSON has all of them.
+const WAITS_SHOWN: usize = 12;
+
+/// How text is decorated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Style {
+    /// Whether to use ANSI colours.
+    pub colour: bool,
+}
+
+impl Style {
+    /// `text` in bold.
+    #[must_use]
+    pub fn bold(self, text: &str) -> String {
+        self.wrap("1", text)
+    }
+
+    /// `text` dimmed.
+    #[must_use]
+    pub fn dim(self, text: &str) -> String {
+        self.wrap("2", text)
+    }
+
+    /// `text` as a warning.
+    #[must_use]
+    pub fn warn(self, text: &str) -> String {
+        self.wrap("33", text)
+    }
+
+    fn wrap(self, code: &str, text: &str) -> String {
+        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// The whole report.
+#[must_use]
+pub fn render(report: &Report, style: Style) -> String {
+    let mut lines = vec![ran_on(report)];
+    if !report.complete {
+        lines.push(style.warn("the run did not end: these are the counts collected up to then"));
+    }
+    if report.kernels.is_empty() {
+        lines.push("no instrumented kernel was dispatched".to_owned());
+    }
+    for kernel in &report.kernels {
+        lines.push(String::new());
+        kernel_lines(kernel, style, &mut lines);
+    }
+    if !report.refused.is_empty() {
+        lines.push(String::new());
+        refused_lines(&report.refused, style, &mut lines);
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+/// One line that says what ran the kernels.
+#[must_use]
+pub fn ran_on(report: &Report) -> String {
+    let mut targets: Vec<&str> = report.kernels.iter().map(|kernel| kernel.target.as_str()).collect();
+    targets.sort_unstable();
+    targets.dedup();
+    let mut parts: Vec<String> = targets.into_iter().map(str::to_owned).collect();
+    if report.backend == Backend::Emulator {
+        let RunInfo { strict, seed, .. } = &report.run;
+        parts.extend(strict.map(|on| format!("strict {}", if on { "on" } else { "off" })));
+        parts.extend(seed.map(|seed| format!("seed {seed}")));
+    }
+    let place = match report.backend {
+        Backend::Emulator => "the built-in emulator",
+        Backend::Gpu => "the GPU",
+    };
+    let counted = match report.origin {
+        Origin::Counters => "counted by the instrumented kernels",
+        Origin::Trace => "counted by the emulator's own trace",
+    };
+    parts.push(counted.to_owned());
+    format!("ran on {place}: {}", parts.join(", "))
+}
+
+fn kernel_lines(kernel: &Kernel, style: Style, lines: &mut Vec<String>) {
+    lines.push(style.bold(&kernel.demangled));
+    lines.push(style.dim(&format!("  {}", facts(kernel))));
+    for (count, what) in [
+        (kernel.dropped, "waves are missing from the counts: the record buffer was full (see --records)"),
+        (kernel.unfinished, "waves began and never ended: their counts may be incomplete"),
+    ] {
+        if count > 0 {
+            lines.push(style.warn(&format!("  {} {what}", grouped(count))));
+        }
+    }
+    if !kernel.uncounted_callees.is_empty() {
+        lines.push(format!("  not counted: branches within called functions ({})", kernel.uncounted_callees.join(", ")));
+    }
+    if kernel.branches.is_empty() {
+        lines.push("  no branches".to_owned());
+    }
+    exec_lines(&kernel.branches, style, lines);
+    scalar_lines(&kernel.branches, style, lines);
+    wait_lines(&kernel.waits, style, lines);
+}
+
+/// `gfx90a, 1 dispatch, 32 waves, counters in LDS, occupancy 8 → 8 waves per SIMD`.
+fn facts(kernel: &Kernel) -> String {
+    let mut facts =
+        vec![kernel.target.clone(), counted(kernel.dispatches, "dispatch", "dispatches"), counted(kernel.waves, "wave", "waves")];
+    facts.extend(kernel.mode.map(|mode| format!("counters in {}", mode_name(mode))));
+    if kernel.shared_records {
+        facts.push("waves shared records".to_owned());
+    }
+    if let (Some(before), Some(after)) = (kernel.before, kernel.after) {
+        facts.push(if before.waves_per_simd == after.waves_per_simd {
+            format!("occupancy {} waves per SIMD, unchanged", after.waves_per_simd)
+        } else {
+            format!("occupancy {} → {} waves per SIMD", before.waves_per_simd, after.waves_per_simd)
+        });
+    }
+    facts.join(", ")
+}
+
+/// The place of counters in words.
+#[must_use]
+pub fn mode_name(mode: CounterMode) -> &'static str {
+    match mode {
+        CounterMode::Global => "global memory",
+        CounterMode::Lds => "LDS",
+        CounterMode::Register => "registers",
+    }
+}
+
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(count), if count == 1 { one } else { many })
+}
+
+fn exec_lines(branches: &[Branch], style: Style, lines: &mut Vec<String>) {
+    let mut table = Table::new(&[
+        ("address", Align::Right),
+        ("instruction", Align::Left),
+        ("source", Align::Left),
+        ("executions", Align::Right),
+        ("agreements", Align::Right),
+        ("divergences", Align::Right),
+        ("empty", Align::Right),
+        ("lanes of 64", Align::Left),
+        ("verdict", Align::Left),
+    ]);
+    for branch in branches {
+        let BranchCounts::Exec { executions, agreements, divergences, empty, .. } = branch.counts else { continue };
+        table.row([
+            format!("{:#x}", branch.address),
+            branch.instruction.clone(),
+            place(branch.source.as_ref()),
+            grouped(executions),
+            grouped(agreements),
+            grouped(divergences),
+            if empty == 0 { String::new() } else { grouped(empty) },
+            branch.counts.average_lanes().map(|(before, after)| format!("{before:>4.1} → {after:>4.1}")).unwrap_or_default(),
+            branch.counts.verdict(),
+        ]);
+    }
+    push_table("branches on lanes", &table, style, lines);
+}
+
+fn scalar_lines(branches: &[Branch], style: Style, lines: &mut Vec<String>) {
+    let mut table = Table::new(&[
+        ("address", Align::Right),
+        ("instruction", Align::Left),
+        ("source", Align::Left),
+        ("executions", Align::Right),
+        ("taken", Align::Right),
+        ("verdict", Align::Left),
+    ]);
+    for branch in branches {
+        let BranchCounts::Scalar { executions, taken } = branch.counts else { continue };
+        table.row([
+            format!("{:#x}", branch.address),
+            branch.instruction.clone(),
+            place(branch.source.as_ref()),
+            grouped(executions),
+            grouped(taken),
+            branch.counts.verdict(),
+        ]);
+    }
+    push_table("scalar branches (the whole wave goes one way)", &table, style, lines);
+}
+
+/// The waits of a kernel, those that wait for nothing left out.
+pub(super) fn wait_lines(waits: &[WaitSlice], style: Style, lines: &mut Vec<String>) {
+    let mut table = Table::new(&[
+        ("address", Align::Right),
+        ("wait", Align::Left),
+        ("source", Align::Left),
+        ("executions", Align::Right),
+        ("cycles", Align::Right),
+        ("waits for", Align::Left),
+    ]);
+    let waiting: Vec<&WaitSlice> = waits.iter().filter(|wait| !wait.operations.is_empty()).collect();
+    for wait in waiting.iter().take(WAITS_SHOWN) {
+        let mut operations = wait.operations.iter().map(operation_text);
+        table.row([
+            format!("{:#x}", wait.address),
+            wait.instruction.clone(),
+            place(wait.source.as_ref()),
+            wait.executions.map(grouped).unwrap_or_else(|| "?".to_owned()),
+            grouped(wait.predicted_cycles),
+            operations.next().unwrap_or_default(),
+        ]);
+        for operation in operations {
+            table.row([String::new(), String::new(), String::new(), String::new(), String::new(), operation]);
+        }
+    }
+    push_table("waits (predicted: executions × static latency, nothing was timed)", &table, style, lines);
+    if waiting.len() > WAITS_SHOWN {
+        lines.push(format!("  and {} more: --format json has all", waiting.len() - WAITS_SHOWN));
+    }
+}
+
+/// An operation that is waited for, in one line.
+pub(super) fn operation_text(operation: &OperationSlice) -> String {
+    let sure = match operation.certainty {
+        WaitCertainty::Must => "",
+        WaitCertainty::May => " on some paths",
+        WaitCertainty::Unordered => " maybe (completes out of order)",
+    };
+    match (operation.address, &operation.instruction) {
+        (Some(address), Some(instruction)) => {
+            let source = place(operation.source.as_ref());
+            let source = if source.is_empty() { source } else { format!(" ({source})") };
+            format!("{address:#x} {instruction}{source}{sure}")
+        }
+        _ => format!("what the caller had outstanding{sure}"),
+    }
+}
+
+fn push_table(title: &str, table: &Table, style: Style, lines: &mut Vec<String>) {
+    if table.is_empty() {
+        return;
+    }
+    lines.push(String::new());
+    lines.push(format!("  {title}"));
+    let mut table = table.lines(2).into_iter();
+    lines.extend(table.next().map(|head| style.dim(&head)));
+    lines.extend(table.map(|line| highlight(line, style)));
+}
+
+/// Lines about divergence stand out.
+fn highlight(line: String, style: Style) -> String {
+    if line.contains("  diverges in ") { style.warn(&line) } else { line }
+}
+
+fn refused_lines(refused: &[Refused], style: Style, lines: &mut Vec<String>) {
+    lines.push(style.bold("left uncounted"));
+    for kernel in refused {
+        lines.push(refused_line(kernel));
+    }
+}
+
+/// One refused kernel in one line.
+#[must_use]
+pub fn refused_line(kernel: &Refused) -> String {
+    format!("  {} ({}): {}: {}", kernel.demangled, kernel.target, kernel.reason, kernel.detail)
+}
+
+/// `divergence.hip:12`: the file's last component, because the directory is the same on every line.
+#[must_use]
+pub fn place(source: Option<&Source>) -> String {
+    source.map(|source| format!("{}:{}", source.file.rsplit('/').next().unwrap_or(&source.file), source.line)).unwrap_or_default()
+}
