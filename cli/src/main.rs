@@ -1,2 +1,74 @@
-//! The `wavetap` command.
-fn main() {}
+//! The `wavetap` command: files, processes, exit codes, progress and colours around the library.
+//!
+//! [`args`] defines every flag once; each subcommand is one file in [`commands`]. Exit codes: 0 done; 1 it ran, but something that was asked for was refused
+//! (said on stderr); 2 bad usage or bad input; `run` and `profile` pass the application's own code on.
+#![forbid(unsafe_code)]
+
+mod args;
+mod commands;
+mod files;
+mod launch;
+mod output;
+mod stand_in;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+use wavetap::error::{Kind, Result};
+
+/// Exit code: bad usage or bad input.
+const BAD_INPUT: u8 = 2;
+
+fn main() -> ExitCode {
+    let cli = match args::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    match run(cli) {
+        Ok(code) => code,
+        // Whoever read our output had enough of it (`wavetap disasm … | head`).
+        Err(error) if error.kind() == Kind::Io && error.message() == output::BROKEN_PIPE => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("wavetap: error: {}", one_line(&error.to_string()));
+            ExitCode::from(BAD_INPUT)
+        }
+    }
+}
+
+fn run(cli: args::Cli) -> Result<ExitCode> {
+    use args::Command;
+    let colour = cli.color;
+    match cli.command {
+        Command::Inspect(args) => commands::inspect::run(&args, colour),
+        Command::Disasm(args) => commands::disasm::run(&args, colour),
+        Command::Rewrite(args) => commands::rewrite::run(&args, colour),
+        Command::Run(args) => commands::run::run(&args),
+        Command::Profile(args) => commands::profile::run(&args, colour),
+        Command::Compare(args) => commands::compare::run(&args, colour),
+        Command::Slice(args) => commands::slice::run(&args, colour),
+        Command::Report(args) => commands::report::run(&args, colour),
+        Command::Merge(args) => commands::merge::run(&args),
+        Command::Completions(args) => commands::completions::run(&args),
+    }
+}
+
+/// Help and version go to stdout with code 0; a usage error to stderr with code 2.
+fn usage(error: &clap::Error) -> ExitCode {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        // Nothing can be done when stdout is closed.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        eprintln!("{error}");
+    } else {
+        eprintln!("wavetap: {}", error.to_string().trim_end());
+    }
+    ExitCode::from(BAD_INPUT)
+}
+
+/// An error is one line, whatever a file name or a symbol contains.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

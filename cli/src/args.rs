@@ -1,0 +1,354 @@
+//! Every flag of every subcommand, each defined once.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use wavetap::pipeline::{Counters, Options, Probe, Selection};
+
+/// See which branches of a GPU program diverge, from its binary alone.
+///
+/// Wavetap rewrites the AMD GPU code inside a HIP executable so that it counts what its branches and lanes do, runs it, and explains the counts.
+/// Without a GPU the program runs on the built-in emulator.
+#[derive(Debug, Parser)]
+#[command(name = "wavetap", version, max_term_width = 120, disable_help_subcommand = true)]
+pub struct Cli {
+    /// When to use colours
+    #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto, value_name = "WHEN")]
+    pub color: ColorChoice,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Inspect(InspectArgs),
+    Disasm(DisasmArgs),
+    Rewrite(RewriteArgs),
+    Run(RunArgs),
+    Profile(ProfileArgs),
+    Compare(CompareArgs),
+    Slice(SliceArgs),
+    Report(ReportArgs),
+    Merge(MergeArgs),
+    Completions(CompletionsArgs),
+}
+
+/// `--color`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ColorChoice {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// `--format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// For programs; the field `schema` names the version.
+    Json,
+    /// The same as YAML.
+    Yaml,
+}
+
+/// Show bundles, targets, kernels, registers, LDS and occupancy
+///
+/// FILE is a HIP executable or shared library, an offload bundle or a code object.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  wavetap inspect hip-samples/bin/divergence\n  wavetap inspect app --target gfx90a --format json")]
+pub struct InspectArgs {
+    /// The file to look into
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub select: SelectArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Print annotated disassembly: blocks, branch targets, what each wait waits for, source lines
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  wavetap disasm hip-samples/bin/divergence --target gfx90a\n  wavetap disasm app --kernel 'reduce*'")]
+pub struct DisasmArgs {
+    /// The file to look into
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub select: SelectArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Write an executable whose kernels count
+///
+/// OUT is an ordinary executable, library or code object like IN and behaves as IN does; it counts when `wavetap run` gives it a place to put the counts.
+/// A kernel that cannot be instrumented correctly is left as it was, and named.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  wavetap rewrite app -o app.counting && wavetap run -o app.profile -- ./app.counting\n  wavetap rewrite app -o \
+                  app.counting --kernel 'reduce*' --counters global --map app.map"
+)]
+pub struct RewriteArgs {
+    /// The file to rewrite; it is not changed
+    #[arg(value_name = "IN")]
+    pub input: PathBuf,
+    /// Where to write the result
+    #[arg(short, long, value_name = "OUT")]
+    pub output: PathBuf,
+    /// Also write which original address is where, as JSON (it is inside OUT, too)
+    #[arg(long, value_name = "FILE")]
+    pub map: Option<PathBuf>,
+    #[command(flatten)]
+    pub instrument: InstrumentArgs,
+    #[command(flatten)]
+    pub select: SelectArgs,
+    #[command(flatten)]
+    pub report: OutputArgs,
+}
+
+/// Run an application, on the emulator where there is no AMD GPU, and collect what rewritten kernels count
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  wavetap run -- ./app input.txt\n  wavetap run -o app.profile -- ./app.counting")]
+pub struct RunArgs {
+    /// Write the collected counts to this file
+    #[arg(short, long, value_name = "PROFILE")]
+    pub output: Option<PathBuf>,
+    /// Write the emulator's own trace of the same branches to this file
+    #[arg(long, value_name = "PROFILE")]
+    pub trace: Option<PathBuf>,
+    /// Run the code for this target
+    #[arg(long, visible_alias = "arch", value_name = "GFX")]
+    pub target: Option<String>,
+    /// Replace files that exist
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub backend: BackendArgs,
+    #[command(flatten)]
+    pub app: AppArgs,
+}
+
+/// Rewrite an application, run it, and report on its branches
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  wavetap profile ./app input.txt\n  wavetap profile --report app.json --format json -- ./app --its-own-flag\n  \
+                  wavetap profile --target gfx942 --counters global hip-samples/bin/divergence"
+)]
+pub struct ProfileArgs {
+    /// Also keep the collected counts in this file
+    #[arg(short, long, value_name = "PROFILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub instrument: InstrumentArgs,
+    #[command(flatten)]
+    pub select: SelectArgs,
+    #[command(flatten)]
+    pub backend: BackendArgs,
+    #[command(flatten)]
+    pub report: OutputArgs,
+    #[command(flatten)]
+    pub app: AppArgs,
+}
+
+/// Run an application with each way of counting: do they agree, and what does each cost?
+///
+/// The application runs once as it is and once for each mode. Its output is shown once; in the later runs its stdin is empty.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  wavetap compare --modes lds,global -- hip-samples/bin/nested_loops")]
+pub struct CompareArgs {
+    /// The modes to compare
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [CounterChoice::Lds, CounterChoice::Global], value_name = "MODES")]
+    pub modes: Vec<CounterChoice>,
+    #[command(flatten)]
+    pub select: SelectArgs,
+    #[command(flatten)]
+    pub backend: BackendArgs,
+    #[command(flatten)]
+    pub report: OutputArgs,
+    #[command(flatten)]
+    pub app: AppArgs,
+}
+
+/// Show which operations each wait waits for, the costliest first (predicted from code and counts)
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  wavetap slice app --counters app.profile\n  wavetap slice hip-samples/bin/divergence --target gfx90a")]
+pub struct SliceArgs {
+    /// The original file
+    pub file: PathBuf,
+    /// Counts of a run: they say how often each wait was passed
+    #[arg(long, value_name = "PROFILE")]
+    pub counters: Option<PathBuf>,
+    #[command(flatten)]
+    pub select: SelectArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Show a profile as a report, or write it as one HTML page
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  wavetap report app.profile\n  wavetap report app.profile --html app.html --binary app")]
+pub struct ReportArgs {
+    /// The profile
+    pub profile: PathBuf,
+    /// Write an HTML page instead of the text
+    #[arg(long, value_name = "OUT")]
+    pub html: Option<PathBuf>,
+    /// The original file, to explain the waits from
+    #[arg(long, value_name = "FILE")]
+    pub binary: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Add up profiles of several ranks, nodes or runs
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  wavetap merge rank0.profile rank1.profile -o all.profile")]
+pub struct MergeArgs {
+    /// The profiles
+    #[arg(required = true, value_name = "PROFILE")]
+    pub profiles: Vec<PathBuf>,
+    /// Where to write the sum
+    #[arg(short, long, value_name = "PROFILE")]
+    pub output: PathBuf,
+    /// Replace the output if it exists
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Print a completion script for a shell
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  wavetap completions bash > ~/.local/share/bash-completion/completions/wavetap")]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+/// Which kernels.
+#[derive(Debug, Clone, Default, Args)]
+pub struct SelectArgs {
+    /// Only kernels whose mangled or demangled name matches (`*` and `?`; parameters may be left out; may be given several times)
+    #[arg(long, value_name = "GLOB")]
+    pub kernel: Vec<String>,
+    /// Only code for this target (`gfx90a`, `gfx90a:xnack-`; may be given several times)
+    #[arg(long, visible_alias = "arch", value_name = "GFX", value_delimiter = ',')]
+    pub target: Vec<String>,
+}
+
+impl SelectArgs {
+    /// The selection.
+    pub fn selection(&self) -> Selection {
+        Selection { kernels: self.kernel.clone(), targets: self.target.clone() }
+    }
+}
+
+/// How to instrument.
+#[derive(Debug, Clone, Args)]
+pub struct InstrumentArgs {
+    /// What to count
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [ProbeChoice::Branches], value_name = "PROBES")]
+    pub probe: Vec<ProbeChoice>,
+    /// Where the counters live while a kernel runs
+    #[arg(long, value_enum, default_value_t = CounterChoice::Auto, value_name = "MODE")]
+    pub counters: CounterChoice,
+}
+
+impl InstrumentArgs {
+    /// The pipeline's options.
+    pub fn options(&self, select: &SelectArgs) -> Options {
+        let probes = self.probe.iter().map(|ProbeChoice::Branches| Probe::Branches).collect();
+        Options { probes, counters: self.counters.into(), selection: select.selection() }
+    }
+}
+
+/// `--probe`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ProbeChoice {
+    /// Divergence of branches on lanes, and how often scalar branches are taken.
+    Branches,
+}
+
+/// `--counters`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CounterChoice {
+    /// In LDS where that does not lower occupancy, otherwise in memory.
+    Auto,
+    /// In the workgroup's LDS, flushed when a wave ends.
+    Lds,
+    /// In memory, with atomics.
+    Global,
+    /// In free registers (not available yet).
+    Register,
+}
+
+impl From<CounterChoice> for Counters {
+    fn from(choice: CounterChoice) -> Counters {
+        match choice {
+            CounterChoice::Auto => Counters::Auto,
+            CounterChoice::Lds => Counters::Lds,
+            CounterChoice::Global => Counters::Global,
+            CounterChoice::Register => Counters::Register,
+        }
+    }
+}
+
+/// `--backend`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BackendChoice {
+    /// The GPU where there is one (`/dev/kfd`), otherwise the emulator.
+    Auto,
+    /// The GPU.
+    Gpu,
+    /// The built-in emulator.
+    Emulator,
+}
+
+/// How to run.
+#[derive(Debug, Clone, Args)]
+pub struct BackendArgs {
+    /// What runs the kernels
+    #[arg(long, value_enum, default_value_t = BackendChoice::Auto)]
+    pub backend: BackendChoice,
+    /// Emulator: report what the hardware leaves undefined (missing waits and wait states, reads of undefined registers and LDS) as errors
+    #[arg(long)]
+    pub strict: bool,
+    /// Emulator: seed of everything that is random (order of waves, undefined contents)
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub seed: u64,
+    /// Emulator: most instructions that one dispatch may execute
+    #[arg(long, value_name = "N")]
+    pub fuel: Option<u64>,
+    /// Give this many records to the waves of a dispatch; more waves than that share them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub records: Option<u32>,
+    /// Keep every wave's counts besides the totals
+    #[arg(long)]
+    pub per_wave: bool,
+}
+
+/// How to report.
+#[derive(Debug, Clone, Args)]
+pub struct OutputArgs {
+    /// Form of the report
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Write the report to this file instead of stdout
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Replace files that exist
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// What to run.
+#[derive(Debug, Clone, Args)]
+pub struct AppArgs {
+    /// The application and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "APP [ARGS]")]
+    pub command: Vec<OsString>,
+}

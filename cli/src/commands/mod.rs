@@ -1,0 +1,12 @@
+//! The subcommands, one file each.
+
+pub mod compare;
+pub mod completions;
+pub mod disasm;
+pub mod inspect;
+pub mod merge;
+pub mod profile;
+pub mod report;
+pub mod rewrite;
+pub mod run;
+pub mod slice;

@@ -1,0 +1,59 @@
+//! `wavetap profile`: rewrite, run and report in one go.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use wavetap::error::{Result, ResultExt};
+use wavetap::pipeline::{self, Options, waits};
+use wavetap::profile::file::{Backend, Origin, Profile};
+use wavetap::report::{Report, text};
+
+use super::run::launch_code;
+use crate::args::{ColorChoice, ProfileArgs};
+use crate::{files, launch, output};
+
+/// Exit code: it ran, and something that was asked for was refused.
+const REFUSED: i32 = 1;
+
+/// Profiles the application; the exit code is its own unless something was refused.
+pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
+    launch::choose(args.backend.backend)?;
+    output::check(&args.report)?;
+    let app = launch::App::find(&args.app)?;
+    if let Some(path) = &args.output {
+        files::may_write(path, args.report.force)?;
+        files::not_the_same(&app.path, path)?;
+    }
+    let original = files::read(&app.path)?;
+    let folder = launch::scratch()?;
+    let executable = folder.path().join(app.path.file_name().unwrap_or("app".as_ref()));
+    rewrite_to(&original, &app.path, &executable, &args.instrument.options(&args.select))?;
+
+    let collected = folder.path().join("counters.profile");
+    let run = launch::Run {
+        app: &app,
+        executable: Some(&executable),
+        backend: &args.backend,
+        target: args.select.target.first().map(String::as_str),
+        profile: Some(&collected),
+        trace: None,
+        stdout: None,
+    };
+    let code = run.execute()?;
+    let profile = launch::collected(&collected)?.unwrap_or_else(|| Profile::new(Origin::Counters, Backend::Emulator));
+    if let Some(path) = &args.output {
+        files::write(path, &profile.to_json()?, args.report.force, None)?;
+    }
+    let mut report = Report::new(&profile, launch::info(&args.backend, code));
+    waits::explain(&mut report, &profile, &original).within(|| app.path.display().to_string())?;
+    output::emit(&args.report, colour, &report, text::render)?;
+    output::say_refused(&report.refused);
+    Ok(launch_code(if code == 0 && report.has_gaps() { REFUSED } else { code }))
+}
+
+/// Writes the rewritten application, executable as the original is.
+pub fn rewrite_to(original: &[u8], path: &Path, output: &Path, options: &Options) -> Result<()> {
+    let rewritten = pipeline::rewrite(original, options).within(|| path.display().to_string())?;
+    let permissions = std::fs::metadata(path).map_err(|error| files::io(path, "cannot read", &error))?.permissions();
+    files::write(output, &rewritten.bytes, false, Some(permissions))
+}

@@ -1,0 +1,25 @@
+//! `wavetap report`: a profile as text, JSON or one HTML page.
+
+use std::process::ExitCode;
+
+use wavetap::error::Result;
+use wavetap::pipeline::waits;
+use wavetap::report::{Report, RunInfo, html, text};
+
+use crate::args::{ColorChoice, ReportArgs};
+use crate::{files, launch, output};
+
+/// Renders the profile.
+pub fn run(args: &ReportArgs, colour: ColorChoice) -> Result<ExitCode> {
+    output::check(&args.output)?;
+    let profile = launch::read_profile(&args.profile)?;
+    let mut report = Report::new(&profile, RunInfo::default());
+    if let Some(binary) = &args.binary {
+        waits::explain(&mut report, &profile, &files::read(binary)?)?;
+    }
+    match &args.html {
+        Some(path) => files::write(path, html::render(&report).as_bytes(), args.output.force, None)?,
+        None => output::emit(&args.output, colour, &report, text::render)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

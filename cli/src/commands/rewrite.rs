@@ -1,0 +1,37 @@
+//! `wavetap rewrite`: an executable that counts.
+
+use std::process::ExitCode;
+
+use wavetap::error::{Error, Result, ResultExt};
+use wavetap::pipeline::{self, Rewritten};
+use wavetap::report::rewrite::Maps;
+
+use crate::args::{ColorChoice, RewriteArgs};
+use crate::{files, output};
+
+/// Exit code: it ran, and something that was asked for was refused.
+const REFUSED: u8 = 1;
+
+/// Rewrites the file.
+pub fn run(args: &RewriteArgs, colour: ColorChoice) -> Result<ExitCode> {
+    let force = args.report.force;
+    for path in [Some(&args.output), args.map.as_ref()].into_iter().flatten() {
+        files::not_the_same(&args.input, path)?;
+        files::may_write(path, force)?;
+    }
+    output::check(&args.report)?;
+    let input = files::read(&args.input)?;
+    let permissions = std::fs::metadata(&args.input).map_err(|error| files::io(&args.input, "cannot read", &error))?.permissions();
+    let place = || args.input.display().to_string();
+    let Rewritten { bytes, maps } = pipeline::rewrite(&input, &args.instrument.options(&args.select)).within(place)?;
+    files::write(&args.output, &bytes, force, Some(permissions))?;
+    let maps = Maps::new(maps);
+    if let Some(path) = &args.map {
+        let map = serde_json::to_vec_pretty(&maps).map_err(|e| Error::internal(format!("map: {e}")))?;
+        files::write(path, &map, force, None)?;
+    }
+    let summary = maps.summary();
+    output::emit(&args.report, colour, &summary, |summary, style| summary.render(style))?;
+    output::say_refused(&summary.refused);
+    Ok(if summary.refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
+}

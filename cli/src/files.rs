@@ -1,0 +1,71 @@
+//! Reading inputs and writing outputs: an output appears whole or not at all, and never by surprise.
+
+use std::fs::{self, Permissions};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use tempfile::NamedTempFile;
+use wavetap::error::{Error, Kind, Result};
+
+/// Reads a whole input file.
+///
+/// Read rather than mapped: a program that is rebuilt while we look at it must not change under us.
+pub fn read(path: &Path) -> Result<Vec<u8>> {
+    let metadata = fs::metadata(path).map_err(|error| io(path, "cannot read", &error))?;
+    if metadata.is_dir() {
+        return Err(Error::new(Kind::Io, format!("{}: is a directory, a file was expected", path.display())));
+    }
+    fs::read(path).map_err(|error| io(path, "cannot read", &error))
+}
+
+/// An error that names the file.
+pub fn io(path: &Path, what: &str, error: &std::io::Error) -> Error {
+    Error::new(Kind::Io, format!("{}: {what}: {error}", path.display()))
+}
+
+/// Fails now, before the work, if `path` exists and may not be replaced.
+pub fn may_write(path: &Path, force: bool) -> Result<()> {
+    if !force && path.symlink_metadata().is_ok() {
+        return Err(Error::new(Kind::Io, format!("{}: exists (use --force to replace it)", path.display())));
+    }
+    Ok(())
+}
+
+/// Fails if writing `output` would change `input`.
+pub fn not_the_same(input: &Path, output: &Path) -> Result<()> {
+    let same = match (fs::canonicalize(input), fs::canonicalize(output)) {
+        (Ok(input), Ok(output)) => input == output,
+        _ => false,
+    };
+    if same { Err(Error::new(Kind::Io, format!("{}: is the input, which is never changed", output.display()))) } else { Ok(()) }
+}
+
+/// Writes `bytes` to a temporary file beside `path` and renames it. `permissions` are those of a file it is made from.
+pub fn write(path: &Path, bytes: &[u8], force: bool, permissions: Option<Permissions>) -> Result<()> {
+    may_write(path, force)?;
+    let failed = |error: &std::io::Error| io(path, "cannot write", error);
+    let mut file = NamedTempFile::new_in(directory(path)).map_err(|e| failed(&e))?;
+    file.write_all(bytes).map_err(|e| failed(&e))?;
+    file.as_file().set_permissions(permissions.unwrap_or_else(default_permissions)).map_err(|e| failed(&e))?;
+    let renamed = if force { file.persist(path) } else { file.persist_noclobber(path) };
+    renamed.map_err(|e| failed(&e.error))?;
+    Ok(())
+}
+
+/// The folder a file is in.
+fn directory(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// What a newly created file gets: a temporary file is private, an output is as the user's umask says.
+fn default_permissions() -> Permissions {
+    /// The usual umask, where the system does not tell.
+    const USUAL: u32 = 0o022;
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let umask = status.lines().find_map(|line| u32::from_str_radix(line.strip_prefix("Umask:")?.trim(), 8).ok());
+    Permissions::from_mode(0o666 & !umask.unwrap_or(USUAL))
+}

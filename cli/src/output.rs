@@ -1,0 +1,61 @@
+//! Where reports go and in which form.
+
+use std::io::{IsTerminal, Write};
+
+use serde::Serialize;
+use wavetap::error::{Error, Kind, Result};
+use wavetap::report::text::Style;
+
+use crate::args::{ColorChoice, Format, OutputArgs};
+use crate::files;
+
+/// Message of the error when the reader of stdout went away.
+pub const BROKEN_PIPE: &str = "stdout was closed";
+
+/// Writes `value` where and as `args` say; `text` renders it for people.
+pub fn emit<T: Serialize>(args: &OutputArgs, colour: ColorChoice, value: &T, text: impl FnOnce(&T, Style) -> String) -> Result<()> {
+    let out = match args.format {
+        Format::Text => text(value, style(args, colour)),
+        Format::Json => serde_json::to_string_pretty(value).map_err(|e| Error::internal(format!("JSON: {e}")))? + "\n",
+        Format::Yaml => serde_yaml::to_string(value).map_err(|e| Error::internal(format!("YAML: {e}")))?,
+    };
+    match &args.report {
+        Some(path) => files::write(path, out.as_bytes(), args.force, None),
+        None => stdout(out.as_bytes()),
+    }
+}
+
+/// Writes to stdout; a reader that went away is an error of its own.
+pub fn stdout(bytes: &[u8]) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| match error.kind() {
+        std::io::ErrorKind::BrokenPipe => Error::new(Kind::Io, BROKEN_PIPE),
+        _ => Error::new(Kind::Io, format!("cannot write to stdout: {error}")),
+    })
+}
+
+/// Fails now if the report could not be written later.
+pub fn check(args: &OutputArgs) -> Result<()> {
+    args.report.as_ref().map_or(Ok(()), |path| files::may_write(path, args.force))
+}
+
+fn style(args: &OutputArgs, choice: ColorChoice) -> Style {
+    let colour = match choice {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        ColorChoice::Auto => {
+            args.report.is_none() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && std::io::stdout().is_terminal()
+        }
+    };
+    Style { colour }
+}
+
+/// Says on stderr which kernels were left as they were.
+pub fn say_refused(refused: &[wavetap::profile::map::Refused]) {
+    for kernel in refused {
+        eprintln!(
+            "wavetap: not counted: {}",
+            wavetap::report::text::refused_line(kernel).trim_start_matches(' ').replace(['\n', '\r'], " ")
+        );
+    }
+}
