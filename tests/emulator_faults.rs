@@ -178,6 +178,63 @@ fn cases() -> Vec<Case> {
             "v_mov_b32 v9, v4\ns_nop 0\nv_readlane_b32 s8, v9, 0",
             |k| hazard(k, 1)
         ),
+        // Matrix instructions: 2 passes read by the vector ALU, and by memory; overwritten; its accumulator overwritten; fresh inputs.
+        case!(
+            matrix_read,
+            &["gfx90a"],
+            "v_mfma_f32_4x4x1f32 v[8:11], v4, v5, 0\ns_nop 3\nv_mov_b32 v20, v8",
+            "v_mfma_f32_4x4x1f32 v[8:11], v4, v5, 0\ns_nop 4\nv_mov_b32 v20, v8",
+            |k| hazard(k, 5)
+        ),
+        case!(
+            matrix_store,
+            &["gfx90a"],
+            "v_mfma_f32_16x16x4f32 v[8:11], v4, v5, 0\ns_nop 9\nglobal_store_dword v1, v8, s[6:7]",
+            "v_mfma_f32_16x16x4f32 v[8:11], v4, v5, 0\ns_nop 10\nglobal_store_dword v1, v8, s[6:7]",
+            |k| hazard(k, 11)
+        ),
+        case!(
+            matrix_overwrite,
+            CDNA3,
+            "v_mfma_f32_32x32x2f32 v[8:23], v4, v5, 0\ns_nop 15\ns_nop 0\nv_mov_b32 v9, 0",
+            "v_mfma_f32_32x32x2f32 v[8:23], v4, v5, 0\ns_nop 15\ns_nop 1\nv_mov_b32 v9, 0",
+            |k| hazard(k, 18)
+        ),
+        case!(
+            matrix_accumulator,
+            &["gfx90a"],
+            "v_mfma_f32_16x16x4f32 v[20:23], v4, v5, v[24:27]\ns_nop 5\nv_mov_b32 v24, 0",
+            "v_mfma_f32_16x16x4f32 v[20:23], v4, v5, v[24:27]\ns_nop 6\nv_mov_b32 v24, 0",
+            |k| hazard(k, 7)
+        ),
+        case!(
+            matrix_chain,
+            &["gfx90a"],
+            "v_mfma_f32_16x16x4f32 v[20:23], v4, v5, v[24:27]\nv_mfma_f32_16x16x4f32 v[20:23], v20, v5, v[20:23]",
+            "v_mfma_f32_16x16x4f32 v[20:23], v4, v5, v[24:27]\nv_mfma_f32_16x16x4f32 v[20:23], v4, v5, v[20:23]",
+            |k| hazard(k, 11)
+        ),
+        case!(
+            matrix_input,
+            &["gfx90a", "gfx942"],
+            "v_mov_b32 v30, v4\ns_nop 0\nv_mfma_f32_4x4x1f32 v[20:23], v30, v5, 0",
+            "v_mov_b32 v30, v4\ns_nop 1\nv_mfma_f32_4x4x1f32 v[20:23], v30, v5, 0",
+            |k| hazard(k, 2)
+        ),
+        case!(
+            accumulator_read,
+            &["gfx908"],
+            "v_mfma_f32_4x4x1f32 a[0:3], v4, v5, a[0:3]\ns_nop 2\nv_accvgpr_read_b32 v8, a0",
+            "v_mfma_f32_4x4x1f32 a[0:3], v4, v5, a[0:3]\ns_nop 3\nv_accvgpr_read_b32 v8, a0",
+            |k| hazard(k, 4)
+        ),
+        case!(
+            dot_read,
+            &["gfx90a", "gfx942"],
+            "v_dot4_i32_i8 v20, v4, v5, v6\ns_nop 1\nv_mov_b32 v21, v20",
+            "v_dot4_i32_i8 v20, v4, v5, v6\ns_nop 2\nv_mov_b32 v21, v20",
+            |k| { hazard(k, 3) }
+        ),
     ]
 }
 

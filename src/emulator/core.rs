@@ -102,6 +102,8 @@ pub(super) struct Launch {
     pub strict: bool,
     /// CDNA3 and relatives: more required wait states, another floating-point atomic set.
     pub gfx94: bool,
+    /// The rules of matrix instructions.
+    pub rules: super::matrix_hazard::Rules,
     /// The hardware sets up scratch.
     pub architected_scratch: bool,
     pub private_size: u32,
@@ -177,7 +179,7 @@ impl Core<'_> {
             for index in first..first + count {
                 self.wave.pending.check_write(op, file, index)?;
                 self.wave.hazards.check_write(op, self.launch, file, index)?;
-                self.wave.hazards.note_write(op, file, index);
+                self.wave.hazards.note_write(op, self.launch, file, index, (first, count));
             }
             if file == RegFile::Scalar && first <= scalar::VCC && first + count >= scalar::VCC + 2 {
                 self.wave.hazards.note_vcc();
@@ -192,7 +194,7 @@ impl Core<'_> {
             RegFile::Vector => self.wave.vgpr.len() as u16,
             RegFile::Accum => self.wave.agpr.len() as u16,
             // FLAT_SCRATCH, VCC and what follows are there whatever is allocated.
-            RegFile::Scalar if first >= scalar::FLAT_SCRATCH => u16::MAX,
+            RegFile::Scalar if first >= scalar::FLAT_SCRATCH => 128,
             RegFile::Scalar => self.wave.sgpr_count,
         };
         if end > allocated {

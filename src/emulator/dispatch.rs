@@ -8,6 +8,7 @@ use super::core::{LANES, Launch, PRIVATE_APERTURE, SHARED_APERTURE, Status, Wave
 use super::fault::FaultKind;
 use super::float::Env;
 use super::hazard::Hazards;
+use super::matrix_hazard::Rules;
 use super::memory::{AllocationKind, Memory};
 use super::pending::Pending;
 use super::random::Random;
@@ -142,6 +143,12 @@ impl Plan {
             launch: Launch {
                 strict,
                 gfx94: target.architected_flat_scratch(),
+                rules: match (target.has_accum(), target.unified_accum(), target.architected_flat_scratch()) {
+                    (false, ..) => Rules::None,
+                    (true, false, _) => Rules::Gfx908,
+                    (true, true, false) => Rules::Gfx90a,
+                    (true, true, true) => Rules::Gfx94,
+                },
                 architected_scratch: target.architected_flat_scratch(),
                 private_size: dispatch.private_segment_size,
                 lds_size: dispatch.group_segment_size,

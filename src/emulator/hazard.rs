@@ -2,10 +2,11 @@
 //!
 //! A rule says how many issue slots must lie between a producer and a consumer; `s_nop k` fills k + 1 of them, any other instruction one.
 
-use crate::isa::{RegFile, scalar};
+use crate::isa::{Reg, RegFile, scalar};
 
 use super::core::{Launch, Step, register_name, stop};
 use super::fault::FaultKind;
+use super::matrix_hazard::MatrixHazards;
 use super::op::{Class, Op};
 use super::pending::{SLOTS, slot};
 
@@ -27,6 +28,7 @@ pub(super) struct Hazards {
     setreg: [u64; 64],
     /// One half of VCC was written alone, which does not update VCCZ.
     vccz_stale: bool,
+    matrix: MatrixHazards,
 }
 
 /// Long enough ago for every rule.
@@ -46,6 +48,7 @@ impl Hazards {
             m0_salu: 0,
             setreg: [0; 64],
             vccz_stale: false,
+            matrix: MatrixHazards::new(),
         }
     }
 
@@ -85,6 +88,24 @@ impl Hazards {
             }
             _ => {}
         }
+        self.matrix.check_read(op, launch, self.now, file, index)
+    }
+
+    /// A source of a matrix instruction; `accumulator` says that it is C.
+    pub(super) fn check_matrix_source(&mut self, op: &Op, launch: &Launch, reg: Reg, accumulator: bool) -> Step {
+        let Reg { file, first, dwords } = reg;
+        for index in first..first + u16::from(dwords) {
+            let valu = self.valu[slot(file, index)];
+            // Results of matrix instructions have rules of their own.
+            if file == RegFile::Vector && !self.matrix.is_result(file, index) {
+                self.require(valu, 2, "VALU writes VGPR, matrix instruction reads it", || register_name(file, index))?;
+            }
+        }
+        self.require(self.exec_valu, 4, "VALU writes EXEC, matrix instruction", || "exec".into())?;
+        self.matrix.check_source(op, launch, self.now, reg, accumulator)?;
+        if accumulator {
+            self.matrix.note_accumulator(op, launch, self.now, reg);
+        }
         Ok(())
     }
 
@@ -96,10 +117,11 @@ impl Hazards {
                 register_name(file, index)
             })?;
         }
-        Ok(())
+        self.matrix.check_write(op, launch, self.now, file, index)
     }
 
-    pub(super) fn note_write(&mut self, op: &Op, file: RegFile, index: u16) {
+    /// Notes a write of one register of a run (its first register and length).
+    pub(super) fn note_write(&mut self, op: &Op, launch: &Launch, file: RegFile, index: u16, run: (u16, u16)) {
         let at = slot(file, index);
         self.any[at] = self.now;
         if op.class == Class::Valu {
@@ -119,6 +141,7 @@ impl Hazards {
                 self.vccz_stale = true;
             }
         }
+        self.matrix.note_write(op, launch, self.now, file, index, run);
     }
 
     /// A 64-bit write of VCC brings VCCZ up to date.

@@ -136,6 +136,9 @@ fn elements(core: &mut Core, op: &Op, role: Role, element: Element) -> Step<Elem
     };
     let words = u16::from(operand.dwords);
     core.reading(op, reg.file, reg.first, words)?;
+    if core.launch.strict {
+        core.wave.hazards.check_matrix_source(op, core.launch, Reg { dwords: operand.dwords, ..reg }, false)?;
+    }
     let bits = element.bits();
     let file = core.file(reg.file);
     Ok((0..LANES)
@@ -177,42 +180,38 @@ fn run(core: &mut Core, op: &Op) -> Step {
     let blocks = LANES * per_lane / (m * k);
     // The lane and element that hold an entry of A or B.
     let place = |row: usize, at: usize, block: usize| (row + m * (block + blocks * (at / per_lane)), at % per_lane);
-    let source_block = |block: usize| (block & !((1 << modifiers.cbsz) - 1)) + usize::from(modifiers.abid);
+    let source_block = |block: usize| ((block & !((1 << modifiers.cbsz) - 1)) + usize::from(modifiers.abid)) % blocks;
 
     let words_each = if shape.is_double() { 2 } else { 1 };
     let count = m * m * blocks / LANES;
     let words = (count * words_each) as u16;
     let old = accumulator(core, op, c, words)?;
     core.writing(op, dst.file, dst.first, words)?;
-    for lane in 0..LANES {
-        for index in 0..count {
-            let (i, j, block) = shape.place(lane, index);
-            let a_block = if modifiers.cbsz == 0 || shape.is_double() { block } else { source_block(block) };
-            let pairs = (0..k).map(|at| {
-                let (a_lane, a_at) = place(i, at, a_block);
-                let (b_lane, b_at) = place(j, at, block);
-                (shape.a.value(a[a_lane][a_at]), shape.b.value(b[b_lane][b_at]))
-            });
-            let word = |n: usize| u64::from(old[index * words_each + n][lane]);
-            let result = match shape.sum {
-                Sum::F32 => u64::from(
-                    pairs
-                        .fold(f32::from_bits(word(0) as u32), |sum, (x, y)| to_f32(fma_odd(x, y, f64::from(sum)), Round::Nearest))
-                        .to_bits(),
-                ),
-                Sum::I32 => u64::from(pairs.fold(word(0) as u32, |sum, (x, y)| sum.wrapping_add((x * y) as i32 as u32))),
-                Sum::F64 => {
-                    let sign = |bit: u8| if negate >> bit & 1 != 0 { -1.0 } else { 1.0 };
-                    pairs
-                        .fold(sign(2) * f64::from_bits(word(0) | word(1) << 32), |sum, (x, y)| (sign(0) * x).mul_add(sign(1) * y, sum))
-                        .to_bits()
-                }
-            };
-            let first = usize::from(dst.first) + index * words_each;
-            core.file(dst.file)[first][lane] = result as u32;
-            if words_each == 2 {
-                core.file(dst.file)[first + 1][lane] = (result >> 32) as u32;
+    for (lane, index) in (0..LANES).flat_map(|lane| (0..count).map(move |index| (lane, index))) {
+        let (i, j, block) = shape.place(lane, index);
+        let a_block = if modifiers.cbsz == 0 || shape.is_double() { block } else { source_block(block) };
+        let pairs = (0..k).map(|at| {
+            let (a_lane, a_at) = place(i, at, a_block);
+            let (b_lane, b_at) = place(j, at, block);
+            (shape.a.value(a[a_lane][a_at]), shape.b.value(b[b_lane][b_at]))
+        });
+        let word = |n: usize| u64::from(old[index * words_each + n][lane]);
+        let result = match shape.sum {
+            Sum::F32 => u64::from(
+                pairs.fold(f32::from_bits(word(0) as u32), |sum, (x, y)| to_f32(fma_odd(x, y, f64::from(sum)), Round::Nearest)).to_bits(),
+            ),
+            Sum::I32 => u64::from(pairs.fold(word(0) as u32, |sum, (x, y)| sum.wrapping_add((x * y) as i32 as u32))),
+            Sum::F64 => {
+                let sign = |bit: u8| if negate >> bit & 1 != 0 { -1.0 } else { 1.0 };
+                pairs
+                    .fold(sign(2) * f64::from_bits(word(0) | word(1) << 32), |sum, (x, y)| (sign(0) * x).mul_add(sign(1) * y, sum))
+                    .to_bits()
             }
+        };
+        let first = usize::from(dst.first) + index * words_each;
+        core.file(dst.file)[first][lane] = result as u32;
+        if words_each == 2 {
+            core.file(dst.file)[first + 1][lane] = (result >> 32) as u32;
         }
     }
     Ok(())
@@ -224,6 +223,9 @@ fn accumulator(core: &mut Core, op: &Op, c: &Operand, words: u16) -> Step<Vec<[u
         Some(Reg { file: RegFile::Scalar, .. }) => undefined("a scalar register as accumulator"),
         Some(Reg { file, first, .. }) => {
             core.reading(op, file, first, words)?;
+            if core.launch.strict {
+                core.wave.hazards.check_matrix_source(op, core.launch, Reg { file, first, dwords: words as u8 }, true)?;
+            }
             Ok(core.file(file)[usize::from(first)..usize::from(first + words)].to_vec())
         }
         None => {

@@ -36,6 +36,7 @@ mod lane_access;
 mod lds;
 mod loader;
 mod matrix;
+mod matrix_hazard;
 mod memory;
 mod op;
 mod packed;

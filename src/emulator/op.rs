@@ -158,8 +158,8 @@ pub(super) struct Op {
     pub trans: bool,
     /// Writes a part of its destination register only (for the rules of wait states).
     pub partial: bool,
-    /// A matrix instruction.
-    pub mfma: bool,
+    /// What a matrix instruction multiplies.
+    pub matrix: Option<super::matrix::Shape>,
     /// Issue slots it fills: more than one for `s_nop`.
     pub slots: u8,
 }
@@ -279,13 +279,13 @@ impl Op {
         let trans = flags.contains(Flags::TRANS) || is_trans(name);
         let modifiers = inst.modifiers;
         let partial = modifiers.sdwa.is_some_and(|s| s.dst_sel != 6) || (class == Class::Valu && modifiers.op_sel & 8 != 0);
-        let mfma = name.starts_with("v_mfma") || name.starts_with("v_smfmac");
+        let matrix = super::matrix::Shape::parse(name);
         let next = pc + u64::from(inst.size);
         let slots = match inst.operands.first().map(|operand| operand.value) {
             Some(Value::Imm(count)) if name == "s_nop" => (count as u8 & 0xf) + 1,
             _ => 1,
         };
-        Op { run, semantics, inst, object, address, next, class, site, dst, sdst, src, trans, partial, mfma, slots }
+        Op { run, semantics, inst, object, address, next, class, site, dst, sdst, src, trans, partial, matrix, slots }
     }
 }
 

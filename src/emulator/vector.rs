@@ -126,7 +126,7 @@ fn permute(values: &mut Lanes, dpp: &Dpp, wide: bool, exec: u64) -> Step<u64> {
     // 64-bit operands on gfx90a know ROW_NEWBCAST and the row shifts only; they move as a whole.
     let _ = wide;
     let mut mask = 0;
-    for lane in 0..LANES {
+    for (lane, value) in values.iter_mut().enumerate() {
         let n = lane as i32;
         let row = n & !15;
         let within = n & 15;
@@ -150,8 +150,8 @@ fn permute(values: &mut Lanes, dpp: &Dpp, wide: bool, exec: u64) -> Step<u64> {
         let enabled = dpp.row_mask >> (lane >> 4) & 1 != 0 && dpp.bank_mask >> (lane >> 2 & 3) & 1 != 0;
         // The broadcasts leave the first row(s) as they are whatever bound_ctrl says.
         match from {
-            Some(from) => values[lane] = original[from as usize],
-            None => values[lane] = 0,
+            Some(from) => *value = original[from as usize],
+            None => *value = 0,
         }
         if enabled && (from.is_some() || dpp.bound_ctrl) {
             mask |= 1 << lane;

@@ -1,0 +1,283 @@
+//! Required wait states around matrix and dot-product instructions, which take many cycles and are not interlocked with everything that follows.
+//!
+//! The numbers depend on the passes an instruction takes (P) and on its kind; they are the ones LLVM's hazard recognizer inserts.
+
+use crate::isa::{Reg, RegFile};
+
+use super::core::{Launch, Step, register_name, stop};
+use super::fault::FaultKind;
+use super::matrix::Shape;
+use super::op::{Class, Op};
+use super::pending::slot;
+
+/// The kind of a producer or consumer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    None,
+    /// Inputs narrower than single precision.
+    Xdl,
+    /// Single-precision inputs.
+    Sgemm,
+    /// Double precision; `true`: 16x16.
+    Dgemm(bool),
+    /// A dot product, by a tag of its opcode.
+    Dot(u16),
+}
+
+/// The last operation of these kinds that wrote a register, or read it as C.
+#[derive(Debug, Clone, Copy)]
+struct Access {
+    time: u64,
+    passes: u64,
+    kind: Kind,
+    /// First register of the run, to tell an exact overlap from a partial one.
+    first: u16,
+    count: u16,
+}
+
+const NEVER: Access = Access { time: 0, passes: 0, kind: Kind::None, first: 0, count: 0 };
+
+/// Vector and accumulation registers.
+const VECTOR_SLOTS: usize = 512;
+
+/// The generations that differ.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rules {
+    /// No matrix instructions.
+    None,
+    Gfx908,
+    Gfx90a,
+    Gfx94,
+}
+
+/// The state of a wave.
+pub(super) struct MatrixHazards {
+    written: Vec<Access>,
+    read_as_c: Vec<Access>,
+    /// When `v_accvgpr_write` last wrote a register (gfx908).
+    accum_write: Vec<u64>,
+    /// When `v_accvgpr_read` last wrote a register (gfx908).
+    accum_read: Vec<u64>,
+    used: bool,
+}
+
+fn kind_of(op: &Op) -> Kind {
+    match op.matrix {
+        Some(shape) if shape.is_double() => Kind::Dgemm(shape.size == 16),
+        Some(shape) if shape.is_single() => Kind::Sgemm,
+        Some(_) => Kind::Xdl,
+        None if op.inst.variant.name.starts_with("v_dot") => Kind::Dot(op.inst.variant.opcode),
+        None => Kind::None,
+    }
+}
+
+fn passes(shape: Shape, rules: Rules) -> u64 {
+    if shape.is_double() {
+        return if shape.size == 16 { 8 } else { 4 };
+    }
+    match (shape.size, rules) {
+        (4, _) => 2,
+        (16, Rules::Gfx94) if shape.k() >= 16 => 4,
+        (32, Rules::Gfx94) if shape.k() >= 8 => 8,
+        (16, _) => 8,
+        _ => 16,
+    }
+}
+
+impl MatrixHazards {
+    pub(super) fn new() -> Self {
+        MatrixHazards { written: Vec::new(), read_as_c: Vec::new(), accum_write: Vec::new(), accum_read: Vec::new(), used: false }
+    }
+
+    /// Called before the first matrix or dot instruction is noted: most kernels have none.
+    fn prepare(&mut self) {
+        if !self.used {
+            self.used = true;
+            self.written = vec![NEVER; VECTOR_SLOTS];
+            self.read_as_c = vec![NEVER; VECTOR_SLOTS];
+            self.accum_write = vec![0; VECTOR_SLOTS];
+            self.accum_read = vec![0; VECTOR_SLOTS];
+        }
+    }
+
+    /// Whether a register holds the result of a matrix or dot instruction.
+    pub(super) fn is_result(&self, file: RegFile, index: u16) -> bool {
+        self.used && self.written[slot(file, index)].kind != Kind::None
+    }
+
+    fn require(now: u64, since: u64, states: u64, rule: &'static str, file: RegFile, index: u16) -> Step {
+        let found = now - since - 1;
+        if since == 0 || found >= states {
+            return Ok(());
+        }
+        stop(FaultKind::Hazard { rule, required: states as u32, found: found as u32, resource: register_name(file, index).into() })
+    }
+
+    /// A read by anything but a matrix instruction.
+    pub(super) fn check_read(&self, op: &Op, launch: &Launch, now: u64, file: RegFile, index: u16) -> Step {
+        if !self.used || file == RegFile::Scalar || op.matrix.is_some() {
+            return Ok(());
+        }
+        let at = slot(file, index);
+        let memory = matches!(op.class, Class::Vmem | Class::Lds);
+        if launch.rules == Rules::Gfx908 && memory {
+            Self::require(now, self.accum_read[at], 2, "v_accvgpr_read writes VGPR, memory instruction reads it", file, index)?;
+        }
+        let accum_read = op.inst.variant.name == "v_accvgpr_read_b32";
+        if launch.rules == Rules::Gfx908 && accum_read {
+            Self::require(now, self.accum_write[at], 3, "v_accvgpr_write, then v_accvgpr_read", file, index)?;
+        }
+        let producer = self.written[at];
+        let p = producer.passes;
+        let states = match (producer.kind, launch.rules) {
+            (Kind::None, _) => return Ok(()),
+            (Kind::Dot(_), Rules::Gfx908) => return Ok(()),
+            (Kind::Dot(opcode), _) => {
+                let accumulates = kind_of(op) == Kind::Dot(opcode) && op.src[2] == super::op::Source::Vector(index);
+                if accumulates { 0 } else { 3 }
+            }
+            (Kind::Dgemm(large), _) if memory => [9, 18][usize::from(large)],
+            (Kind::Dgemm(large), _) => [6, 11][usize::from(large)],
+            (_, Rules::Gfx908) => p + 2,
+            (Kind::Sgemm, Rules::Gfx94) => p + 2,
+            _ => p + 3,
+        };
+        Self::require(now, producer.time, states, "matrix or dot instruction writes register, another reads it", file, index)
+    }
+
+    /// A write by anything but a matrix instruction.
+    pub(super) fn check_write(&self, op: &Op, launch: &Launch, now: u64, file: RegFile, index: u16) -> Step {
+        if !self.used || file == RegFile::Scalar || op.matrix.is_some() {
+            return Ok(());
+        }
+        let at = slot(file, index);
+        let producer = self.written[at];
+        let p = producer.passes;
+        let states = match (producer.kind, launch.rules) {
+            (Kind::None, _) | (Kind::Dot(_), Rules::Gfx908) => 0,
+            (Kind::Dot(opcode), _) => {
+                if kind_of(op) == Kind::Dot(opcode) {
+                    0
+                } else {
+                    3
+                }
+            }
+            (Kind::Dgemm(large), _) => [6, 11][usize::from(large)],
+            (_, Rules::Gfx908) => p - 1,
+            (Kind::Sgemm, Rules::Gfx94) => p + 2,
+            _ => p + 3,
+        };
+        Self::require(now, producer.time, states, "matrix or dot instruction writes register, another overwrites it", file, index)?;
+        let reader = self.read_as_c[at];
+        let p = reader.passes;
+        let states = match (reader.kind, launch.rules) {
+            (Kind::None | Kind::Dgemm(_) | Kind::Dot(_), _) | (Kind::Sgemm, Rules::Gfx94) => 0,
+            (_, Rules::Gfx908) => p.saturating_sub(3),
+            _ => p - 1,
+        };
+        Self::require(now, reader.time, states, "matrix instruction reads accumulator, another overwrites it", file, index)
+    }
+
+    /// A source of a matrix instruction; `accumulator` says that it is C.
+    pub(super) fn check_source(&self, op: &Op, launch: &Launch, now: u64, reg: Reg, accumulator: bool) -> Step {
+        let Reg { file, first, dwords } = reg;
+        let count = u16::from(dwords);
+
+        if !self.used {
+            return Ok(());
+        }
+        let consumer = kind_of(op);
+        for index in first..first + count {
+            let at = slot(file, index);
+            if launch.rules == Rules::Gfx908 {
+                Self::require(
+                    now,
+                    self.accum_write[at],
+                    if accumulator { 1 } else { 3 },
+                    "v_accvgpr_write, then a matrix instruction reads it",
+                    file,
+                    index,
+                )?;
+            }
+            let producer = self.written[at];
+            let p = producer.passes;
+            let exact = accumulator && producer.first == first && producer.count == count;
+            let states = match (producer.kind, launch.rules) {
+                (Kind::None, _) | (Kind::Dot(_), Rules::Gfx908) => 0,
+                (Kind::Dot(_), _) => 3,
+                (_, Rules::Gfx908) if !accumulator => 4,
+                (_, Rules::Gfx908) if exact => 0,
+                (_, Rules::Gfx908) => 2,
+                (Kind::Dgemm(large), _) if !accumulator => [6, 11][usize::from(large)],
+                (Kind::Dgemm(false), _) if exact && consumer == Kind::Dgemm(false) => 4,
+                (Kind::Dgemm(_), _) if exact => 0,
+                (Kind::Dgemm(large), rules) => match consumer {
+                    Kind::Xdl => 0,
+                    Kind::Sgemm if rules == Rules::Gfx90a => 0,
+                    _ => [4, 9][usize::from(large)],
+                },
+                (Kind::Sgemm, Rules::Gfx94) if !accumulator => p + 2,
+                _ if !accumulator => p + 3,
+                (_, Rules::Gfx94) if exact => {
+                    if p == 2 {
+                        2
+                    } else {
+                        0
+                    }
+                }
+                _ if exact => 0,
+                (_, Rules::Gfx90a) => {
+                    if matches!(consumer, Kind::Dgemm(_)) {
+                        p + 1
+                    } else {
+                        p
+                    }
+                }
+                (Kind::Sgemm, _) => {
+                    if consumer == Kind::Xdl {
+                        0
+                    } else {
+                        p
+                    }
+                }
+                _ => p + 1,
+            };
+            let rule = if accumulator {
+                "matrix instruction writes register, another accumulates on it"
+            } else {
+                "matrix instruction writes register, another multiplies it"
+            };
+            Self::require(now, producer.time, states, rule, file, index)?;
+        }
+        Ok(())
+    }
+
+    /// A matrix instruction reads its accumulator.
+    pub(super) fn note_accumulator(&mut self, op: &Op, launch: &Launch, now: u64, reg: Reg) {
+        let Reg { file, first, dwords } = reg;
+        let count = u16::from(dwords);
+
+        self.prepare();
+        let Some(shape) = op.matrix else { return };
+        let access = Access { time: now, passes: passes(shape, launch.rules), kind: kind_of(op), first, count };
+        for index in first..first + count {
+            self.read_as_c[slot(file, index)] = access;
+        }
+    }
+
+    /// Any write of a vector or accumulation register.
+    pub(super) fn note_write(&mut self, op: &Op, launch: &Launch, now: u64, file: RegFile, index: u16, run: (u16, u16)) {
+        let kind = kind_of(op);
+        let name = op.inst.variant.name;
+        let accum_move = launch.rules == Rules::Gfx908 && name.starts_with("v_accvgpr_");
+        if kind == Kind::None && !accum_move && !self.used || file == RegFile::Scalar {
+            return;
+        }
+        self.prepare();
+        let at = slot(file, index);
+        let passes = op.matrix.map_or(0, |shape| passes(shape, launch.rules));
+        self.written[at] = if kind == Kind::None { NEVER } else { Access { time: now, passes, kind, first: run.0, count: run.1 } };
+        self.accum_write[at] = if accum_move && name == "v_accvgpr_write_b32" { now } else { 0 };
+        self.accum_read[at] = if accum_move && name == "v_accvgpr_read_b32" { now } else { 0 };
+    }
+}
