@@ -29,6 +29,9 @@ pub fn may_write(path: &Path, force: bool) -> Result<()> {
     if !force && path.symlink_metadata().is_ok() {
         return Err(Error::new(Kind::Io, format!("{}: exists (use --force to replace it)", path.display())));
     }
+    if !directory(path).is_dir() {
+        return Err(Error::new(Kind::Io, format!("{}: there is no folder {}", path.display(), directory(path).display())));
+    }
     Ok(())
 }
 

@@ -9,6 +9,7 @@ mod commands;
 mod files;
 mod launch;
 mod output;
+mod progress;
 mod stand_in;
 
 use std::process::ExitCode;

@@ -26,7 +26,12 @@ pub fn inspect(data: &[u8], selection: &Selection) -> Result<Inspection> {
             size: bundle.size,
             compressed: bundle.compressed.as_ref().map(|header| header.version),
             registered: input.is_live(index),
-            entries: bundle.entries.iter().map(|entry| entry.id.clone()).collect(),
+            entries: bundle
+                .entries
+                .iter()
+                .filter(|entry| entry.target.as_ref().is_none_or(|target| selection.has_target(&target.to_string())))
+                .map(|entry| entry.id.clone())
+                .collect(),
         })
         .collect();
     let mut objects = Vec::new();

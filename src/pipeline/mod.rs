@@ -18,4 +18,4 @@ pub use disassemble::disassemble;
 pub use inspect::inspect;
 pub use object::{Object, objects};
 pub use options::{Counters, Options, Probe, Selection};
-pub use rewrite::{Rewritten, rewrite};
+pub use rewrite::{Progress, Rewritten, rewrite, rewrite_with_progress};

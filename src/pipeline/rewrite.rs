@@ -47,18 +47,39 @@ pub struct Rewritten {
 /// Malformed if the input breaks its format; unsupported if it was rewritten before, or a counter mode is not available. A kernel
 /// that cannot be instrumented is no error: see [`ObjectMap::refused`].
 pub fn rewrite(data: &[u8], options: &Options) -> Result<Rewritten> {
+    rewrite_with_progress(data, options, |_| {})
+}
+
+/// How far a rewrite is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Code objects that are done.
+    pub done: usize,
+    /// Code objects in the input.
+    pub total: usize,
+}
+
+/// [`rewrite`], which tells `progress` before each code object and at the end.
+///
+/// # Errors
+/// As [`rewrite`].
+pub fn rewrite_with_progress(data: &[u8], options: &Options, mut progress: impl FnMut(Progress)) -> Result<Rewritten> {
     if options.counters == Counters::Register {
         return Err(Error::unsupported("counters in registers are not available yet: use lds, global or auto"));
     }
     let input = Input::parse(data)?;
     let mut replacements = Vec::new();
     let mut maps = Vec::new();
-    for found in input.code_objects() {
+    let total = input.code_objects().count();
+    for (done, found) in input.code_objects().enumerate() {
+        progress(Progress { done, total });
         let Some((map, bytes)) = rewrite_object(&found, options).within(|| place(&found))? else { continue };
         maps.push(map);
         replacements.extend(bytes.map(|bytes| Replacement { place: found.place, bytes }));
     }
-    Ok(Rewritten { bytes: merge(&input, &replacements)?, maps })
+    let bytes = merge(&input, &replacements)?;
+    progress(Progress { done: total, total });
+    Ok(Rewritten { bytes, maps })
 }
 
 /// One code object: its map, and its new bytes if a kernel was instrumented. None if it is not selected.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::model::{Kernel, Report, RunInfo};
 use super::table::{Align, Table, grouped};
-use super::text::{Style, refused_line};
+use super::text::{Style, counted, refused_line};
 use crate::profile::file::{Backend, Counts, KernelTotals, Profile, SiteTotals, Work};
 use crate::profile::map::{Refused, Resources};
 
@@ -166,10 +166,10 @@ impl ComparedKernel {
     fn lines(&self, style: Style, lines: &mut Vec<String>) {
         lines.push(style.bold(&self.kernel.demangled));
         lines.push(style.dim(&format!(
-            "  {}, {} dispatches, {} waves",
+            "  {}, {}, {}",
             self.kernel.target,
-            grouped(self.kernel.dispatches),
-            grouped(self.kernel.waves)
+            counted(self.kernel.dispatches, "dispatch", "dispatches"),
+            counted(self.kernel.waves, "wave", "waves")
         )));
         let mut table = Table::new(&[
             ("mode", Align::Left),

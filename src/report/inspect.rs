@@ -35,7 +35,7 @@ pub struct InspectedBundle {
     pub compressed: Option<u16>,
     /// Whether the HIP runtime is told of it.
     pub registered: bool,
-    /// The ids of its entries.
+    /// The ids of its selected entries, the host's included.
     pub entries: Vec<String>,
 }
 

@@ -136,7 +136,8 @@ pub fn mode_name(mode: CounterMode) -> &'static str {
     }
 }
 
-fn counted(count: u64, one: &str, many: &str) -> String {
+/// `1 wave`, `32 waves`.
+pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }
 

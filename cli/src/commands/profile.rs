@@ -4,13 +4,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use wavetap::error::{Result, ResultExt};
-use wavetap::pipeline::{self, Options, waits};
+use wavetap::pipeline::{Options, waits};
 use wavetap::profile::file::{Backend, Origin, Profile};
 use wavetap::report::{Report, text};
 
 use super::run::launch_code;
 use crate::args::{ColorChoice, ProfileArgs};
-use crate::{files, launch, output};
+use crate::{files, launch, output, progress};
 
 /// Exit code: it ran, and something that was asked for was refused.
 const REFUSED: i32 = 1;
@@ -53,7 +53,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
 
 /// Writes the rewritten application, executable as the original is.
 pub fn rewrite_to(original: &[u8], path: &Path, output: &Path, options: &Options) -> Result<()> {
-    let rewritten = pipeline::rewrite(original, options).within(|| path.display().to_string())?;
+    let rewritten = progress::rewrite(original, path, options)?;
     let permissions = std::fs::metadata(path).map_err(|error| files::io(path, "cannot read", &error))?.permissions();
     files::write(output, &rewritten.bytes, false, Some(permissions))
 }

@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
-use wavetap::error::{Error, Result, ResultExt};
-use wavetap::pipeline::{self, Rewritten};
+use wavetap::error::{Error, Result};
+use wavetap::pipeline::Rewritten;
 use wavetap::report::rewrite::Maps;
 
 use crate::args::{ColorChoice, RewriteArgs};
-use crate::{files, output};
+use crate::{files, output, progress};
 
 /// Exit code: it ran, and something that was asked for was refused.
 const REFUSED: u8 = 1;
@@ -22,8 +22,7 @@ pub fn run(args: &RewriteArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::check(&args.report)?;
     let input = files::read(&args.input)?;
     let permissions = std::fs::metadata(&args.input).map_err(|error| files::io(&args.input, "cannot read", &error))?.permissions();
-    let place = || args.input.display().to_string();
-    let Rewritten { bytes, maps } = pipeline::rewrite(&input, &args.instrument.options(&args.select)).within(place)?;
+    let Rewritten { bytes, maps } = progress::rewrite(&input, &args.input, &args.instrument.options(&args.select))?;
     files::write(&args.output, &bytes, force, Some(permissions))?;
     let maps = Maps::new(maps);
     if let Some(path) = &args.map {
