@@ -145,14 +145,14 @@ struct Running<'c> {
 impl Running<'_> {
     fn act(&mut self, line: &Line) -> Result<(), Failure> {
         let value = self.fill(&line.value)?;
-        let words: Vec<&str> = value.split_whitespace().collect();
+        let words = words(&value);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match (line.name.as_str(), words.as_slice()) {
             ("NEEDS", _) => Ok(()),
             ("RUN", [program, args @ ..]) => {
                 self.settle()?;
                 let program = if *program == "wavetap" { command::wavetap()? } else { PathBuf::from(program) };
-                let args: Vec<&str> = args.iter().map(|a| a.trim_matches('\'')).collect();
-                self.last = Some((command::run(&program, &args, &[], &self.folder)?, false));
+                self.last = Some((command::run(&program, args, &[], &self.folder)?, false));
                 Ok(())
             }
             ("EXIT", [code]) => {
@@ -265,6 +265,32 @@ impl Running<'_> {
     }
 }
 
+/// Words as a shell makes them, as far as single quotes go.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let (mut quoted, mut within) = (false, false);
+    for c in text.chars() {
+        match c {
+            '\'' => {
+                quoted = !quoted;
+                if !within {
+                    words.push(String::new());
+                }
+                within = true;
+            }
+            c if c.is_whitespace() && !quoted => within = false,
+            c => {
+                if !within {
+                    words.push(String::new());
+                }
+                within = true;
+                words.last_mut().expect("pushed above").push(c);
+            }
+        }
+    }
+    words
+}
+
 fn bytes_of_hex(hex: &str) -> Result<Vec<u8>, Failure> {
     if hex.len() % 2 != 0 || !hex.is_ascii() {
         return Err("an even number of hexadecimal digits was expected".into());
@@ -298,6 +324,11 @@ mod tests {
         assert!(case("WRITE: x 00\nWRITE: y 01\nDIFFERENT: x y\nABSENT: z").run().is_ok());
         assert!(case("WRITE: x 0011\nTRUNCATE: x 1 y\nPATCH: x 1 22 x\nWRITE: z 0022\nSAME: x z").run().is_ok());
         assert!(case("EXPECT: x").run().is_err(), "an unknown line must not pass");
+    }
+
+    #[test]
+    fn quotes_keep_words_together() {
+        assert_eq!(words("a 'b c' d'e f' ''"), ["a", "b c", "de f", ""]);
     }
 
     #[test]
