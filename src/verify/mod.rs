@@ -16,6 +16,10 @@
 mod align;
 mod finding;
 mod hazards;
+mod host;
+mod image;
+mod kernels;
+mod object;
 mod outstanding;
 mod preserve;
 mod values;
@@ -25,10 +29,69 @@ pub use finding::{Finding, Rule};
 use align::Alignment;
 
 use crate::cfg::Program;
-use crate::code_object::InitialRegisters;
+use crate::code_object::{CodeObject, InitialRegisters};
 use crate::dataflow::{UsedRegisters, WaitSummaries};
+use crate::error::{Result, ResultExt};
 use crate::kernel::Body;
+use crate::offload_bundle::Input;
 use crate::profile::map::AddressPair;
+
+/// What was checked and what is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Report {
+    /// Code objects that differ from the original's and were checked.
+    pub objects: usize,
+    /// Instrumented kernels that were checked.
+    pub kernels: usize,
+    /// Broken rules, each with the code object's place in the file.
+    pub findings: Vec<(String, Finding)>,
+}
+
+/// Checks a rewritten file (host executable or library, bundle, code object) against its original.
+///
+/// ```
+/// // A file is a faithful rewrite of itself.
+/// # let Ok(file) = std::fs::read("hip-samples/bin/vectoradd") else { return };
+/// let report = wavetap::verify::check_files(&file, &file).expect("readable");
+/// assert!(report.findings.is_empty());
+/// ```
+///
+/// # Errors
+/// If one of the files cannot be read as what it is.
+pub fn check_files(original: &[u8], rewritten: &[u8]) -> Result<Report> {
+    let mut report = Report::default();
+    let (old, new) = (Input::parse(original).within(|| "the original".into())?, Input::parse(rewritten).within(|| "the rewritten file".into())?);
+    let mut around = Vec::new();
+    let pairs = host::pair(&old, &new, &mut around)?;
+    report.findings.extend(around.into_iter().map(|finding| ("the file".to_owned(), finding)));
+    for (place, before, after) in pairs {
+        if before == after {
+            continue;
+        }
+        if !crate::elf::is_elf(before) {
+            report.findings.push((place, Finding::new(Rule::HostFile, "an entry that is no code object changed")));
+            continue;
+        }
+        let before = CodeObject::parse(before).within(|| format!("{place} of the original"))?;
+        let after = CodeObject::parse(after).within(|| format!("{place} of the rewritten file"))?;
+        let (kernels, findings) = check_object(&before, &after);
+        report.objects += 1;
+        report.kernels += kernels;
+        report.findings.extend(findings.into_iter().map(|finding| (place.clone(), finding)));
+    }
+    Ok(report)
+}
+
+/// Checks one rewritten code object against its original; tells how many instrumented kernels it has, and what is wrong.
+#[must_use]
+pub fn check_object(original: &CodeObject<'_>, rewritten: &CodeObject<'_>) -> (usize, Vec<Finding>) {
+    let mut findings = Vec::new();
+    let map = object::check(original, rewritten, &mut findings);
+    if let Some(map) = &map {
+        kernels::check(original, rewritten, map, &mut findings);
+    }
+    (map.map_or(0, |map| map.kernels.len()), findings)
+}
 
 /// One kernel's code before and after.
 #[derive(Debug, Clone, Copy)]
