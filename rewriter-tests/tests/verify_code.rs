@@ -72,11 +72,12 @@ fn each(mut check: impl FnMut(&Case<'_>)) {
             let target = object.target().expect("a known target");
             let image = Image::of(&object).expect("an image");
             let program = Program::of(target, &image);
-            let analysis = Analysis::new(&program, &image);
             let used = used_registers(&program, &image);
             for kernel in object.kernels() {
-                for mode in [CounterMode::Global, CounterMode::Lds] {
-                    let place_name = format!("{name} {} {} {mode:?}", target.name(), kernel.name);
+                for (mode, borrow) in [(CounterMode::Global, false), (CounterMode::Lds, false), (CounterMode::Global, true)] {
+                    let analysis = Analysis::new(&program, &image);
+                    let analysis = if borrow { analysis.borrowing() } else { analysis };
+                    let place_name = format!("{name} {} {} {mode:?}{}", target.name(), kernel.name, if borrow { " borrowing" } else { "" });
                     let request = Request { kernel, mode, index: 3, control: CONTROL };
                     let plan = branches(&analysis, &request).unwrap_or_else(|stop| panic!("{place_name}: {stop}"));
                     let id = program.at(kernel.entry).expect("decoded");
@@ -220,9 +221,11 @@ fn a_missing_wait_is_found() {
             } else if case.check(&bytes).iter().any(|finding| finding.rule == Rule::Wait) {
                 own += 1;
             } else {
-                // The one wait that protects no register: counters must have arrived before the wave counts as finished.
+                // Two waits protect no register: counters must have arrived before the wave counts as finished, and behind a call of an unknown
+                // function a second place that borrows registers waits for what the first one has waited for.
                 let fields = inst.operand(Role::WaitCount).map(|operand| operand.value);
-                assert_eq!(fields, Some(Value::Imm(0x0f70)), "{} {offset:#x}", case.place);
+                let again = case.place.contains("indirect") && case.place.ends_with("borrowing") && fields == Some(Value::Imm(0xc07f));
+                assert!(again || fields == Some(Value::Imm(0x0f70)), "{} {offset:#x}", case.place);
             }
         }
     });

@@ -32,7 +32,7 @@ impl Accesses {
         }
         if inst.variant.flags.intersects(Flags::D16 | Flags::MFMA) || inst.modifiers.sdwa.is_some() || inst.modifiers.dpp.is_some() {
             // Parts of the destination survive. (No vector write kills; this keeps the *reads* complete.)
-            accesses.reads = accesses.reads.union(vectors(accesses.writes));
+            accesses.reads = accesses.reads.union(accesses.writes.vectors());
         }
         let name = inst.name();
         if name.starts_with("s_movrel") {
@@ -68,10 +68,6 @@ impl Accesses {
 fn conditional(inst: &Inst) -> bool {
     let name = inst.name();
     name.starts_with("s_cmov") || name.starts_with("s_bitset")
-}
-
-fn vectors(set: RegSet) -> RegSet {
-    set.intersection(all_vectors())
 }
 
 fn all_vectors() -> RegSet {

@@ -120,6 +120,13 @@ impl RegSet {
         self
     }
 
+    /// The vector and accumulation registers of the set.
+    #[must_use]
+    pub fn vectors(mut self) -> RegSet {
+        self.0[..VECTOR / 64].fill(0);
+        self
+    }
+
     /// The registers one by one, each a run of one: scalar ones ascending, SCC, MODE, vector, accumulation.
     pub fn iter(&self) -> impl Iterator<Item = Reg> + use<> {
         let words = self.0;

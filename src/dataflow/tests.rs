@@ -297,6 +297,7 @@ fn calls_make_everything_uncertain() {
     let found: Vec<_> = waits.all()[0].operations.iter().map(|each| (each.operation, each.certainty)).collect();
     assert_eq!(found, expected.map(|operation| (operation, Certainty::May)));
     assert_eq!(waits.pending_writes(InstId(2)), RegSet::ALL);
+    assert_eq!(waits.pending_writes(InstId(3)), RegSet::ALL, "lgkmcnt was not waited for: scalar and LDS loads");
     let function = Listing::at(0).push(setpc(30)).try_body(&Image::new(), BodyKind::Function, 0).expect("a function");
     let cfg = Cfg::build(&function);
     assert_eq!(Waits::compute(&function, &cfg, &summaries).pending_writes(InstId(0)), RegSet::ALL);

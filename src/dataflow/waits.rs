@@ -176,6 +176,11 @@ impl State {
         state
     }
 
+    /// Everything that may be pending.
+    fn operations(&self) -> impl Iterator<Item = (Counter, Operation)> + '_ {
+        Counter::ALL.into_iter().zip(&self.0).flat_map(|(counter, queue)| queue.keys().map(move |operation| (counter, *operation)))
+    }
+
     /// Adds what may be pending in `other`; tells whether that changed `self`.
     fn join(&mut self, other: &State) -> bool {
         let before = self.clone();
@@ -429,36 +434,35 @@ impl<'a> Waits<'a> {
         all
     }
 
-    /// Calls `visit` for every instruction, in address order, with the operations that may be outstanding just before it in any counter.
-    pub fn for_each_pending(&self, mut visit: impl FnMut(InstId, &[Operation])) {
+    /// Calls `visit` for every instruction, in address order, with the operations that may be outstanding just before it, and in which counter.
+    pub fn for_each_pending(&self, mut visit: impl FnMut(InstId, &[(Counter, Operation)])) {
         for block in self.cfg.ids() {
             let mut state = self.block_in[block.index()].clone();
             for id in self.cfg.block(block).insts() {
-                let mut operations: Vec<Operation> = state.0.iter().flat_map(BTreeMap::keys).copied().collect();
-                operations.sort_unstable();
-                operations.dedup();
-                visit(id, &operations);
+                visit(id, &state.operations().collect::<Vec<_>>());
                 state.step(self.body, id, self.summaries, |_| {});
             }
         }
     }
 
-    /// The registers that an operation may still write while it is outstanding.
+    /// The registers that an operation may still write while it is outstanding in a counter.
     #[must_use]
-    pub fn results(&self, operation: Operation) -> RegSet {
-        match operation {
+    pub fn results(&self, counter: Counter, operation: Operation) -> RegSet {
+        let writes = match operation {
             // A caller that has a load outstanding across a call expects its result afterwards.
             Operation::Caller => RegSet::ALL,
-            Operation::Inst(id) => self.body.inst(id).writes().collect(),
+            Operation::Inst(id) => return self.body.inst(id).writes().collect(),
             Operation::Callee(id) => match self.body.flow(id) {
                 Flow::Call(target) => self.summaries.of(target).writes,
                 _ => RegSet::ALL,
             },
-        }
+        };
+        // Only scalar loads write scalar registers.
+        if counter == Counter::Lgkm { writes } else { writes.vectors() }
     }
 
     fn writes_of(&self, state: &State) -> RegSet {
-        state.0.iter().flat_map(BTreeMap::keys).fold(RegSet::EMPTY, |writes, operation| writes.union(self.results(*operation)))
+        state.operations().fold(RegSet::EMPTY, |writes, (counter, operation)| writes.union(self.results(counter, operation)))
     }
 
     /// What this body does to its caller's operations, if it is a function.

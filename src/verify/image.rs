@@ -15,7 +15,8 @@ const MOST: usize = 8;
 /// may change.
 pub(super) fn bytes_stay(old: &Elf<'_>, new: &Elf<'_>, may_change: &[Range<u64>], rule: Rule, findings: &mut Vec<Finding>) {
     let headers = old.header.segments_offset..old.header.segments_offset + PROGRAM_HEADER_SIZE * new.segments.len() as u64;
-    let excepted = |offset: u64| offset < FILE_HEADER_SIZE || headers.contains(&offset) || may_change.iter().any(|range| range.contains(&offset));
+    let excepted =
+        |offset: u64| offset < FILE_HEADER_SIZE || headers.contains(&offset) || may_change.iter().any(|range| range.contains(&offset));
     let mut found = 0;
     for load in old.loads() {
         let (Ok(before), Ok(now)) = (old.bytes_at(load.address, load.file_size), new.bytes_at(load.address, load.file_size)) else {
@@ -58,7 +59,10 @@ pub(super) fn segments(old: &Elf<'_>, new: &Elf<'_>, findings: &mut Vec<Finding>
     let mut end = 0;
     for load in new.loads() {
         if load.address < end {
-            complain(load.address, format!("a segment begins before the end {end:#x} of the one in front of it: loaders allocate up to the last one"));
+            complain(
+                load.address,
+                format!("a segment begins before the end {end:#x} of the one in front of it: loaders allocate up to the last one"),
+            );
         }
         end = load.end();
         if load.file_size > load.memory_size {
@@ -90,7 +94,9 @@ pub(super) fn section_headers(new: &Elf<'_>, findings: &mut Vec<Finding>) {
         }
         let placed = new.file_offset(section.address, section.size.max(1)) == Some(section.offset);
         if section.is_alloc() && section.has_contents() && section.size > 0 && !placed {
-            findings.push(Finding::new(Rule::Segments, format!("section {} is not where its segment loads it", section.name)).at(section.address));
+            findings.push(
+                Finding::new(Rule::Segments, format!("section {} is not where its segment loads it", section.name)).at(section.address),
+            );
         }
     }
 }

@@ -42,14 +42,7 @@ pub(super) fn check(original: &CodeObject<'_>, rewritten: &CodeObject<'_>, map: 
         (Err(error), _) | (_, Err(error)) => return findings.push(Finding::new(Rule::Skeleton, error.to_string())),
     };
     let program = Program::of(target, &image);
-    let context = Context {
-        original,
-        rewritten,
-        target,
-        new_image: &new_image,
-        used: used_registers(&program, &image),
-        program: &program,
-    };
+    let context = Context { original, rewritten, target, new_image: &new_image, used: used_registers(&program, &image), program: &program };
     for kernel in original.kernels() {
         let mut found = Vec::new();
         let entry = map.kernels.iter().find(|entry| entry.name == kernel.name);
@@ -120,7 +113,11 @@ impl Context<'_> {
     /// The entry lies, aligned, in an executable segment behind the original image.
     fn entry(&self, new: &Kernel, findings: &mut Vec<Finding>) {
         let end = self.original.image_end();
-        let executable = self.rewritten.elf().loads().any(|load| load.flags & PF_X != 0 && load.address >= end && load.address <= new.entry && new.entry < load.end());
+        let executable = self
+            .rewritten
+            .elf()
+            .loads()
+            .any(|load| load.flags & PF_X != 0 && load.address >= end && load.address <= new.entry && new.entry < load.end());
         if !new.entry.is_multiple_of(ENTRY_ALIGN) || !executable {
             findings.push(Finding::new(Rule::Descriptor, "the entry is not aligned or not in the new executable segment").at(new.entry));
         }
@@ -154,7 +151,11 @@ impl Context<'_> {
         }
         let behind = behind_sgprs(used, self.target, self.rewritten.features().xnack);
         if scalars + behind > new.descriptor.allocated_sgprs() {
-            complain(format!("code uses s{} of {} scalar registers, of which {behind} lie behind", scalars - 1, new.descriptor.allocated_sgprs()));
+            complain(format!(
+                "code uses s{} of {} scalar registers, of which {behind} lie behind",
+                scalars - 1,
+                new.descriptor.allocated_sgprs()
+            ));
         }
         if allocated < old.descriptor.allocated_vgprs(self.target) || new.descriptor.allocated_sgprs() < old.descriptor.allocated_sgprs() {
             complain("fewer registers are allocated than before: functions that nobody knows may use them".to_owned());
@@ -162,13 +163,17 @@ impl Context<'_> {
         let (Some(before), Some(now)) = (&old.metadata, &new.metadata) else { return };
         if now.vgpr_count > u64::from(allocated) || now.sgpr_count > u64::from(new.descriptor.allocated_sgprs()) {
             let (vgprs, sgprs) = (now.vgpr_count, now.sgpr_count);
-            findings.push(Finding::new(Rule::Metadata, format!("it counts {vgprs} VGPRs and {sgprs} SGPRs, more than the descriptor allocates")));
+            findings.push(Finding::new(
+                Rule::Metadata,
+                format!("it counts {vgprs} VGPRs and {sgprs} SGPRs, more than the descriptor allocates"),
+            ));
         }
         if now.vgpr_count < before.vgpr_count || now.sgpr_count < before.sgpr_count || now.agpr_count < before.agpr_count {
             findings.push(Finding::new(Rule::Metadata, "it counts fewer registers than before"));
         }
         let unified = self.target.unified_accum();
-        let counted = if unified && accums > 0 { new.descriptor.accum_offset(self.target).unwrap_or(0) + accums } else { vectors.max(accums) };
+        let counted =
+            if unified && accums > 0 { new.descriptor.accum_offset(self.target).unwrap_or(0) + accums } else { vectors.max(accums) };
         if u64::from(counted) > now.vgpr_count {
             findings.push(Finding::new(Rule::Metadata, format!("it counts {} VGPRs, code uses {counted}", now.vgpr_count)));
         }
@@ -186,7 +191,8 @@ impl Context<'_> {
             findings.push(Finding::new(Rule::Lds, format!("the descriptor says {static_size} bytes of LDS, the metadata {noted}")));
         }
         if now.group_segment_fixed_size > u64::from(self.target.lds_bytes()) {
-            findings.push(Finding::new(Rule::Lds, format!("{} bytes of LDS are more than a workgroup may have", now.group_segment_fixed_size)));
+            findings
+                .push(Finding::new(Rule::Lds, format!("{} bytes of LDS are more than a workgroup may have", now.group_segment_fixed_size)));
         }
         let slices = if entry.mode == CounterMode::Lds { slice_bytes(entry) * waves_per_workgroup(before, self.target) } else { 0 };
         let added = now.group_segment_fixed_size.checked_sub(before.group_segment_fixed_size);
@@ -229,7 +235,8 @@ impl Context<'_> {
 
 /// Scalar registers that the allocation needs behind the numbered ones.
 fn behind_sgprs(used: RegSet, target: Target, xnack: Feature) -> u32 {
-    let flat_scratch = used.iter().any(|reg| reg.file == RegFile::Scalar && (scalar::FLAT_SCRATCH..scalar::XNACK_MASK).contains(&reg.first));
+    let flat_scratch =
+        used.iter().any(|reg| reg.file == RegFile::Scalar && (scalar::FLAT_SCRATCH..scalar::XNACK_MASK).contains(&reg.first));
     if flat_scratch || target.architected_flat_scratch() {
         FLAT_SCRATCH_SGPRS
     } else if matches!(xnack, Feature::Any | Feature::On) {
@@ -253,7 +260,8 @@ fn descriptor_fields(old: &KernelDescriptor, new: &KernelDescriptor, findings: &
     if expected != *new {
         findings.push(Finding::new(Rule::Descriptor, "fields changed that instrumentation has nothing to do with"));
     }
-    for field in [Field::ENABLE_WORKGROUP_ID_X, Field::ENABLE_WORKGROUP_ID_Y, Field::ENABLE_WORKGROUP_ID_Z, Field::ENABLE_SGPR_DISPATCH_PTR] {
+    for field in [Field::ENABLE_WORKGROUP_ID_X, Field::ENABLE_WORKGROUP_ID_Y, Field::ENABLE_WORKGROUP_ID_Z, Field::ENABLE_SGPR_DISPATCH_PTR]
+    {
         if old.is_set(field) && !new.is_set(field) {
             findings.push(Finding::new(Rule::Descriptor, "an initial register that the original needs is not enabled any more"));
         }
@@ -265,7 +273,12 @@ fn descriptor_fields(old: &KernelDescriptor, new: &KernelDescriptor, findings: &
 
 /// Counter bytes of one wave.
 fn slice_bytes(entry: &KernelMap) -> u64 {
-    entry.sites.iter().map(|site| u64::from(site.offset.saturating_sub(HEADER)) + u64::from(site.kind.counters() * COUNTER)).max().unwrap_or(0)
+    entry
+        .sites
+        .iter()
+        .map(|site| u64::from(site.offset.saturating_sub(HEADER)) + u64::from(site.kind.counters() * COUNTER))
+        .max()
+        .unwrap_or(0)
 }
 
 /// Waves of the largest workgroup that the original's metadata allows.

@@ -60,7 +60,8 @@ pub struct Report {
 /// If one of the files cannot be read as what it is.
 pub fn check_files(original: &[u8], rewritten: &[u8]) -> Result<Report> {
     let mut report = Report::default();
-    let (old, new) = (Input::parse(original).within(|| "the original".into())?, Input::parse(rewritten).within(|| "the rewritten file".into())?);
+    let (old, new) =
+        (Input::parse(original).within(|| "the original".into())?, Input::parse(rewritten).within(|| "the rewritten file".into())?);
     let mut around = Vec::new();
     let pairs = host::pair(&old, &new, &mut around)?;
     report.findings.extend(around.into_iter().map(|finding| ("the file".to_owned(), finding)));

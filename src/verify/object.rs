@@ -84,7 +84,8 @@ fn control_symbol(new: &Elf<'_>, kind: u32, findings: &mut Vec<Finding>) {
     if symbol.size < control::SIZE {
         complain(format!("{} bytes, {} expected", symbol.size, control::SIZE));
     }
-    let writable = new.loads().any(|load| load.flags & PF_W != 0 && load.address <= symbol.address && symbol.address + control::SIZE <= load.end());
+    let writable =
+        new.loads().any(|load| load.flags & PF_W != 0 && load.address <= symbol.address && symbol.address + control::SIZE <= load.end());
     match new.bytes_at(symbol.address, control::SIZE).map(Control::from_bytes) {
         Ok(Ok(block)) if !writable || block.buffer != 0 || block.head != 0 || block.dropped != 0 => {
             complain("the block is not writable or not in its initial state".to_owned());
@@ -102,7 +103,8 @@ fn relocations(original: &CodeObject<'_>, rewritten: &CodeObject<'_>, findings: 
     }
     let list = |object| -> Vec<(u64, u32, i64, String)> {
         let object: &CodeObject<'_> = object;
-        let mut list: Vec<_> = object.relocations().iter().map(|each| named(object, each)).map(|(a, k, d, s)| (a, k, d, s.to_owned())).collect();
+        let mut list: Vec<_> =
+            object.relocations().iter().map(|each| named(object, each)).map(|(a, k, d, s)| (a, k, d, s.to_owned())).collect();
         list.sort();
         list
     };

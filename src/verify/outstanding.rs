@@ -21,13 +21,13 @@ pub(super) fn check(new: &Body, alignment: &Alignment, summaries: &WaitSummaries
         let is_inserted = alignment.original(id).is_none();
         let inst = new.inst(id);
         let uses: RegSet = inst.reads().chain(inst.writes()).collect();
-        for operation in operations {
+        for (counter, operation) in operations {
             let concerns = match operation {
                 // Original against original is the compiler's business.
                 Operation::Inst(other) => is_inserted || alignment.original(*other).is_none(),
                 Operation::Callee(_) | Operation::Caller => is_inserted,
             };
-            let clash = if concerns { uses.intersection(waits.results(*operation)) } else { RegSet::EMPTY };
+            let clash = if concerns { uses.intersection(waits.results(*counter, *operation)) } else { RegSet::EMPTY };
             let clash = if matches!(operation, Operation::Inst(_)) { clash } else { clash.intersection(loadable) };
             if !clash.is_empty() {
                 let by = match operation {

@@ -223,7 +223,8 @@ fn inserted(state: &mut State, body: &Body, id: InstId) {
     let other = Word::Other(id.0);
     let mut results = [other; 2];
     let mut scc = other;
-    let destination = inst.operand(Role::Sdst).and_then(|operand| operand.reg());
+    // `v_readlane_b32` has its scalar destination where others have a vector one.
+    let destination = inst.operand(Role::Sdst).or_else(|| inst.operand(Role::Vdst)).and_then(|operand| operand.reg());
     let source = |state: &State, role, index| match state.source(inst, role, index) {
         Word::Other(_) => other,
         word => word,
@@ -237,6 +238,19 @@ fn inserted(state: &mut State, body: &Body, id: InstId) {
         "s_addc_u32" => (results[0], scc) = add(state, inst, state.word(Reg::SCC, 0), other),
         "s_cmp_lg_u32" | "s_cmp_lg_i32" | "s_cmp_eq_u32" | "s_cmp_eq_i32" => {
             scc = compare(state, inst, inst.name().contains("_eq_"), other)
+        }
+        "v_readlane_b32" => {
+            if let Some((vector, lane)) = lane_operands(state, inst, Role::Src0) {
+                results[0] = state.lane(vector, lane).unwrap_or(other);
+            }
+        }
+        "v_writelane_b32" => {
+            let to = inst.operand(Role::Vdst).and_then(|operand| operand.reg());
+            if let (Some(to), Some((_, lane))) = (to, lane_operands(state, inst, Role::Vdst)) {
+                let word = source(state, Role::Src0, 0);
+                state.write_lane(to.first, lane, word);
+                return;
+            }
         }
         "v_and_b32" if restores_ids(state, inst) => {
             state.restore_ids();
@@ -256,6 +270,17 @@ fn inserted(state: &mut State, body: &Body, id: InstId) {
             RegFile::Scalar => (0..reg.dwords).for_each(|index| state.set(reg, index, other)),
             RegFile::Vector | RegFile::Accum => state.clobber_vector(reg),
         }
+    }
+}
+
+/// The vector register and the constant lane of a lane access.
+fn lane_operands(state: &State, inst: &Inst, vector: Role) -> Option<(u16, u32)> {
+    /// Lane numbers are taken modulo the size of a wave.
+    const LANES: u32 = 64;
+    let register = inst.operand(vector)?.reg().filter(|reg| reg.file == RegFile::Vector)?;
+    match state.source(inst, Role::Src1, 0) {
+        Word::Constant(lane) => Some((register.first, lane % LANES)),
+        _ => None,
     }
 }
 

@@ -3,6 +3,8 @@
 //! Two machines run in step: the original and the rewritten one. At corresponding instructions each scalar register of the rewritten machine holds the
 //! value that some register of the original machine has now, or a constant, or SCC in the form of a flag, or something else.
 
+use std::collections::BTreeMap;
+
 use crate::dataflow::RegSet;
 use crate::isa::{Inst, Reg, RegFile, Role, Value, scalar};
 
@@ -30,6 +32,8 @@ pub(super) struct State {
     mode: Word,
     /// Vector registers whose value may differ from the original's in some lane.
     vectors: RegSet,
+    /// Words that inserted code put into single lanes: vector register, lane.
+    lanes: BTreeMap<(u16, u32), Word>,
     /// v0 holds more work-item ids than the original's; these bits are the original's.
     pub(super) packed_ids: Option<u32>,
     /// Constants that the *original* machine's registers hold (a program counter).
@@ -50,6 +54,7 @@ impl State {
             scc: Word::Original(scalar::SCC),
             mode: Word::Original(scalar::MODE),
             vectors: RegSet::EMPTY,
+            lanes: BTreeMap::new(),
             packed_ids: None,
             constants: [None; SCALARS],
             undefined: RegSet::EMPTY,
@@ -87,6 +92,7 @@ impl State {
         merge(&mut self.scc, other.scc);
         merge(&mut self.mode, other.mode);
         self.vectors = self.vectors.union(other.vectors);
+        self.lanes.retain(|lane, word| other.lanes.get(lane) == Some(word));
         if self.packed_ids != other.packed_ids {
             self.packed_ids = None;
             self.vectors.insert(Reg::vector(0, 1));
@@ -154,9 +160,23 @@ impl State {
     /// Some lanes of a vector register may differ from now on.
     pub(super) fn clobber_vector(&mut self, reg: Reg) {
         self.vectors.insert(reg);
+        self.lanes.retain(|(vector, _), _| !reg.overlaps(Reg::vector(*vector, 1)));
         if reg.overlaps(Reg::vector(0, 1)) {
             self.packed_ids = None;
         }
+    }
+
+    /// Inserted code puts a word into one lane of a vector register; the other lanes stay.
+    pub(super) fn write_lane(&mut self, vector: u16, lane: u32, word: Word) {
+        let kept: Vec<_> = self.lanes.iter().filter(|((other, _), _)| *other == vector).map(|(place, word)| (*place, *word)).collect();
+        self.clobber_vector(Reg::vector(vector, 1));
+        self.lanes.extend(kept);
+        self.lanes.insert((vector, lane), word);
+    }
+
+    /// What inserted code put into a lane, if nothing else can be there.
+    pub(super) fn lane(&self, vector: u16, lane: u32) -> Option<Word> {
+        self.lanes.get(&(vector, lane)).copied()
     }
 
     /// v0 holds the original's work-item ids again.
@@ -197,7 +217,7 @@ impl State {
                 *word = Word::Other(at);
             }
         };
-        self.words.iter_mut().for_each(stale);
+        self.words.iter_mut().chain(self.lanes.values_mut()).for_each(stale);
         stale(&mut self.scc);
         stale(&mut self.mode);
         if let Some(constant) = self.constants.get_mut(usize::from(code)) {
@@ -217,6 +237,7 @@ impl State {
                 if reg == Reg::vector(0, 1) && self.packed_ids.take().is_some() {
                     self.vectors.insert(reg);
                 }
+                self.lanes.retain(|(vector, _), _| !reg.overlaps(Reg::vector(*vector, 1)));
                 continue;
             }
             let same = kills.contains(reg) || self.differing(reg).is_none();
