@@ -62,12 +62,12 @@ pub(super) fn places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
         *word = core.scalar(op, resource.first + n as u16)?;
     }
     let descriptor = Descriptor::new(words);
-    let soffset = match Op::by_role(&op.inst, Role::Soffset, Ty::B32) {
+    let soffset = match op.source(Role::Soffset, Ty::B32) {
         Source::Scalar(code) => u64::from(core.scalar(op, code)?),
         Source::Const(bits) => bits & 0xffff_ffff,
         _ => 0,
     };
-    let vaddr = Op::by_role(&op.inst, Role::Vaddr, Ty::B32);
+    let vaddr = op.source(Role::Vaddr, Ty::B32);
     let (indices, offsets) = match (modifiers.idxen, modifiers.offen) {
         (false, false) => ([0; LANES], [0; LANES]),
         (true, false) => (core.lanes(op, vaddr, Ty::B32, 0)?, [0; LANES]),

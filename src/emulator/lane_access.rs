@@ -14,7 +14,7 @@ fn vector_source(op: &Op) -> Option<Reg> {
 
 /// The lane a scalar or constant selects.
 fn lane_select(core: &mut Core, op: &Op) -> Step<usize> {
-    let select = match Op::by_role(&op.inst, Role::Src1, Ty::B32) {
+    let select = match op.source(Role::Src1, Ty::B32) {
         Source::Scalar(code) => {
             if core.launch.strict && code < 128 {
                 core.wave.hazards.check_lane_select(code)?;
@@ -58,7 +58,7 @@ fn writelane(core: &mut Core, op: &Op) -> Step {
         core.wave.hazards.check_lane_access(core.launch, None)?;
     }
     let at = lane_select(core, op)?;
-    let value = match Op::by_role(&op.inst, Role::Src0, Ty::B32) {
+    let value = match op.source(Role::Src0, Ty::B32) {
         Source::Scalar(code) => core.scalar(op, code)?,
         Source::Const(bits) => bits as u32,
         _ => return undefined("v_writelane of a vector register"),
@@ -122,7 +122,7 @@ fn mqsad_u32(core: &mut Core, op: &Op) -> Step {
 
 /// Converts with stochastic rounding into one byte of the destination.
 fn stochastic(core: &mut Core, op: &Op) -> Step {
-    let Some(f) = convert::stochastic(op.inst.variant.name) else { return undefined("conversion") };
+    let Semantics::Lane { f, .. } = op.semantics else { return undefined("conversion") };
     let a = lanes_of(core, op, 0, Ty::F32)?;
     let b = lanes_of(core, op, 1, Ty::B32)?;
     let Some(dst) = op.dst else { return undefined("conversion without destination") };
@@ -155,7 +155,10 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
         "v_mbcnt_lo_u32_b32" => (|core, op| mask_count(core, op, false), Semantics::Own),
         "v_mbcnt_hi_u32_b32" => (|core, op| mask_count(core, op, true), Semantics::Own),
         "v_mqsad_u32_u8" => (mqsad_u32, Semantics::Own),
-        "v_cvt_sr_fp8_f32" | "v_cvt_sr_bf8_f32" => (stochastic, Semantics::Own),
+        "v_cvt_sr_fp8_f32" | "v_cvt_sr_bf8_f32" => {
+            let none = [Ty::None; 4];
+            (stochastic, Semantics::Lane { f: convert::stochastic(name)?, dst: Ty::B32, src: none, high: High::Keep })
+        }
         "v_accvgpr_read_b32" | "v_accvgpr_write_b32" => lane(|_, s| s[0], Ty::B32, [Ty::B32, Ty::None, Ty::None, Ty::None], High::Zero),
         "v_div_fmas_f32" | "v_div_fmas_f64" => {
             let (_, semantics) = super::vector_float::meaning(name)?;

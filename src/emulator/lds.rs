@@ -10,7 +10,7 @@ use super::pending::{EffectParts, Kind, Space};
 use super::vector_memory::extend;
 
 fn addresses(core: &mut Core, op: &Op) -> Step<[u64; LANES]> {
-    core.lanes(op, Op::by_role(&op.inst, Role::Addr, Ty::B32), Ty::B32, 0)
+    core.lanes(op, op.source(Role::Addr, Ty::B32), Ty::B32, 0)
 }
 
 fn single_offset(op: &Op) -> u64 {
@@ -76,8 +76,7 @@ fn put(core: &mut Core, id: u32, at: usize, bytes: &[u8]) {
 }
 
 /// The two byte offsets of a `2` form.
-fn two_offsets(op: &Op, element: u64) -> [u64; 2] {
-    let stride = if op.inst.variant.name.contains("st64") { 64 } else { 1 };
+fn two_offsets(op: &Op, element: u64, stride: u64) -> [u64; 2] {
     let m = op.inst.modifiers;
     [u64::from(m.offset as u32 & 0xff) * element * stride, u64::from(m.offset1) * element * stride]
 }
@@ -105,7 +104,7 @@ fn read_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> Step
     Ok(())
 }
 
-fn write_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> Step {
+fn write_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usize, high: bool) -> Step {
     let base = addresses(core, op)?;
     let words = size.div_ceil(4);
     let mut registers = vec![data(op, Role::Data0)?];
@@ -120,7 +119,6 @@ fn write_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> Ste
     }
     order(core, false)?;
     let id = issue(core, op, None);
-    let high = op.inst.variant.name.ends_with("_d16_hi");
     for lane in active(core.wave.exec()) {
         for (offset, reg) in offsets.iter().zip(&registers) {
             let at = check(core, base[lane] + offset, size, lane)?;
@@ -218,11 +216,8 @@ fn run_atomic(core: &mut Core, op: &Op) -> Step {
 }
 
 /// `ds_wrxchg2*`: two exchanges at once.
-fn exchange_two(core: &mut Core, op: &Op) -> Step {
-    let wide = op.inst.variant.name.ends_with("b64");
-    let size = if wide { 8 } else { 4 };
+fn exchange_two(core: &mut Core, op: &Op, offsets: &[u64; 2], size: usize) -> Step {
     let words = (size / 4) as u16;
-    let offsets = two_offsets(op, size as u64);
     let base = addresses(core, op)?;
     let sources = [data(op, Role::Data0)?, data(op, Role::Data1)?];
     for reg in sources {
@@ -393,13 +388,20 @@ macro_rules! read {
     };
 }
 macro_rules! write {
-    ($size:expr) => {
-        (|core: &mut Core, op: &Op| write_elements(core, op, &[single_offset(op)], $size), Semantics::Own)
+    ($size:expr, $high:expr) => {
+        (|core: &mut Core, op: &Op| write_elements(core, op, &[single_offset(op)], $size, $high), Semantics::Own)
     };
 }
+/// Two elements of a size, their offsets in units of it or of 64 times it.
 macro_rules! two {
-    ($run:ident, $size:expr) => {
-        (|core: &mut Core, op: &Op| $run(core, op, &two_offsets(op, $size), $size), Semantics::Own)
+    (read, $size:expr, $stride:expr) => {
+        (|core: &mut Core, op: &Op| read_elements(core, op, &two_offsets(op, $size, $stride), $size), Semantics::Own)
+    };
+    (write, $size:expr, $stride:expr) => {
+        (|core: &mut Core, op: &Op| write_elements(core, op, &two_offsets(op, $size, $stride), $size, false), Semantics::Own)
+    };
+    (exchange, $size:expr, $stride:expr) => {
+        (|core: &mut Core, op: &Op| exchange_two(core, op, &two_offsets(op, $size, $stride), $size), Semantics::Own)
     };
 }
 
@@ -418,8 +420,10 @@ pub(super) fn meaning(name: &str, inst: &crate::isa::Inst) -> Option<Meaning> {
         "ds_read_b64" => read!(8),
         "ds_read_b96" => read!(12),
         "ds_read_b128" => read!(16),
-        "ds_read2_b32" | "ds_read2st64_b32" => two!(read_elements, 4),
-        "ds_read2_b64" | "ds_read2st64_b64" => two!(read_elements, 8),
+        "ds_read2_b32" => two!(read, 4, 1),
+        "ds_read2st64_b32" => two!(read, 4, 64),
+        "ds_read2_b64" => two!(read, 8, 1),
+        "ds_read2st64_b64" => two!(read, 8, 64),
         "ds_read_u8" => narrow(1, false, None),
         "ds_read_i8" => narrow(1, true, None),
         "ds_read_u16" => narrow(2, false, None),
@@ -430,15 +434,22 @@ pub(super) fn meaning(name: &str, inst: &crate::isa::Inst) -> Option<Meaning> {
         "ds_read_i8_d16_hi" => narrow(1, true, Some(true)),
         "ds_read_u16_d16" => narrow(2, false, Some(false)),
         "ds_read_u16_d16_hi" => narrow(2, false, Some(true)),
-        "ds_write_b8" | "ds_write_b8_d16_hi" => write!(1),
-        "ds_write_b16" | "ds_write_b16_d16_hi" => write!(2),
-        "ds_write_b32" => write!(4),
-        "ds_write_b64" => write!(8),
-        "ds_write_b96" => write!(12),
-        "ds_write_b128" => write!(16),
-        "ds_write2_b32" | "ds_write2st64_b32" => two!(write_elements, 4),
-        "ds_write2_b64" | "ds_write2st64_b64" => two!(write_elements, 8),
-        "ds_wrxchg2_rtn_b32" | "ds_wrxchg2_rtn_b64" | "ds_wrxchg2st64_rtn_b32" | "ds_wrxchg2st64_rtn_b64" => (exchange_two, Semantics::Own),
+        "ds_write_b8" => write!(1, false),
+        "ds_write_b8_d16_hi" => write!(1, true),
+        "ds_write_b16" => write!(2, false),
+        "ds_write_b16_d16_hi" => write!(2, true),
+        "ds_write_b32" => write!(4, false),
+        "ds_write_b64" => write!(8, false),
+        "ds_write_b96" => write!(12, false),
+        "ds_write_b128" => write!(16, false),
+        "ds_write2_b32" => two!(write, 4, 1),
+        "ds_write2st64_b32" => two!(write, 4, 64),
+        "ds_write2_b64" => two!(write, 8, 1),
+        "ds_write2st64_b64" => two!(write, 8, 64),
+        "ds_wrxchg2_rtn_b32" => two!(exchange, 4, 1),
+        "ds_wrxchg2_rtn_b64" => two!(exchange, 8, 1),
+        "ds_wrxchg2st64_rtn_b32" => two!(exchange, 4, 64),
+        "ds_wrxchg2st64_rtn_b64" => two!(exchange, 8, 64),
         "ds_append" => (|core, op| append(core, op, 1), Semantics::Own),
         "ds_consume" => (|core, op| append(core, op, -1), Semantics::Own),
         "ds_read_addtid_b32" => (|core, op| add_lane(core, op, true), Semantics::Own),

@@ -166,7 +166,7 @@ fn pattern(blgp: u8, lane: usize) -> usize {
 }
 
 fn run(core: &mut Core, op: &Op) -> Step {
-    let Some(shape) = Shape::parse(op.inst.variant.name) else { return undefined("matrix shape") };
+    let Some(shape) = op.matrix else { return undefined("matrix shape") };
     let modifiers = op.inst.modifiers;
     let a = elements(core, op, Role::Src0, shape.a)?;
     let mut b = elements(core, op, Role::Src1, shape.b)?;
@@ -229,8 +229,8 @@ fn accumulator(core: &mut Core, op: &Op, c: &Operand, words: u16) -> Step<Vec<[u
             Ok(core.file(file)[usize::from(first)..usize::from(first + words)].to_vec())
         }
         None => {
-            let double = op.inst.variant.name.starts_with("v_mfma_f64");
-            match Op::by_role(&op.inst, Role::Src2, if double { Ty::F64 } else { Ty::B32 }) {
+            let double = op.matrix.is_some_and(Shape::is_double);
+            match op.source(Role::Src2, if double { Ty::F64 } else { Ty::B32 }) {
                 Source::Const(bits) if double => Ok((0..words).map(|n| [(bits >> (32 * (n % 2))) as u32; LANES]).collect()),
                 Source::Const(bits) => Ok(vec![[bits as u32; LANES]; usize::from(words)]),
                 _ => undefined("a matrix instruction without accumulator"),

@@ -66,7 +66,7 @@ fn kind_of(op: &Op) -> Kind {
         Some(shape) if shape.is_double() => Kind::Dgemm(shape.size == 16),
         Some(shape) if shape.is_single() => Kind::Sgemm,
         Some(_) => Kind::Xdl,
-        None if op.inst.variant.name.starts_with("v_dot") => Kind::Dot(op.inst.variant.opcode),
+        None if op.dot => Kind::Dot(op.inst.variant.opcode),
         None => Kind::None,
     }
 }
@@ -123,8 +123,7 @@ impl MatrixHazards {
         if launch.rules == Rules::Gfx908 && memory {
             Self::require(now, self.accum_read[at], 2, "v_accvgpr_read writes VGPR, memory instruction reads it", file, index)?;
         }
-        let accum_read = op.inst.variant.name == "v_accvgpr_read_b32";
-        if launch.rules == Rules::Gfx908 && accum_read {
+        if launch.rules == Rules::Gfx908 && op.accum_read {
             Self::require(now, self.accum_write[at], 3, "v_accvgpr_write, then v_accvgpr_read", file, index)?;
         }
         let producer = self.written[at];
@@ -268,8 +267,7 @@ impl MatrixHazards {
     /// Any write of a vector or accumulation register.
     pub(super) fn note_write(&mut self, op: &Op, launch: &Launch, now: u64, file: RegFile, index: u16, run: (u16, u16)) {
         let kind = kind_of(op);
-        let name = op.inst.variant.name;
-        let accum_move = launch.rules == Rules::Gfx908 && name.starts_with("v_accvgpr_");
+        let accum_move = launch.rules == Rules::Gfx908 && (op.accum_read || op.accum_write);
         if kind == Kind::None && !accum_move && !self.used || file == RegFile::Scalar {
             return;
         }
@@ -277,7 +275,7 @@ impl MatrixHazards {
         let at = slot(file, index);
         let passes = op.matrix.map_or(0, |shape| passes(shape, launch.rules));
         self.written[at] = if kind == Kind::None { NEVER } else { Access { time: now, passes, kind, first: run.0, count: run.1 } };
-        self.accum_write[at] = if accum_move && name == "v_accvgpr_write_b32" { now } else { 0 };
-        self.accum_read[at] = if accum_move && name == "v_accvgpr_read_b32" { now } else { 0 };
+        self.accum_write[at] = if accum_move && op.accum_write { now } else { 0 };
+        self.accum_read[at] = if accum_move && op.accum_read { now } else { 0 };
     }
 }

@@ -85,10 +85,11 @@ pub(super) enum Semantics {
         src: [Ty; 2],
         exec: bool,
     },
-    /// Packed 16-bit: one function for either half.
+    /// Packed 16-bit: one function for either half. `short`: the two-operand encoding, which has no selection of halves.
     Packed {
         f: LaneFn,
         float: bool,
+        short: bool,
     },
     /// Packed 32-bit floats.
     Packed32 {
@@ -160,6 +161,15 @@ pub(super) struct Op {
     pub partial: bool,
     /// What a matrix instruction multiplies.
     pub matrix: Option<super::matrix::Shape>,
+    /// A 32-bit literal is sign-extended for it.
+    signed64: bool,
+    /// A dot product.
+    pub dot: bool,
+    /// `v_accvgpr_write_b32` and `v_accvgpr_read_b32`, which have rules of their own on gfx908.
+    pub accum_write: bool,
+    pub accum_read: bool,
+    /// Addresses a buffer through scalar memory.
+    pub scalar_buffer: bool,
     /// Issue slots it fills: more than one for `s_nop`.
     pub slots: u8,
 }
@@ -222,10 +232,13 @@ pub(super) fn source(operand: &Operand, ty: Ty, signed64: bool) -> Source {
 
 impl Op {
     /// A source by role, resolved in a type.
+    pub(super) fn source(&self, role: Role, ty: Ty) -> Source {
+        self.inst.operand(role).map_or(Source::None, |operand| source(operand, ty, self.signed64))
+    }
+
+    /// [`Op::source`] before there is an `Op`.
     pub(super) fn by_role(inst: &Inst, role: Role, ty: Ty) -> Source {
-        // A 32-bit literal is sign-extended where the operation is one on signed 64-bit numbers, and zero-extended elsewhere.
-        let signed64 = inst.variant.name.contains("_i64");
-        inst.operand(role).map_or(Source::None, |operand| source(operand, ty, signed64))
+        inst.operand(role).map_or(Source::None, |operand| source(operand, ty, is_signed64(inst)))
     }
 
     /// The scalar register code of an operand.
@@ -281,12 +294,42 @@ impl Op {
         let partial = modifiers.sdwa.is_some_and(|s| s.dst_sel != 6) || (class == Class::Valu && modifiers.op_sel & 8 != 0);
         let matrix = super::matrix::Shape::parse(name);
         let next = pc + u64::from(inst.size);
+        let signed64 = is_signed64(&inst);
+        let dot = name.starts_with("v_dot");
+        let (accum_write, accum_read) = (name == "v_accvgpr_write_b32", name == "v_accvgpr_read_b32");
+        let scalar_buffer = name.starts_with("s_buffer_");
         let slots = match inst.operands.first().map(|operand| operand.value) {
             Some(Value::Imm(count)) if name == "s_nop" => (count as u8 & 0xf) + 1,
             _ => 1,
         };
-        Op { run, semantics, inst, object, address, next, class, site, dst, sdst, src, trans, partial, matrix, slots }
+        Op {
+            run,
+            semantics,
+            inst,
+            object,
+            address,
+            next,
+            class,
+            site,
+            dst,
+            sdst,
+            src,
+            trans,
+            partial,
+            matrix,
+            signed64,
+            dot,
+            accum_write,
+            accum_read,
+            scalar_buffer,
+            slots,
+        }
     }
+}
+
+/// A 32-bit literal is sign-extended where the operation is one on signed 64-bit numbers, and zero-extended elsewhere.
+fn is_signed64(inst: &Inst) -> bool {
+    inst.variant.name.contains("_i64")
 }
 
 fn is_trans(name: &str) -> bool {

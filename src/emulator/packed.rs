@@ -22,15 +22,15 @@ fn wh(e: &Env, value: f64) -> u64 {
 
 /// Runs [`Semantics::Packed`].
 fn run_packed(core: &mut Core, op: &Op) -> Step {
-    let Semantics::Packed { f, float } = op.semantics else { return undefined("meaning") };
+    let Semantics::Packed { f, float, short } = op.semantics else { return undefined("meaning") };
     let modifiers = op.inst.modifiers;
     let mut all = [[0; LANES]; 3];
     for (at, role) in [Role::Src0, Role::Src1, Role::Src2].into_iter().enumerate() {
-        let constant = Op::by_role(&op.inst, role, if float { Ty::F16 } else { Ty::B32 });
+        let constant = op.source(role, if float { Ty::F16 } else { Ty::B32 });
         let from = match constant {
             Source::Const(_) => constant,
-            Source::None if at == 2 && op.inst.variant.name == "v_pk_fmac_f16" => op.src[2],
-            _ => Op::by_role(&op.inst, role, Ty::B32),
+            Source::None if at == 2 && short => op.src[2],
+            _ => op.source(role, Ty::B32),
         };
         if from != Source::None {
             all[at] = core.lanes(op, from, Ty::B32, at as u8)?;
@@ -38,7 +38,6 @@ fn run_packed(core: &mut Core, op: &Op) -> Step {
     }
     let mut env = core.wave.env;
     env.clamp = modifiers.clamp;
-    let short_encoding = op.inst.variant.name == "v_pk_fmac_f16";
     let mask = core.wave.exec();
     let mut values = [0; LANES];
     for lane in active(mask) {
@@ -46,7 +45,7 @@ fn run_packed(core: &mut Core, op: &Op) -> Step {
         for half in 0..2 {
             let mut s = [0; 4];
             for (at, source) in all.iter().enumerate() {
-                let select = if short_encoding {
+                let select = if short {
                     u8::from(half == 1)
                 } else if half == 0 {
                     modifiers.op_sel >> at & 1
@@ -88,7 +87,7 @@ fn run_packed32(core: &mut Core, op: &Op) -> Step {
     let modifiers = op.inst.modifiers;
     let mut all = [[0; LANES]; 3];
     for (at, role) in [Role::Src0, Role::Src1, Role::Src2].into_iter().enumerate() {
-        match Op::by_role(&op.inst, role, Ty::B32) {
+        match op.source(role, Ty::B32) {
             Source::None => {}
             // A constant is the same in both halves.
             Source::Const(bits) => all[at] = [bits << 32 | bits; LANES],
@@ -135,7 +134,7 @@ fn pack_move(core: &mut Core, op: &Op) -> Step {
     let modifiers = op.inst.modifiers;
     let mut all = [[0; LANES]; 2];
     for (at, role) in [Role::Src0, Role::Src1].into_iter().enumerate() {
-        match Op::by_role(&op.inst, role, Ty::B32) {
+        match op.source(role, Ty::B32) {
             Source::Const(bits) => all[at] = [bits << 32 | bits; LANES],
             from => all[at] = core.lanes(op, from, Ty::B64, at as u8)?,
         }
@@ -161,9 +160,9 @@ fn mixed(core: &mut Core, op: &Op, result: Mixed, fused: bool) -> Step {
     let mut all = [[0.0_f64; LANES]; 3];
     for (at, role) in [Role::Src0, Role::Src1, Role::Src2].into_iter().enumerate() {
         let half = modifiers.op_sel_hi >> at & 1 != 0;
-        let from = match Op::by_role(&op.inst, role, if half { Ty::F16 } else { Ty::F32 }) {
+        let from = match op.source(role, if half { Ty::F16 } else { Ty::F32 }) {
             Source::Const(bits) => Source::Const(bits),
-            _ => Op::by_role(&op.inst, role, Ty::B32),
+            _ => op.source(role, Ty::B32),
         };
         let raw = core.lanes(op, from, Ty::B32, at as u8)?;
         for lane in 0..LANES {
@@ -216,7 +215,7 @@ fn mixed(core: &mut Core, op: &Op, result: Mixed, fused: bool) -> Step {
 }
 
 fn half(f: LaneFn, float: bool) -> Meaning {
-    (run_packed, Semantics::Packed { f, float })
+    (run_packed, Semantics::Packed { f, float, short: false })
 }
 
 fn saturate(e: &Env, value: i32) -> u64 {
@@ -240,7 +239,8 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
     Some(match name {
         "v_pk_add_f16" => half(|e, s| wh(e, hf(s[0]) + hf(s[1])), true),
         "v_pk_mul_f16" => half(|e, s| wh(e, hf(s[0]) * hf(s[1])), true),
-        "v_pk_fma_f16" | "v_pk_fmac_f16" => half(|e, s| vector_float::fma16(e, s[0], s[1], s[2]), true),
+        "v_pk_fma_f16" => half(|e, s| vector_float::fma16(e, s[0], s[1], s[2]), true),
+        "v_pk_fmac_f16" => (run_packed, Semantics::Packed { f: |e, s| vector_float::fma16(e, s[0], s[1], s[2]), float: true, short: true }),
         "v_pk_min_f16" => half(scalar_form("v_min_f16")?, true),
         "v_pk_max_f16" => half(scalar_form("v_max_f16")?, true),
         "v_pk_add_i16" => half(|e, s| saturate(e, i32::from(ih(s[0])) + i32::from(ih(s[1]))), false),

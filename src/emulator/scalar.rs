@@ -11,7 +11,7 @@ type Op64 = fn(u64, u64, bool) -> (u64, Option<bool>);
 
 /// The scalar source of a role.
 fn source32(core: &mut Core, op: &Op, role: Role) -> Step<u32> {
-    match Op::by_role(&op.inst, role, Ty::B32) {
+    match op.source(role, Ty::B32) {
         Source::Scalar(code) => core.scalar(op, code),
         Source::Const(bits) => Ok(bits as u32),
         Source::LdsDirect => undefined("LDS direct in a scalar instruction"),
@@ -20,7 +20,7 @@ fn source32(core: &mut Core, op: &Op, role: Role) -> Step<u32> {
 }
 
 fn source64(core: &mut Core, op: &Op, role: Role) -> Step<u64> {
-    match Op::by_role(&op.inst, role, Ty::B64) {
+    match op.source(role, Ty::B64) {
         Source::Scalar(code) => core.scalar64(op, code),
         Source::Const(bits) => Ok(bits),
         _ => undefined("a scalar instruction without that source"),
@@ -411,6 +411,18 @@ fn set_bit(wide: bool, one: bool) -> Meaning {
     }
 }
 
+fn same64(core: &mut Core, op: &Op, same: bool) -> Step {
+    core.wave.scc = (source64(core, op, Role::Src0)? == source64(core, op, Role::Src1)?) == same;
+    Ok(())
+}
+
+fn bit64(core: &mut Core, op: &Op, bit: u64) -> Step {
+    let value = source64(core, op, Role::Src0)?;
+    let at = source32(core, op, Role::Src1)?;
+    core.wave.scc = value >> (at & 63) & 1 == bit;
+    Ok(())
+}
+
 fn compare(name: &str) -> Option<Meaning> {
     Some(match name {
         "s_cmp_eq_i32" | "s_cmp_eq_u32" => test32!(|a, b| a == b),
@@ -425,23 +437,10 @@ fn compare(name: &str) -> Option<Meaning> {
         "s_cmp_le_u32" => test32!(|a, b| a <= b),
         "s_bitcmp0_b32" => test32!(|a, b| a >> (b & 31) & 1 == 0),
         "s_bitcmp1_b32" => test32!(|a, b| a >> (b & 31) & 1 == 1),
-        "s_cmp_eq_u64" | "s_cmp_lg_u64" => (
-            |core, op| {
-                let same = source64(core, op, Role::Src0)? == source64(core, op, Role::Src1)?;
-                core.wave.scc = same == (op.inst.variant.name == "s_cmp_eq_u64");
-                Ok(())
-            },
-            Semantics::Own,
-        ),
-        "s_bitcmp0_b64" | "s_bitcmp1_b64" => (
-            |core, op| {
-                let a = source64(core, op, Role::Src0)?;
-                let b = source32(core, op, Role::Src1)?;
-                core.wave.scc = (a >> (b & 63) & 1 == 1) == (op.inst.variant.name == "s_bitcmp1_b64");
-                Ok(())
-            },
-            Semantics::Own,
-        ),
+        "s_cmp_eq_u64" => (|core, op| same64(core, op, true), Semantics::Own),
+        "s_cmp_lg_u64" => (|core, op| same64(core, op, false), Semantics::Own),
+        "s_bitcmp0_b64" => (|core, op| bit64(core, op, 0), Semantics::Own),
+        "s_bitcmp1_b64" => (|core, op| bit64(core, op, 1), Semantics::Own),
         _ => return None,
     })
 }

@@ -172,25 +172,25 @@ fn move_relative(core: &mut Core, op: &Op, wide: bool, destination: bool) -> Ste
     }
 }
 
+fn branch_vcc(core: &mut Core, op: &Op, zero: bool) -> Step {
+    if core.launch.strict {
+        core.wave.hazards.check_vccz()?;
+        core.reading(op, crate::isa::RegFile::Scalar, scalar::VCC, 2)?;
+    }
+    if (core.wave.pair(scalar::VCC) == 0) == zero {
+        jump(core, op);
+    }
+    Ok(())
+}
+
 /// The meaning of a scalar control instruction.
 pub(super) fn meaning(name: &str) -> Option<Meaning> {
     Some(match name {
         "s_branch" => branch_if!(|_| true),
         "s_cbranch_scc0" => branch_if!(|c| !c.wave.scc),
         "s_cbranch_scc1" => branch_if!(|c| c.wave.scc),
-        "s_cbranch_vccz" | "s_cbranch_vccnz" => (
-            |core, op| {
-                if core.launch.strict {
-                    core.wave.hazards.check_vccz()?;
-                    core.reading(op, crate::isa::RegFile::Scalar, scalar::VCC, 2)?;
-                }
-                if (core.wave.pair(scalar::VCC) == 0) == (op.inst.variant.name == "s_cbranch_vccz") {
-                    jump(core, op);
-                }
-                Ok(())
-            },
-            Semantics::Own,
-        ),
+        "s_cbranch_vccz" => (|core, op| branch_vcc(core, op, true), Semantics::Own),
+        "s_cbranch_vccnz" => (|core, op| branch_vcc(core, op, false), Semantics::Own),
         "s_cbranch_execz" => branch_if!(|c| c.wave.exec() == 0),
         "s_cbranch_execnz" => branch_if!(|c| c.wave.exec() != 0),
         // No debugger is attached.

@@ -11,14 +11,14 @@ use super::pending::Kind;
 /// The address of an access and how many bytes of it are in range (all of them but for buffers).
 fn address(core: &mut Core, op: &Op, size: u64) -> Step<(u64, u64)> {
     let Some(base) = op.inst.operand(Role::Sbase).and_then(Operand::reg) else { return undefined("scalar memory without base") };
-    let soffset = match Op::by_role(&op.inst, Role::Soffset, Ty::B32) {
+    let soffset = match op.source(Role::Soffset, Ty::B32) {
         Source::Scalar(code) => u64::from(core.scalar(op, code)?),
         Source::Const(bits) => bits,
         _ => 0,
     };
     let offset = (i64::from(op.inst.modifiers.offset) as u64).wrapping_add(soffset);
     let start = core.scalar64(op, base.first)?;
-    if !op.inst.variant.name.contains("buffer") {
+    if !op.scalar_buffer {
         return Ok((start.wrapping_add(offset) & !3, size));
     }
     let stride = start >> 48 & 0x3fff;

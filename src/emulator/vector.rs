@@ -340,6 +340,6 @@ pub(super) fn run_test(core: &mut Core, op: &Op) -> Step {
 /// Sources of handlers that do their own thing: `at` is the position.
 pub(super) fn lanes_of(core: &mut Core, op: &Op, at: usize, ty: Ty) -> Step<Lanes> {
     let role = [Role::Src0, Role::Src1, Role::Src2][at];
-    let from = if op.inst.operand(role).is_some() { Op::by_role(&op.inst, role, ty) } else { op.src[at] };
+    let from = if op.inst.operand(role).is_some() { op.source(role, ty) } else { op.src[at] };
     core.lanes(op, from, ty, at as u8)
 }

@@ -34,11 +34,11 @@ fn places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
 
 fn flat_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
     let offset = i64::from(op.inst.modifiers.offset) as u64;
-    let base = match Op::by_role(&op.inst, Role::Saddr, Ty::B64) {
+    let base = match op.source(Role::Saddr, Ty::B64) {
         Source::Scalar(code) => Some(core.scalar64(op, code)?),
         _ => None,
     };
-    let vaddr = Op::by_role(&op.inst, Role::Vaddr, Ty::B64);
+    let vaddr = op.source(Role::Vaddr, Ty::B64);
     let values = core.lanes(op, vaddr, if base.is_some() { Ty::B32 } else { Ty::B64 }, 0)?;
     let flat = op.inst.variant.encoding == Encoding::Flat;
     Ok(std::array::from_fn(|lane| {
@@ -53,11 +53,11 @@ fn flat_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
 
 fn scratch_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
     check_flat_scratch(core)?;
-    let scalar = match Op::by_role(&op.inst, Role::Saddr, Ty::B32) {
+    let scalar = match op.source(Role::Saddr, Ty::B32) {
         Source::Scalar(code) => i64::from(core.scalar(op, code)?),
         _ => 0,
     };
-    let vaddr = Op::by_role(&op.inst, Role::Vaddr, Ty::B32);
+    let vaddr = op.source(Role::Vaddr, Ty::B32);
     let values = core.lanes(op, vaddr, Ty::B32, 0)?;
     let fixed = i64::from(op.inst.modifiers.offset) + scalar;
     Ok(std::array::from_fn(|lane| Place::Scratch(i64::from(values[lane] as u32) + fixed)))
@@ -278,7 +278,7 @@ fn store(core: &mut Core, op: &Op) -> Step {
     let mask = core.wave.exec();
     let mut id = 0;
     if core.launch.strict {
-        let soffset_is_register = matches!(Op::by_role(&op.inst, Role::Soffset, Ty::B32), Source::Scalar(_));
+        let soffset_is_register = matches!(op.source(Role::Soffset, Ty::B32), Source::Scalar(_));
         if size > 8 && !soffset_is_register {
             core.wave.hazards.note_wide_store(data.file, data.first, dwords);
         }
