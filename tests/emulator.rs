@@ -172,3 +172,42 @@ fn half_precision() {
         exact,
     );
 }
+
+/// The device library's functions, which use everything the vector ALU has: table look-ups of 2/pi, exponents, scaled divisions.
+#[test]
+fn mathematics() {
+    const LIBRARY: &str = "/usr/lib/x86_64-linux-gnu/amdgcn/bitcode";
+    if !std::path::Path::new(LIBRARY).exists() {
+        eprintln!("SKIPPED: the ROCm device library is not installed in {LIBRARY}");
+        return;
+    }
+    let flag = format!("--rocm-device-lib-path={LIBRARY}");
+    // Within 4 units in the last place of single precision, and of the 32 high bits of double precision.
+    let near = |a: u32, b: u32| {
+        (f32::from_bits(a).is_nan() && f32::from_bits(b).is_nan())
+            || (a as i32).abs_diff(b as i32) <= 4
+            || (a & 0x7fff_ffff == 0 && b & 0x7fff_ffff == 0)
+    };
+    let functions = ["sin", "cos", "exp", "exp2", "log", "log2", "log10", "cbrt", "tanh", "atan", "erf", "sqrt", "asinh"];
+    let declare: String = functions
+        .iter()
+        .map(|name| {
+            format!(
+                "#ifdef __HIP__\nextern \"C\" DEVICE float __ocml_{name}_f32(float); extern \"C\" DEVICE double __ocml_{name}_f64(double);\n#define F{name} __ocml_{name}_f32\n#define D{name} __ocml_{name}_f64\n\
+                 #else\nextern \"C\" float {name}f(float); extern \"C\" double {name}(double);\n#define F{name} {name}f\n#define D{name} {name}\n#endif\n"
+            )
+        })
+        .collect();
+    let calls: String = functions
+        .iter()
+        .enumerate()
+        .map(|(n, name)| format!("out[{}] = bits(F{name}(a)); out[{}] = high(D{name}(b));\n", 2 * n, 2 * n + 1))
+        .collect();
+    let body = format!(
+        "{declare}DEVICE u32 bits(float f) {{ return f != f ? 0x7fc00000 : __builtin_bit_cast(u32, f); }}
+        DEVICE u32 high(double d) {{ return d != d ? 0x7ff80000 : (u32)(__builtin_bit_cast(u64, d) >> 32); }}
+        DEVICE void body(const u32 *in, u32 *out) {{
+            float a = __builtin_bit_cast(float, in[0]); double b = __builtin_bit_cast(double, (u64)in[1] << 32 | in[0]);\n{calls}}}"
+    );
+    emulated::compare_on(&["gfx900", "gfx906", "gfx908", "gfx90a"], &body, 2, 2 * functions.len(), &[&flag], near);
+}

@@ -48,17 +48,8 @@ pub fn compile(dir: &Path, target: &str, source: &str, extra: &[&str]) -> Vec<u8
     std::fs::write(&input, source).expect("written");
     let offload = format!("--offload-arch={target}");
     let result = Command::new("clang++-19")
-        .args([
-            "-w",
-            "-x",
-            "hip",
-            &offload,
-            "--offload-device-only",
-            "--no-gpu-bundle-output",
-            "-nogpuinc",
-            "-nogpulib",
-            "-ffp-contract=off",
-        ])
+        .args(["-w", "-x", "hip", &offload, "--offload-device-only", "--no-gpu-bundle-output", "-nogpuinc", "-ffp-contract=off"])
+        .args(if extra.iter().any(|flag| flag.starts_with("--rocm-device-lib-path")) { &[][..] } else { &["-nogpulib"][..] })
         .args(if extra.iter().any(|flag| flag.starts_with("-O")) { &[][..] } else { &["-O2"][..] })
         .args(extra)
         .arg(&input)
@@ -75,7 +66,7 @@ pub fn host(dir: &Path, source: &str, inputs: &[u32], items: u32) -> Vec<u32> {
     let (code, program, data, result) = (dir.join("host.cpp"), dir.join("host"), dir.join("in"), dir.join("out"));
     std::fs::write(&code, source).expect("written");
     let output = Command::new("clang++-19")
-        .args(["-w", "-O1", "-ffp-contract=off", "-x", "c++"])
+        .args(["-w", "-O1", "-fno-builtin", "-ffp-contract=off", "-x", "c++"])
         .arg(&code)
         .arg("-o")
         .arg(&program)
@@ -208,6 +199,11 @@ pub fn compiler_is_there() -> bool {
 
 /// Runs `body` on every target and compares with the host, word by word; `same` says whether two results agree.
 pub fn compare(body: &str, inputs: usize, results: usize, flags: &[&str], same: fn(u32, u32) -> bool) {
+    compare_on(&TARGETS, body, inputs, results, flags, same);
+}
+
+/// [`compare`] on some targets.
+pub fn compare_on(targets: &[&str], body: &str, inputs: usize, results: usize, flags: &[&str], same: fn(u32, u32) -> bool) {
     if !compiler_is_there() {
         return;
     }
@@ -216,7 +212,7 @@ pub fn compare(body: &str, inputs: usize, results: usize, flags: &[&str], same: 
     let data = patterns(items as usize * inputs);
     let (source, host_source) = both(body, inputs, results);
     let expected = host(dir.path(), &host_source, &data, items);
-    for target in TARGETS {
+    for target in targets {
         let image = compile(dir.path(), target, &source, flags);
         for seed in [1, 2] {
             let mut bench = Bench::new(target, seed, &image);
