@@ -63,14 +63,7 @@ fn memory_types() -> MemoryTypes {
 
 /// Whether the program asked for `libamdhip64.so.5`: its headers then are those of HIP 5.
 fn loaded_as_hip_5() -> bool {
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    let own = memory_types as *const () as usize;
-    let inside = |line: &&str| {
-        let range = line.split_once(' ').and_then(|(range, _)| range.split_once('-'));
-        let number = |text| usize::from_str_radix(text, 16).unwrap_or(0);
-        range.is_some_and(|(start, end)| (number(start)..number(end)).contains(&own))
-    };
-    maps.lines().find(inside).is_some_and(|line| line.contains("libamdhip64.so.5"))
+    raw::own_file_name().is_some_and(|name| name.ends_with("libamdhip64.so.5"))
 }
 
 /// Allocates device memory.

@@ -3,7 +3,7 @@
 //! A HIP program promises, as with any C interface, that a pointer it passes is null or valid for what the function is said to do. Null
 //! is checked for; the rest is the caller's promise, which every `unsafe` below rests on.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 use crate::status::{INVALID_VALUE, Outcome};
 
@@ -95,4 +95,39 @@ pub(crate) fn string(text: *const c_char) -> Outcome<String> {
 pub(crate) fn mapped<'m>(address: usize, len: usize) -> &'m [u8] {
     // SAFETY: the caller of this function took the range from /proc/self/maps, where it is readable.
     unsafe { std::slice::from_raw_parts(address as *const u8, len) }
+}
+
+/// `Dl_info`.
+#[repr(C)]
+struct Found {
+    file_name: *const c_char,
+    file_base: *mut c_void,
+    symbol_name: *const c_char,
+    symbol_address: *mut c_void,
+}
+
+unsafe extern "C" {
+    /// Which loaded file an address belongs to (glibc).
+    fn dladdr(address: *const c_void, found: *mut Found) -> c_int;
+
+    /// Ends the process without running exit handlers (POSIX).
+    safe fn _exit(status: c_int) -> !;
+}
+
+/// Ends the program at once. Its exit handlers would call back into this library, which may be just about to be set up.
+pub(crate) fn end_now(status: c_int) -> ! {
+    _exit(status)
+}
+
+/// The name that this library was loaded by.
+pub(crate) fn own_file_name() -> Option<String> {
+    let mut found = Found {
+        file_name: std::ptr::null(),
+        file_base: std::ptr::null_mut(),
+        symbol_name: std::ptr::null(),
+        symbol_address: std::ptr::null_mut(),
+    };
+    // SAFETY: `found` has the layout of `Dl_info`; any address may be asked for.
+    let known = unsafe { dladdr(own_file_name as *const c_void, &raw mut found) } != 0;
+    if known { string(found.file_name).ok() } else { None }
 }

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use wavetap::offload_bundle::TargetId;
 
+use crate::raw;
+
 /// Records that hold the counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Records {
@@ -34,7 +36,7 @@ impl Settings {
     pub(crate) fn read() -> Self {
         Self::from(|name| std::env::var(name).ok()).unwrap_or_else(|message| {
             eprintln!("wavetap: {message}");
-            std::process::exit(2)
+            raw::end_now(2)
         })
     }
 

@@ -1,0 +1,66 @@
+//! Starts HIP programs with the built library in place of `libamdhip64`.
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The folder of the project.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is inside the workspace")
+}
+
+/// A folder that has the library under the name that executables ask for.
+pub struct StandIn {
+    folder: tempfile::TempDir,
+}
+
+impl StandIn {
+    /// Finds the library beside this test, where cargo builds it.
+    pub fn new() -> Self {
+        let test = std::env::current_exe().expect("the test's own path");
+        let library = test.parent().expect("a folder").join("libamdhip64.so");
+        assert!(library.is_file(), "{} is not built", library.display());
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for name in ["libamdhip64.so.5", "libamdhip64.so.6"] {
+            symlink(&library, folder.path().join(name)).expect("a link");
+        }
+        StandIn { folder }
+    }
+
+    /// The folder, for `LD_LIBRARY_PATH`.
+    #[allow(dead_code, reason = "each test program uses its part of this module")]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A file in the folder, which goes when the value does.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Runs a program with these variables set.
+    pub fn run(&self, program: &Path, variables: &[(&str, &str)]) -> Output {
+        let mut command = Command::new(program);
+        command.env("LD_LIBRARY_PATH", self.folder.path());
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WAVETAP_")) {
+            command.env_remove(name);
+        }
+        command.envs(variables.iter().copied());
+        command.output().unwrap_or_else(|error| panic!("{}: {error}", program.display()))
+    }
+
+    /// Runs a program that must end with `PASS`, say nothing on standard error and exit with 0; gives its output.
+    #[allow(dead_code, reason = "each test program uses its part of this module")]
+    pub fn passes(&self, program: &Path, variables: &[(&str, &str)]) -> String {
+        let output = self.run(program, variables);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success() && text.ends_with("PASS\n") && errors.is_empty(),
+            "{} with {variables:?}: {}\n{text}{errors}",
+            program.display(),
+            output.status
+        );
+        text
+    }
+}
