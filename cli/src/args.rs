@@ -33,6 +33,7 @@ pub enum Command {
     Slice(SliceArgs),
     Report(ReportArgs),
     Merge(MergeArgs),
+    Verify(VerifyArgs),
     Completions(CompletionsArgs),
 }
 
@@ -218,6 +219,18 @@ pub struct MergeArgs {
     /// Replace the output if it exists
     #[arg(long)]
     pub force: bool,
+}
+
+/// Check a rewritten file against its original, independently of the rewriter
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  wavetap verify app app.counting")]
+pub struct VerifyArgs {
+    /// The file as it was
+    pub original: PathBuf,
+    /// What `wavetap rewrite` made of it
+    pub rewritten: PathBuf,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// Print a completion script for a shell

@@ -50,6 +50,7 @@ fn run(cli: args::Cli) -> Result<ExitCode> {
         Command::Slice(args) => commands::slice::run(&args, colour),
         Command::Report(args) => commands::report::run(&args, colour),
         Command::Merge(args) => commands::merge::run(&args),
+        Command::Verify(args) => commands::verify::run(&args, colour),
         Command::Completions(args) => commands::completions::run(&args),
     }
 }

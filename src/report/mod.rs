@@ -14,5 +14,6 @@ pub mod rewrite;
 pub mod slice;
 pub mod table;
 pub mod text;
+pub mod verify;
 
 pub use model::{Branch, BranchCounts, Kernel, REPORT_SCHEMA, Report, RunInfo};

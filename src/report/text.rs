@@ -275,3 +275,100 @@ pub fn refused_line(kernel: &Refused) -> String {
 pub fn place(source: Option<&Source>) -> String {
     source.map(|source| format!("{}:{}", source.file.rsplit('/').next().unwrap_or(&source.file), source.line)).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::file::{Counts, ExecCounts, KernelTotals, Profile, ScalarCounts, SiteTotals};
+
+    /// A profile with one kernel that diverges in half of its executions; its name needs escaping in HTML.
+    fn report() -> Report {
+        let mut profile = Profile::new(Origin::Counters, Backend::Emulator);
+        profile.complete = true;
+        let exec = ExecCounts { executions: 32, agreements: 16, lanes_before: 2048, lanes_after: 512, empty: 0 };
+        let site = |address, instruction: &str, counts| SiteTotals {
+            address,
+            instruction: instruction.to_owned(),
+            source: Some(Source { file: "/src/k.hip".to_owned(), line: 7 }),
+            counts,
+        };
+        profile.kernels.push(KernelTotals {
+            name: "_Z1kIiEvv".to_owned(),
+            demangled: "void k<int>()".to_owned(),
+            target: "gfx90a".to_owned(),
+            object: "00".to_owned(),
+            mode: Some(CounterMode::Lds),
+            dispatches: 1,
+            waves: 32,
+            dropped: 3,
+            unfinished: 0,
+            shared_records: false,
+            before: None,
+            after: None,
+            uncounted_callees: Vec::new(),
+            work: None,
+            branches: vec![
+                site(0x1a40, "s_and_saveexec_b64 s[0:1], vcc", Counts::Exec(exec)),
+                site(0x1a44, "s_cbranch_execz 4", Counts::Scalar(ScalarCounts { executions: 32, taken: 0 })),
+            ],
+        });
+        Report::new(&profile, RunInfo { strict: Some(true), seed: Some(7), exit_code: Some(0) })
+    }
+
+    #[test]
+    fn text_says_everything_without_colours() {
+        let expected = "\
+ran on the built-in emulator: gfx90a, strict on, seed 7, counted by the instrumented kernels
+
+void k<int>()
+  gfx90a, 1 dispatch, 32 waves, counters in LDS
+  3 waves are missing from the counts: the record buffer was full (see --records)
+
+  branches on lanes
+  address  instruction                     source   executions  agreements  divergences  lanes of 64  verdict
+   0x1a40  s_and_saveexec_b64 s[0:1], vcc  k.hip:7          32          16           16  64.0 → 16.0  diverges in 50 % of executions
+
+  scalar branches (the whole wave goes one way)
+  address  instruction        source   executions  taken  verdict
+   0x1a44  s_cbranch_execz 4  k.hip:7          32      0  never taken
+";
+        assert_eq!(render(&report(), Style::default()), expected);
+    }
+
+    #[test]
+    fn colours_change_nothing_else() {
+        let coloured = render(&report(), Style { colour: true });
+        assert!(coloured.contains("\x1b[33m   0x1a40"), "{coloured}");
+        let mut plain = String::new();
+        let mut rest = coloured.as_str();
+        while let Some((before, escape)) = rest.split_once('\x1b') {
+            plain.push_str(before);
+            rest = escape.split_once('m').expect("an escape sequence ends with m").1;
+        }
+        plain.push_str(rest);
+        assert_eq!(plain, render(&report(), Style::default()));
+    }
+
+    #[test]
+    fn an_unfinished_run_says_so() {
+        let mut report = report();
+        report.complete = false;
+        assert!(render(&report, Style::default()).contains("the run did not end"));
+    }
+
+    #[test]
+    fn html_has_the_counts_and_escapes_names() {
+        let page = crate::report::html::render(&report());
+        assert!(page.contains("void k&lt;int&gt;()") && !page.contains("k<int>"), "{page}");
+        assert!(page.contains("diverges in 50 % of executions"));
+        assert!(page.starts_with("<!DOCTYPE html>") && !page.contains("http"), "one page, nothing from elsewhere");
+    }
+
+    #[test]
+    fn json_can_be_read_back() {
+        let report = report();
+        let json = serde_json::to_string(&report).unwrap();
+        assert!(json.starts_with(r#"{"schema":"wavetap.report/1","backend":"emulator""#), "{json}");
+        assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
+    }
+}

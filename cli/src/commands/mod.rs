@@ -10,3 +10,4 @@ pub mod report;
 pub mod rewrite;
 pub mod run;
 pub mod slice;
+pub mod verify;

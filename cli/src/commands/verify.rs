@@ -1,0 +1,23 @@
+//! `wavetap verify`: a rewritten file against its original.
+
+use std::process::ExitCode;
+
+use wavetap::error::{Result, ResultExt};
+use wavetap::report::verify::Verification;
+use wavetap::verify::check_files;
+
+use crate::args::{ColorChoice, VerifyArgs};
+use crate::{files, output};
+
+/// Exit code: the rewritten file is not faithful.
+const NOT_FAITHFUL: u8 = 1;
+
+/// Checks the files.
+pub fn run(args: &VerifyArgs, colour: ColorChoice) -> Result<ExitCode> {
+    output::check(&args.output)?;
+    let (original, rewritten) = (files::read(&args.original)?, files::read(&args.rewritten)?);
+    let place = || format!("{} and {}", args.original.display(), args.rewritten.display());
+    let verification = Verification::new(&check_files(&original, &rewritten).within(place)?);
+    output::emit(&args.output, colour, &verification, |verification, style| verification.render(style))?;
+    Ok(if verification.faithful { ExitCode::SUCCESS } else { ExitCode::from(NOT_FAITHFUL) })
+}
