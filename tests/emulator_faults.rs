@@ -178,6 +178,21 @@ fn cases() -> Vec<Case> {
             "v_mov_b32 v9, v4\ns_nop 0\nv_readlane_b32 s8, v9, 0",
             |k| hazard(k, 1)
         ),
+        // The objects may run with XNACK: a memory instruction may be replayed, so its neighbours must not overwrite its address.
+        case!(
+            replayed_scalar,
+            ALL,
+            "s_mov_b64 s[10:11], s[4:5]\ns_load_dword s8, s[10:11], 0x0\ns_load_dwordx2 s[10:11], s[4:5], 0x0\ns_waitcnt lgkmcnt(0)",
+            "s_mov_b64 s[10:11], s[4:5]\ns_load_dword s8, s[10:11], 0x0\ns_nop 0\ns_load_dwordx2 s[10:11], s[4:5], 0x0\ns_waitcnt lgkmcnt(0)",
+            |k| hazard(k, 1)
+        ),
+        case!(
+            replayed_vector,
+            ALL,
+            "v_mov_b32 v2, v1\nglobal_load_dword v8, v2, s[4:5]\nglobal_load_dword v2, v1, s[4:5]\ns_waitcnt vmcnt(0)",
+            "v_mov_b32 v2, v1\nglobal_load_dword v8, v2, s[4:5]\ns_nop 0\nglobal_load_dword v2, v1, s[4:5]\ns_waitcnt vmcnt(0)",
+            |k| hazard(k, 1)
+        ),
         // Matrix instructions: 2 passes read by the vector ALU, and by memory; overwritten; its accumulator overwritten; fresh inputs.
         case!(
             matrix_read,

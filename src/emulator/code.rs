@@ -18,6 +18,7 @@ struct Range {
     end: u64,
     object: ObjectId,
     base: u64,
+    replay: bool,
     /// For each dword, one more than the index of its instruction; 0 where nothing is decoded yet.
     index: Vec<u32>,
 }
@@ -38,7 +39,7 @@ impl Code {
     pub(super) fn add(&mut self, object: ObjectId, base: u64, code: &[CodeRange]) {
         for range in code {
             let dwords = ((range.end - range.start) / 4) as usize;
-            self.ranges.push(Range { start: range.start, end: range.end, object, base, index: vec![0; dwords] });
+            self.ranges.push(Range { start: range.start, end: range.end, object, base, replay: range.replay, index: vec![0; dwords] });
         }
     }
 
@@ -82,7 +83,7 @@ impl Code {
         let inst =
             decode(self.target, &bytes[..length as usize]).map_err(|error| FaultKind::Undecodable { reason: error.to_string().into() })?;
         let Some(meaning) = meaning(&inst) else { return Err(FaultKind::UnknownInstruction { name: inst.variant.name.into() }) };
-        self.ops.push(Op::new(inst, meaning, range.object, pc - range.base, pc));
+        self.ops.push(Op { replay: range.replay, ..Op::new(inst, meaning, range.object, pc - range.base, pc) });
         range.index[slot] = self.ops.len() as u32;
         Ok(self.ops.len() - 1)
     }

@@ -110,8 +110,6 @@ pub enum FaultKind {
     },
     /// The dispatch used up its fuel.
     OutOfFuel,
-    /// Waves wait at a barrier that others can no longer reach, or sleep for ever.
-    Deadlock,
     /// The dispatch itself cannot be set up: bad descriptor, sizes or addresses.
     Setup {
         /// Why.
@@ -176,7 +174,6 @@ impl fmt::Display for FaultKind {
             FaultKind::Undefined { what } => write!(f, "undefined: {what}"),
             FaultKind::Trap { id } => write!(f, "s_trap {id}"),
             FaultKind::OutOfFuel => f.write_str("the dispatch used up its fuel"),
-            FaultKind::Deadlock => f.write_str("every remaining wave waits at a barrier that cannot be completed"),
             FaultKind::Setup { reason } => write!(f, "the dispatch cannot be set up: {reason}"),
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! A rule says how many issue slots must lie between a producer and a consumer; `s_nop k` fills k + 1 of them, any other instruction one.
 
-use crate::isa::{Reg, RegFile, scalar};
+use crate::isa::{Access, Flags, Reg, RegFile, scalar};
 
 use super::core::{Launch, Step, register_name, stop};
 use super::fault::FaultKind;
@@ -29,6 +29,10 @@ pub(super) struct Hazards {
     /// One half of VCC was written alone, which does not update VCCZ.
     vccz_stale: bool,
     matrix: MatrixHazards,
+    /// Consecutive memory instructions of one class, with what they write and read.
+    clause: Option<Class>,
+    clause_writes: Vec<Reg>,
+    clause_reads: Vec<Reg>,
 }
 
 /// Long enough ago for every rule.
@@ -49,6 +53,50 @@ impl Hazards {
             setreg: [0; 64],
             vccz_stale: false,
             matrix: MatrixHazards::new(),
+            clause: None,
+            clause_writes: Vec::new(),
+            clause_reads: Vec::new(),
+        }
+    }
+
+    /// An instruction is about to be issued. With replay, no instruction of a run of consecutive scalar (or vector) memory instructions may write what
+    /// one of them reads or writes, and a store begins a run of its own.
+    pub(super) fn check_clause(&mut self, op: &Op) -> Step {
+        if !op.replay || !matches!(op.class, Class::Smem | Class::Vmem) {
+            self.clause = None;
+            return Ok(());
+        }
+        if self.clause != Some(op.class) {
+            self.clause = Some(op.class);
+            self.clause_writes.clear();
+            self.clause_reads.clear();
+        }
+        let alone = self.clause_writes.is_empty();
+        let stores = op.inst.variant.flags.contains(Flags::STORE);
+        let named = |access: fn(Access) -> bool| {
+            op.inst
+                .operands
+                .iter()
+                .filter(move |operand| access(operand.access))
+                .filter_map(|operand| operand.reg().map(|reg| Reg { dwords: operand.dwords.max(1), ..reg }))
+        };
+        self.clause_reads.extend(named(|access| matches!(access, Access::Read | Access::ReadWrite)));
+        self.clause_writes.extend(named(|access| matches!(access, Access::Write | Access::ReadWrite)));
+        let overlap = self.clause_writes.iter().find(|written| self.clause_reads.iter().any(|read| read.overlaps(**written)));
+        match overlap {
+            Some(reg) if !alone => stop(FaultKind::Hazard {
+                rule: "with XNACK, consecutive memory instructions write what one of them reads",
+                required: 1,
+                found: 0,
+                resource: register_name(reg.file, reg.first).into(),
+            }),
+            _ if stores && !alone => stop(FaultKind::Hazard {
+                rule: "with XNACK, a store directly behind loads",
+                required: 1,
+                found: 0,
+                resource: "memory".into(),
+            }),
+            _ => Ok(()),
         }
     }
 

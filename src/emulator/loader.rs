@@ -169,6 +169,8 @@ fn symbols(image: &[u8], base: u64) -> Result<BTreeMap<String, LoadedSymbol>> {
 pub(super) struct CodeRange {
     pub start: u64,
     pub end: u64,
+    /// Memory instructions may be replayed after a page fault.
+    pub replay: bool,
 }
 
 /// Loads an image; gives the object and its code.
@@ -190,7 +192,7 @@ pub(super) fn load(memory: &mut Memory, target: Target, id: ObjectId, image: &[u
         return Err(Error::malformed(format!("PT_LOAD segments end at {end:#x}")));
     }
     let base = memory.malloc(end, 0x1000, AllocationKind::CodeObject)?;
-    let loaded = fill(memory, image, &segments, base).and_then(|code| Ok((symbols(image, base)?, code)));
+    let loaded = fill(memory, image, &segments, base, may_replay(flags)).and_then(|code| Ok((symbols(image, base)?, code)));
     match loaded {
         Ok((symbols, code)) => {
             for range in &code {
@@ -205,7 +207,12 @@ pub(super) fn load(memory: &mut Memory, target: Target, id: ObjectId, image: &[u
     }
 }
 
-fn fill(memory: &mut Memory, image: &[u8], segments: &[Segment], base: u64) -> Result<Vec<CodeRange>> {
+/// Whether the object may run with XNACK on: the setting is "any" or "on" (`EF_AMDGPU_FEATURE_XNACK_V4`).
+fn may_replay(flags: u32) -> bool {
+    flags >> 8 & 1 != 0
+}
+
+fn fill(memory: &mut Memory, image: &[u8], segments: &[Segment], base: u64, replay: bool) -> Result<Vec<CodeRange>> {
     let mut code = Vec::new();
     for segment in segments.iter().filter(|segment| segment.kind == PT_LOAD) {
         if segment.file_size > segment.memory_size {
@@ -214,7 +221,7 @@ fn fill(memory: &mut Memory, image: &[u8], segments: &[Segment], base: u64) -> R
         let bytes = slice(image, segment.offset, segment.file_size, "PT_LOAD")?;
         put(memory, base + segment.address, bytes)?;
         if segment.flags & PF_X != 0 {
-            code.push(CodeRange { start: base + segment.address, end: base + segment.address + segment.memory_size });
+            code.push(CodeRange { start: base + segment.address, end: base + segment.address + segment.memory_size, replay });
         }
     }
     for segment in segments.iter().filter(|segment| segment.kind == PT_DYNAMIC) {

@@ -162,7 +162,7 @@ pub(super) struct Op {
     /// What a matrix instruction multiplies.
     pub matrix: Option<super::matrix::Shape>,
     /// A 32-bit literal is sign-extended for it.
-    signed64: bool,
+    pub signed64: bool,
     /// A dot product.
     pub dot: bool,
     /// `v_accvgpr_write_b32` and `v_accvgpr_read_b32`, which have rules of their own on gfx908.
@@ -170,6 +170,8 @@ pub(super) struct Op {
     pub accum_read: bool,
     /// Addresses a buffer through scalar memory.
     pub scalar_buffer: bool,
+    /// Its object may run with replay of memory instructions (XNACK).
+    pub replay: bool,
     /// Issue slots it fills: more than one for `s_nop`.
     pub slots: u8,
 }
@@ -322,6 +324,7 @@ impl Op {
             accum_write,
             accum_read,
             scalar_buffer,
+            replay: false,
             slots,
         }
     }

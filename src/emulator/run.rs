@@ -203,7 +203,8 @@ impl<'a> Run<'a> {
                 stats: &mut self.stats,
                 clock: self.clock,
             };
-            if let Err(stop) = (op.run)(&mut core, op) {
+            let checked = if plan.launch.strict { core.wave.hazards.check_clause(op) } else { Ok(()) };
+            if let Err(stop) = checked.and_then(|()| (op.run)(&mut core, op)) {
                 return Err(Box::new(Stopped { stop: *stop, op: Some(index), pc }));
             }
             if plan.launch.strict {
