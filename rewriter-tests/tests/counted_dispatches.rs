@@ -123,6 +123,8 @@ impl Launch {
             (true, false) => 2,
             (false, false) => 1,
         };
+        // A kernel that calls functions asks for everything, needed or not.
+        let dimensions = random.of(&[dimensions, 1]);
         let flat = |shape: &[u32; 3]| shape[dimensions..].iter().all(|&n| n == 1);
         let workgroup = match metadata.reqd_workgroup_size {
             Some(size) => size.map(|n| n as u16),
@@ -347,14 +349,15 @@ fn check(
     };
     // What depends on the order of the waves differs between runs of the original, too, and cannot be compared.
     let others = |range: std::ops::Range<u64>| {
-        range.filter_map(|n| run(target, object.data(), &kernel.name, &launch, seed + 1000 * n, Records::None).ok()).collect::<Vec<_>>()
+        range.filter_map(|n| run(target, object.data(), &kernel.name, &launch, seed + 1000 * n, Records::None).ok())
     };
-    if others(1..3).iter().any(|other| other.trace != original.trace) {
+    if others(1..3).any(|other| other.trace != original.trace) {
         tally.faulted += 1;
         return;
     }
     let mut racy = None;
-    let mut is_racy = || *racy.get_or_insert_with(|| others(3..40).iter().any(|other| other.memory != original.memory));
+    let mut is_racy =
+        || *racy.get_or_insert_with(|| others(3..400).any(|other| other.memory != original.memory || other.trace != original.trace));
     for way in WAYS {
         let at =
             format!("{place_name} seed {seed} {way:?} grid {:?} workgroup {:?} number {}", launch.grid, launch.workgroup, launch.number);
@@ -410,8 +413,10 @@ fn check(
                 for site in &rewritten.plan.sites {
                     let counted = counted(&outcome, stride, site.offset, site.kind);
                     let seen = traced(&original, site.address, site.kind);
-                    assert_eq!(counted, seen, "{at}: {} at {:#x}", site.instruction, site.address);
-                    assert_eq!(traced(&outcome, rewritten.moved[&site.address], site.kind), seen, "{at}: {:#x}", site.address);
+                    // What the instrumented kernel itself did there is no question of races.
+                    let itself = traced(&outcome, rewritten.moved[&site.address], site.kind);
+                    assert_eq!(counted, itself, "{at}: {} at {:#x}", site.instruction, site.address);
+                    assert!(counted == seen || is_racy(), "{at}: {} at {:#x}: {counted:?}, {seen:?}", site.instruction, site.address);
                     tally.counted += counted[0];
                 }
             }

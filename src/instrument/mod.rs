@@ -23,7 +23,7 @@ use crate::cfg::{BodyId, Cfg, Program};
 use crate::code_object::{Field, Kernel, KernelDescriptor};
 use crate::dataflow::{Liveness, RegSet, Summaries, UsedRegisters, WaitSummaries, Waits, used_registers};
 use crate::entity::{ProgramPoint, Side};
-use crate::isa::{Condition, Reg};
+use crate::isa::{Condition, Reg, Role, Value};
 use crate::kernel::edit::{Edits, Snippet};
 use crate::kernel::{Body, BodyKind, Flow, Image, Reason, Refusal, Stop};
 use crate::profile::map::{CounterMode, Resources, Site};
@@ -224,18 +224,39 @@ fn lds_bytes(metadata: u64, descriptor: &KernelDescriptor) -> Result<u32, Stop> 
 
 /// Refuses a kernel that could end inside a function it calls, where no epilogue is.
 fn check_callees_return(program: &Program, callees: &crate::cfg::Callees) -> Result<(), Refusal> {
-    let ends = |body: &Body| body.ids().find(|&inst| body.flow(inst) == Flow::End).map(|inst| body.address(inst));
     let all = program.ids().filter(|id| program.body(*id).kind() == BodyKind::Function);
     let called: Vec<BodyId> = if callees.unknown { all.collect() } else { callees.bodies.clone() };
     for id in called {
         let body = program.body(id);
-        if let Some(address) = ends(body) {
+        if let Some(address) = end_of_wave(body) {
             let detail = format!("{} may end the wave, with counters still in LDS", body.name());
             return Err(Refusal::at(Reason::CalleeEndsWave, address, detail));
         }
     }
     Ok(())
 }
+
+/// An instruction of a function that ends the wave, if control can reach one. It does not go on behind an abort.
+fn end_of_wave(body: &Body) -> Option<u64> {
+    let mut seen = vec![false; body.len()];
+    let mut work = vec![body.entry()];
+    while let Some(inst) = work.pop() {
+        if std::mem::replace(&mut seen[inst.index()], true) {
+            continue;
+        }
+        if body.flow(inst) == Flow::End {
+            return Some(body.address(inst));
+        }
+        let number = body.inst(inst).operand(Role::Simm16).map(|operand| operand.value);
+        if body.inst(inst).name() != "s_trap" || number != Some(Value::Imm(TRAP_ABORT)) {
+            work.extend(body.successors(inst));
+        }
+    }
+    None
+}
+
+/// `s_trap 2` stops the wave for good and puts the queue into an error state (AMDGPUUsage, "Trap Handler ABI").
+const TRAP_ABORT: i64 = 2;
 
 /// The registers that the kernel and everything it may call can touch.
 fn used(analysis: &Analysis<'_>, id: BodyId, callees: &crate::cfg::Callees) -> UsedRegisters {
