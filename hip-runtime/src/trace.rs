@@ -61,8 +61,8 @@ impl Tracer {
         work.lds_bytes += stats.lds_bytes;
         let Some(trace) = &stats.trace else { return Ok(()) };
         let sites = sites_of(trace, id.0);
-        let original = Originals::of(loaded, kernel);
         let code = CodeObject::parse(&loaded.bytes)?;
+        let original = Originals::of(loaded, kernel, &code);
         for (address, counts) in sites {
             let Some(address) = original.address(address) else { continue };
             match totals.branches.binary_search_by_key(&address, |site| site.address) {
@@ -103,14 +103,17 @@ struct Originals {
     rewritten: Option<BTreeMap<u64, u64>>,
     /// Text of the counted instructions, by original address.
     texts: HashMap<u64, String>,
+    /// Where original code ends.
+    original_end: u64,
 }
 
 impl Originals {
-    fn of(loaded: &Loaded, kernel: &str) -> Self {
+    fn of(loaded: &Loaded, kernel: &str, code: &CodeObject<'_>) -> Self {
         let map = loaded.counters.as_ref().and_then(|counters| counters.map.kernels.iter().find(|mapped| mapped.name == kernel));
-        let Some(map) = map else { return Originals { rewritten: None, texts: HashMap::new() } };
+        let Some(map) = map else { return Originals { rewritten: None, texts: HashMap::new(), original_end: 0 } };
         Originals {
             rewritten: Some(map.addresses.iter().map(|pair| (pair.rewritten, pair.original)).collect()),
+            original_end: code.elf().section(".text").map_or(0, |section| section.address + section.size),
             texts: map.sites.iter().map(|site| (site.address, site.instruction.clone())).collect(),
         }
     }
@@ -118,8 +121,8 @@ impl Originals {
     fn address(&self, address: u64) -> Option<u64> {
         match &self.rewritten {
             None => Some(address),
-            // A function that the rewrite left alone is still where it was.
-            Some(map) => map.get(&address).copied().or_else(|| map.keys().next().is_some_and(|first| address < *first).then_some(address)),
+            // A function that the rewrite left alone is still where it was, below all new code.
+            Some(map) => map.get(&address).copied().or_else(|| (address < self.original_end).then_some(address)),
         }
     }
 
