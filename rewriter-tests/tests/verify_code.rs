@@ -110,6 +110,16 @@ fn instrumented_samples_have_no_findings() {
     assert_eq!(bad, 0);
 }
 
+/// Calls `damage` with every kernel of every sample; of one target, unless the long tests ask for all.
+fn each_of_one_target(mut damage: impl FnMut(&Case<'_>)) {
+    let all = std::env::var_os("WAVETAP_FULL_TESTS").is_some();
+    each(|case| {
+        if all || case.target.name() == "gfx90a" {
+            damage(case);
+        }
+    });
+}
+
 /// `s_nop 0`: takes an instruction's place without doing its work.
 const S_NOP: [u8; 4] = 0xbf80_0000_u32.to_le_bytes();
 
@@ -173,7 +183,7 @@ fn scalar_copy(inst: &Inst) -> Option<(Reg, Reg)> {
 #[test]
 fn a_missing_restore_of_exec_is_found() {
     let mut damages = 0;
-    each(|case| {
+    each_of_one_target(|case| {
         let listing = case.listing();
         let live = case.liveness();
         for (index, (offset, inst, inserted)) in listing.iter().enumerate() {
@@ -187,13 +197,13 @@ fn a_missing_restore_of_exec_is_found() {
             case.expect(&format!("no EXEC restore at {offset:#x}"), &case.without(*offset, inst), &[Rule::Exec]);
         }
     });
-    assert!(damages > 300, "{damages}");
+    assert!(damages > 40, "{damages}");
 }
 
 #[test]
 fn a_missing_restore_of_scc_is_found() {
     let mut damages = 0;
-    each(|case| {
+    each_of_one_target(|case| {
         let listing = case.listing();
         for (index, (offset, inst, inserted)) in listing.iter().enumerate() {
             let next = listing.get(index + 1).is_some_and(|(_, _, inserted)| !inserted);
@@ -203,13 +213,13 @@ fn a_missing_restore_of_scc_is_found() {
             }
         }
     });
-    assert!(damages > 20, "{damages}");
+    assert!(damages > 7, "{damages}");
 }
 
 #[test]
 fn a_missing_wait_is_found() {
     let (mut own, mut original) = (0, 0);
-    each(|case| {
+    each_of_one_target(|case| {
         for (offset, inst, inserted) in case.listing() {
             if inst.name() != "s_waitcnt" {
                 continue;
@@ -229,13 +239,13 @@ fn a_missing_wait_is_found() {
             }
         }
     });
-    assert!(own > 160 && original > 400, "{own} {original}");
+    assert!(own > 60 && original > 150, "{own} {original}");
 }
 
 #[test]
 fn a_shifted_register_that_is_not_moved_back_is_found() {
     let mut damages = 0;
-    each(|case| {
+    each_of_one_target(|case| {
         if case.entries.0.total == case.entries.1.total && case.entries.0.kernarg_ptr == case.entries.1.kernarg_ptr {
             return;
         }
@@ -250,13 +260,13 @@ fn a_shifted_register_that_is_not_moved_back_is_found() {
             }
         }
     });
-    assert!(damages > 80, "{damages}");
+    assert!(damages > 30, "{damages}");
 }
 
 #[test]
 fn a_clobbered_register_is_found() {
     let (mut damages, mut harmless) = (0, 0);
-    each(|case| {
+    each_of_one_target(|case| {
         let body = case.program.body(case.id);
         let live = case.liveness();
         let defined = body.insts().iter().flat_map(Inst::writes).collect::<RegSet>();
@@ -285,13 +295,13 @@ fn a_clobbered_register_is_found() {
             }
         }
     });
-    assert!(damages > 100 && harmless > 100, "{damages} {harmless}");
+    assert!(damages > 40 && harmless > 40, "{damages} {harmless}");
 }
 
 #[test]
 fn a_branch_to_the_wrong_place_is_found() {
     let mut damages = 0;
-    each(|case| {
+    each_of_one_target(|case| {
         for (offset, mut inst, inserted) in case.listing() {
             if inserted || inst.branch_displacement().is_none() {
                 continue;
@@ -312,5 +322,5 @@ fn a_branch_to_the_wrong_place_is_found() {
             damages += 1;
         }
     });
-    assert!(damages > 100, "{damages}");
+    assert!(damages > 40, "{damages}");
 }

@@ -247,3 +247,35 @@ fn damaged_host_files_are_found() {
     // The other way round nothing fits.
     assert!(check_files(&rewritten, &file).map_or(true, |report| !report.findings.is_empty()));
 }
+
+/// Code that nobody here wrote; `rewriter-tests/fetch-corpora.sh` fetches it for the long tests.
+#[test]
+fn a_rewritten_library_has_no_findings() {
+    let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| manifest.join("../target"), PathBuf::from);
+    let path = target.join("corpora/librocrand.so");
+    if std::env::var_os("WAVETAP_FULL_TESTS").is_none() {
+        eprintln!("SKIPPED: a long test");
+        return;
+    }
+    let file = std::fs::read(&path).expect("the long tests fetch it first");
+    let input = Input::parse(&file).expect("parses");
+    let mut kernels = 0;
+    for found in input.code_objects() {
+        let object = CodeObject::parse(found.bytes).expect("parses");
+        if object.target().is_none() {
+            continue;
+        }
+        let start = std::time::Instant::now();
+        let rewritten = rewrite(&object, Global, &NONE);
+        let written = start.elapsed();
+        let (count, findings) = check_object(&object, &CodeObject::parse(&rewritten).expect("parses"));
+        println!("{}: {count} kernels, rewritten in {written:?}, checked in {:?}", object.target_id(), start.elapsed() - written);
+        for finding in findings.iter().take(20) {
+            println!("    {finding}");
+        }
+        assert_eq!(findings, []);
+        kernels += count;
+    }
+    assert!(kernels > 200, "{kernels}");
+}
