@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use wavetap::cfg::{BodyId, Cfg, Program};
 use wavetap::code_object::{CodeObject, InitialRegisters, Kernel, initial_registers};
-use wavetap::dataflow::{Liveness, RegSet, Summaries, UsedRegisters, used_registers};
+use wavetap::dataflow::{Liveness, RegSet, Summaries, UsedRegisters, WaitSummaries, used_registers};
 use wavetap::entity::InstId;
 use wavetap::instrument::{Analysis, Request, branches};
 use wavetap::isa::{self, Inst, Reg, Role, Target, Value};
@@ -42,6 +42,8 @@ struct Case<'a> {
     addresses: Vec<AddressPair>,
     entries: (InitialRegisters, InitialRegisters),
     used: UsedRegisters,
+    summaries: &'a Summaries,
+    wait_summaries: &'a WaitSummaries,
 }
 
 impl Case<'_> {
@@ -57,6 +59,8 @@ impl Case<'_> {
             entry_before: &self.entries.0,
             entry_after: &self.entries.1,
             used: self.used,
+            summaries: self.summaries,
+            wait_summaries: self.wait_summaries,
             replays: true,
         })
     }
@@ -73,6 +77,7 @@ fn each(mut check: impl FnMut(&Case<'_>)) {
             let image = Image::of(&object).expect("an image");
             let program = Program::of(target, &image);
             let used = used_registers(&program, &image);
+            let (summaries, wait_summaries) = (Summaries::compute(&program), WaitSummaries::compute(&program));
             for kernel in object.kernels() {
                 for (mode, borrow) in [(CounterMode::Global, false), (CounterMode::Lds, false), (CounterMode::Global, true)] {
                     let analysis = Analysis::new(&program, &image);
@@ -87,8 +92,21 @@ fn each(mut check: impl FnMut(&Case<'_>)) {
                         code.addresses(BASE).into_iter().map(|(original, rewritten)| AddressPair { original, rewritten }).collect();
                     let registers = |descriptor| initial_registers(descriptor, target).expect("consistent");
                     let entries = (registers(&kernel.descriptor), registers(&plan.descriptor));
-                    let (image, program) = (&image, &program);
-                    check(&Case { place: place_name, target, image, program, id, kernel, bytes, addresses, entries, used });
+                    let (image, program, summaries, wait_summaries) = (&image, &program, &summaries, &wait_summaries);
+                    check(&Case {
+                        place: place_name,
+                        target,
+                        image,
+                        program,
+                        id,
+                        kernel,
+                        bytes,
+                        addresses,
+                        entries,
+                        used,
+                        summaries,
+                        wait_summaries,
+                    });
                     kernels += 1;
                 }
             }
@@ -142,7 +160,7 @@ impl Case<'_> {
     /// What is live in the original.
     fn liveness(&self) -> Liveness {
         let body = self.program.body(self.id);
-        Liveness::compute(body, &Cfg::build(body), &Summaries::compute(self.program))
+        Liveness::compute(body, &Cfg::build(body), self.summaries)
     }
 
     /// The original instruction that is now at this offset.

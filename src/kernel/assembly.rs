@@ -7,14 +7,15 @@ use super::body::{Body, BodyKind};
 use super::image::Image;
 use crate::error::{Error, Result};
 use crate::isa::{
-    Access, Branch, Condition, Counters, Encoding, Flags, Implicit, Inst, Latency, Memory, Modifiers, Operand, Reg, RegFile, Role, Target,
-    Value, ValueType, Variant,
+    Access, Branch, Condition, Counters, Dpp, Encoding, Flags, Implicit, Inst, Latency, Memory, Modifiers, Operand, Reg, RegFile, Role,
+    Target, Value, ValueType, Variant,
 };
 
 /// One described instruction.
 pub(crate) struct Op {
     variant: Variant,
     operands: SmallVec<[Operand; 5]>,
+    modifiers: Modifiers,
     target: Option<&'static str>,
     size: u8,
 }
@@ -47,6 +48,7 @@ pub(crate) fn op(name: &'static str) -> Op {
             ..Variant::BLANK
         },
         operands: SmallVec::new(),
+        modifiers: Modifiers::default(),
         target: None,
         size: 4,
     }
@@ -95,6 +97,17 @@ impl Op {
         let mut op = self.operand(Role::WaitCount, Value::Imm(i64::from(bits)), Access::None, 0);
         op.variant.flags |= Flags::WAIT;
         op
+    }
+
+    /// Has a 16-bit immediate.
+    pub(crate) fn imm(self, value: i64) -> Op {
+        self.operand(Role::Simm16, Value::Imm(value), Access::None, 0)
+    }
+
+    /// Is a DPP instruction.
+    pub(crate) fn dpp(mut self, dpp: Dpp) -> Op {
+        self.modifiers.dpp = Some(dpp);
+        self
     }
 
     /// Implicit reads and writes.
@@ -192,15 +205,19 @@ impl Listing {
                     operands.push(Operand { role: Role::SimmTarget, value, access: Access::None, ty: ValueType::B16, dwords: 0 });
                 }
                 let variant: &'static Variant = Box::leak(Box::new(op.variant));
-                (address, Inst { variant, size: op.size, operands, modifiers: Modifiers::default(), ignored: 0 })
+                (address, Inst { variant, size: op.size, operands, modifiers: op.modifiers, ignored: 0 })
             })
             .collect()
     }
 
     /// The body that starts at `entry`.
     pub(crate) fn try_body(self, image: &Image<'_>, kind: BodyKind, entry: u64) -> Result<Body> {
+        self.try_body_for(Target::by_name("gfx90a").expect("a target"), image, kind, entry)
+    }
+
+    /// [`Listing::try_body`] for a given processor.
+    pub(crate) fn try_body_for(self, target: Target, image: &Image<'_>, kind: BodyKind, entry: u64) -> Result<Body> {
         let insts = self.assemble();
-        let target = Target::by_name("gfx90a").expect("a target");
         Body::from_decoder(target, image, "test", kind, entry, |address| {
             insts.get(&address).cloned().ok_or_else(|| Error::malformed("no instruction").at(address))
         })

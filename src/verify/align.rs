@@ -22,6 +22,13 @@ pub(super) struct Alignment {
 }
 
 impl Alignment {
+    /// An alignment in which these instructions are inserted and all others original.
+    #[cfg(test)]
+    pub(super) fn of_inserted(new: &Body, inserted: &[u32]) -> Alignment {
+        let original_of: Vec<_> = new.ids().map(|id| (!inserted.contains(&id.0)).then_some(id)).collect();
+        Alignment { original_of, new_of: new.ids().collect() }
+    }
+
     /// The original instruction that a new one is; none if it was inserted.
     pub(super) fn original(&self, new: InstId) -> Option<InstId> {
         self.original_of[new.index()]
@@ -174,6 +181,7 @@ fn same(original: &Body, id: InstId, new: &Inst) -> bool {
     std::ptr::eq(old.variant, new.variant)
         && old.size == new.size
         && old.modifiers == new.modifiers
+        && old.ignored == new.ignored
         && old.operands.len() == new.operands.len()
         && old.operands.iter().zip(&new.operands).all(|(a, b)| a == b || (a.role == Role::SimmTarget && b.role == Role::SimmTarget))
 }

@@ -21,9 +21,24 @@ const FARTHEST: u32 = 5;
 /// A rule: issue slots needed between a producer and a consumer, if it applies to the two.
 type Needed = fn(&Pair<'_>) -> Option<u32>;
 
+/// An instruction with its register sets, which many pairs ask for.
+struct Known<'a> {
+    inst: &'a Inst,
+    reads: RegSet,
+    writes: RegSet,
+}
+
+impl std::ops::Deref for Known<'_> {
+    type Target = Inst;
+
+    fn deref(&self) -> &Inst {
+        self.inst
+    }
+}
+
 struct Pair<'a> {
-    producer: &'a Inst,
-    consumer: &'a Inst,
+    producer: &'a Known<'a>,
+    consumer: &'a Known<'a>,
     strict: bool,
     replays: bool,
 }
@@ -59,6 +74,8 @@ pub(super) fn check(new: &Body, alignment: &Alignment, replays: bool, findings: 
             SmallVec::from_slice(&[InstId(id.0 - 1)])
         }
     };
+    let known: Vec<Known<'_>> =
+        new.insts().iter().map(|inst| Known { inst, reads: inst.reads().collect(), writes: inst.writes().collect() }).collect();
     for consumer in new.ids() {
         let mut work: SmallVec<[(InstId, u32); 8]> = predecessors(consumer).into_iter().map(|id| (id, 0)).collect();
         // Paths of the same length to the same place need not be walked twice.
@@ -69,7 +86,7 @@ pub(super) fn check(new: &Body, alignment: &Alignment, replays: bool, findings: 
             }
             seen.push((producer, between));
             if alignment.original(producer).is_none() || alignment.original(consumer).is_none() {
-                let pair = Pair { producer: new.inst(producer), consumer: new.inst(consumer), strict, replays };
+                let pair = Pair { producer: &known[producer.index()], consumer: &known[consumer.index()], strict, replays };
                 for (what, needed) in RULES {
                     if let Some(states) = needed(&pair).filter(|states| between < *states) {
                         let message = format!(
@@ -113,21 +130,9 @@ fn is_dpp(inst: &Inst) -> bool {
     inst.modifiers.dpp.is_some()
 }
 
-fn reads(inst: &Inst) -> RegSet {
-    inst.reads().collect()
-}
-
-fn writes(inst: &Inst) -> RegSet {
-    inst.writes().collect()
-}
-
 /// `sN` and VCC: what a vector instruction may write as a mask or value.
 fn written_sgprs(inst: &Inst) -> RegSet {
     inst.writes().filter(|reg| reg.file == RegFile::Scalar && reg.first < scalar::VCC + 2).collect()
-}
-
-fn vectors(regs: impl Iterator<Item = Reg>) -> RegSet {
-    regs.filter(|reg| reg.file != RegFile::Scalar).collect()
 }
 
 fn if_met(met: bool, states: u32) -> Option<u32> {
@@ -135,11 +140,11 @@ fn if_met(met: bool, states: u32) -> Option<u32> {
 }
 
 fn sgpr_to_memory(p: &Pair<'_>) -> Option<u32> {
-    if_met(is_valu(p.producer) && is_vector_memory(p.consumer) && written_sgprs(p.producer).intersects(&reads(p.consumer)), 5)
+    if_met(is_valu(p.producer) && is_vector_memory(p.consumer) && written_sgprs(p.producer).intersects(&p.consumer.reads), 5)
 }
 
 fn vcc_to_div_fmas(p: &Pair<'_>) -> Option<u32> {
-    if_met(is_valu(p.producer) && p.consumer.name().starts_with("v_div_fmas") && writes(p.producer).overlaps(Reg::VCC), 4)
+    if_met(is_valu(p.producer) && p.consumer.name().starts_with("v_div_fmas") && p.producer.writes.overlaps(Reg::VCC), 4)
 }
 
 fn lane_select(p: &Pair<'_>) -> Option<u32> {
@@ -149,34 +154,34 @@ fn lane_select(p: &Pair<'_>) -> Option<u32> {
 }
 
 fn vgpr_to_dpp(p: &Pair<'_>) -> Option<u32> {
-    if_met(is_dpp(p.consumer) && vectors(p.producer.writes()).intersects(&reads(p.consumer)), 2)
+    if_met(is_dpp(p.consumer) && p.producer.writes.vectors().intersects(&p.consumer.reads), 2)
 }
 
 fn exec_to_dpp(p: &Pair<'_>) -> Option<u32> {
-    if_met(is_valu(p.producer) && is_dpp(p.consumer) && writes(p.producer).overlaps(Reg::EXEC), 5)
+    if_met(is_valu(p.producer) && is_dpp(p.consumer) && p.producer.writes.overlaps(Reg::EXEC), 5)
 }
 
 fn m0_to_message(p: &Pair<'_>) -> Option<u32> {
     let messages = p.consumer.variant.memory == Memory::Message || p.consumer.modifiers.gds || p.consumer.name() == "s_ttracedata";
-    if_met(p.producer.variant.flags.contains(Flags::SALU) && writes(p.producer).overlaps(Reg::M0) && messages, 1)
+    if_met(p.producer.variant.flags.contains(Flags::SALU) && p.producer.writes.overlaps(Reg::M0) && messages, 1)
 }
 
 fn m0_to_index(p: &Pair<'_>) -> Option<u32> {
     let name = p.consumer.name();
     let indexes = name.starts_with("s_movrel") || name.starts_with("v_interp") || name.contains("_addtid_") || p.consumer.modifiers.lds;
-    if_met(p.producer.variant.flags.contains(Flags::SALU) && writes(p.producer).overlaps(Reg::M0) && indexes, 1)
+    if_met(p.producer.variant.flags.contains(Flags::SALU) && p.producer.writes.overlaps(Reg::M0) && indexes, 1)
 }
 
 fn wide_store(p: &Pair<'_>) -> Option<u32> {
     let stores = is_vector_memory(p.producer) && p.producer.variant.flags.intersects(Flags::STORE | Flags::ATOMIC);
     let data = p.producer.operand(Role::Vdata).or_else(|| p.producer.operand(Role::Data0)).and_then(|operand| operand.reg());
-    let overwritten = data.filter(|data| data.dwords > 2).is_some_and(|data| writes(p.consumer).overlaps(data));
+    let overwritten = data.filter(|data| data.dwords > 2).is_some_and(|data| p.consumer.writes.overlaps(data));
     if_met(stores && is_valu(p.consumer) && overwritten, if p.strict { 2 } else { 1 })
 }
 
 fn trans_to_valu(p: &Pair<'_>) -> Option<u32> {
     let trans = |inst: &Inst| inst.variant.flags.contains(Flags::TRANS);
-    let reads_result = vectors(p.producer.writes()).intersects(&reads(p.consumer));
+    let reads_result = p.producer.writes.vectors().intersects(&p.consumer.reads);
     if_met(p.strict && trans(p.producer) && is_valu(p.consumer) && !trans(p.consumer) && reads_result, 1)
 }
 
@@ -184,27 +189,27 @@ fn partial_to_valu(p: &Pair<'_>) -> Option<u32> {
     /// SDWA selector of the whole register.
     const DWORD: u8 = 6;
     let partial = p.producer.modifiers.sdwa.is_some_and(|sdwa| sdwa.dst_sel != DWORD) || p.producer.modifiers.op_sel & 8 != 0;
-    let uses = reads(p.consumer).union(writes(p.consumer));
-    if_met(p.strict && is_valu(p.producer) && partial && is_valu(p.consumer) && vectors(p.producer.writes()).intersects(&uses), 1)
+    let uses = p.consumer.reads.union(p.consumer.writes);
+    if_met(p.strict && is_valu(p.producer) && partial && is_valu(p.consumer) && p.producer.writes.vectors().intersects(&uses), 1)
 }
 
 fn sgpr_to_valu(p: &Pair<'_>) -> Option<u32> {
-    if_met(p.strict && is_valu(p.producer) && is_valu(p.consumer) && written_sgprs(p.producer).intersects(&reads(p.consumer)), 2)
+    if_met(p.strict && is_valu(p.producer) && is_valu(p.consumer) && written_sgprs(p.producer).intersects(&p.consumer.reads), 2)
 }
 
 fn exec_to_lane(p: &Pair<'_>) -> Option<u32> {
     let lane = matches!(p.consumer.name(), "v_readlane_b32" | "v_writelane_b32" | "v_readfirstlane_b32");
-    if_met(p.strict && is_valu(p.producer) && lane && writes(p.producer).overlaps(Reg::EXEC), 4)
+    if_met(p.strict && is_valu(p.producer) && lane && p.producer.writes.overlaps(Reg::EXEC), 4)
 }
 
 fn vgpr_to_lane(p: &Pair<'_>) -> Option<u32> {
     let lane = matches!(p.consumer.name(), "v_readlane_b32" | "v_readfirstlane_b32");
-    if_met(p.strict && is_valu(p.producer) && lane && vectors(p.producer.writes()).intersects(&reads(p.consumer)), 1)
+    if_met(p.strict && is_valu(p.producer) && lane && p.producer.writes.vectors().intersects(&p.consumer.reads), 1)
 }
 
 fn zero_flag(p: &Pair<'_>) -> Option<u32> {
     let named = |code| p.consumer.operands.iter().filter_map(|operand| operand.reg()).any(|reg| reg == Reg::scalar(code, 1));
-    let written = writes(p.producer);
+    let written = p.producer.writes;
     let stale = (named(scalar::VCCZ) && written.overlaps(Reg::VCC)) || (named(scalar::EXECZ) && written.overlaps(Reg::EXEC));
     if_met(is_valu(p.producer) && is_valu(p.consumer) && stale, 5)
 }
@@ -212,6 +217,6 @@ fn zero_flag(p: &Pair<'_>) -> Option<u32> {
 fn scalar_replay(p: &Pair<'_>) -> Option<u32> {
     let both = p.producer.variant.encoding == Encoding::Smem && p.consumer.variant.encoding == Encoding::Smem;
     let overlap =
-        writes(p.producer).intersects(&reads(p.consumer).union(writes(p.consumer))) || writes(p.consumer).intersects(&reads(p.producer));
+        p.producer.writes.intersects(&p.consumer.reads.union(p.consumer.writes)) || p.consumer.writes.intersects(&p.producer.reads);
     if_met(p.replays && both && overlap, 1)
 }

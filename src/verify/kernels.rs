@@ -4,7 +4,7 @@ use super::finding::{Finding, Rule};
 use super::{KernelCode, check_code};
 use crate::cfg::{BodyId, Program};
 use crate::code_object::{CodeObject, ENTRY_ALIGN, Feature, Field, Kernel, KernelDescriptor, KernelMetadata, initial_registers, metadata};
-use crate::dataflow::{RegSet, UsedRegisters, used_registers};
+use crate::dataflow::{RegSet, Summaries, UsedRegisters, WaitSummaries, used_registers};
 use crate::elf::constants::PF_X;
 use crate::isa::{Reg, RegFile, Target, scalar};
 use crate::kernel::{Body, BodyKind, Image};
@@ -42,7 +42,16 @@ pub(super) fn check(original: &CodeObject<'_>, rewritten: &CodeObject<'_>, map: 
         (Err(error), _) | (_, Err(error)) => return findings.push(Finding::new(Rule::Skeleton, error.to_string())),
     };
     let program = Program::of(target, &image);
-    let context = Context { original, rewritten, target, new_image: &new_image, used: used_registers(&program, &image), program: &program };
+    let context = Context {
+        original,
+        rewritten,
+        target,
+        new_image: &new_image,
+        used: used_registers(&program, &image),
+        summaries: Summaries::compute(&program),
+        wait_summaries: WaitSummaries::compute(&program),
+        program: &program,
+    };
     for kernel in original.kernels() {
         let mut found = Vec::new();
         let entry = map.kernels.iter().find(|entry| entry.name == kernel.name);
@@ -68,6 +77,8 @@ struct Context<'a> {
     target: Target,
     new_image: &'a Image<'a>,
     used: UsedRegisters,
+    summaries: Summaries,
+    wait_summaries: WaitSummaries,
     program: &'a Program,
 }
 
@@ -106,6 +117,8 @@ impl Context<'_> {
             entry_before: &entry_before,
             entry_after: &entry_after,
             used: self.used,
+            summaries: &self.summaries,
+            wait_summaries: &self.wait_summaries,
             replays: matches!(self.rewritten.features().xnack, Feature::Any | Feature::On),
         }));
     }

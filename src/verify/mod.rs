@@ -22,6 +22,8 @@ mod kernels;
 mod object;
 mod outstanding;
 mod preserve;
+#[cfg(test)]
+mod tests;
 mod values;
 
 pub use finding::{Finding, Rule};
@@ -30,7 +32,7 @@ use align::Alignment;
 
 use crate::cfg::Program;
 use crate::code_object::{CodeObject, InitialRegisters};
-use crate::dataflow::{UsedRegisters, WaitSummaries};
+use crate::dataflow::{Summaries, UsedRegisters, WaitSummaries};
 use crate::error::{Result, ResultExt};
 use crate::kernel::Body;
 use crate::offload_bundle::Input;
@@ -111,6 +113,10 @@ pub struct KernelCode<'a> {
     pub entry_after: &'a InitialRegisters,
     /// Registers that any code of the original object may use.
     pub used: UsedRegisters,
+    /// What calls in the original may read and write.
+    pub summaries: &'a Summaries,
+    /// What calls in the original may leave outstanding.
+    pub wait_summaries: &'a WaitSummaries,
     /// Whether memory instructions may be replayed (XNACK is not known to be off).
     pub replays: bool,
 }
@@ -128,10 +134,10 @@ pub fn check_code(code: &KernelCode<'_>) -> Vec<Finding> {
             alignment: &alignment,
             entry: (code.entry_before, code.entry_after),
             named: code.used.named,
+            summaries: code.summaries,
         };
         preserve::check(&subject, &mut findings);
-        let summaries = WaitSummaries::compute(code.program);
-        outstanding::check(code.new, &alignment, &summaries, code.used.named, &mut findings);
+        outstanding::check(code.new, &alignment, code.wait_summaries, code.used.named, &mut findings);
         hazards::check(code.new, &alignment, code.replays, &mut findings);
     }
     findings.into_iter().map(|finding| finding.in_kernel(original.name())).collect()

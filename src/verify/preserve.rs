@@ -33,6 +33,8 @@ pub(super) struct Subject<'a> {
     pub(super) entry: (&'a InitialRegisters, &'a InitialRegisters),
     /// Registers that any original code names: nothing else can be read by a function that nobody knows.
     pub(super) named: RegSet,
+    /// What calls in the original may read and write.
+    pub(super) summaries: &'a Summaries,
 }
 
 impl Subject<'_> {
@@ -44,9 +46,8 @@ impl Subject<'_> {
 /// Checks one kernel.
 pub(super) fn check(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
     let cfg = Cfg::build(subject.new);
-    let summaries = Summaries::compute(subject.program);
     let indexed = Accesses::indexed(subject.original());
-    let mut machine = Machine { subject, summaries: &summaries, indexed, reports: false };
+    let mut machine = Machine { subject, indexed, reports: false };
     let mut block_in: Vec<Option<State>> = vec![None; cfg.len()];
     block_in[cfg.entry().index()] = Some(at_entry(subject));
     let mut work = std::collections::VecDeque::from([cfg.entry()]);
@@ -143,7 +144,6 @@ fn fields(r: &InitialRegisters) -> [(Option<u16>, u16); 12] {
 
 struct Machine<'a> {
     subject: &'a Subject<'a>,
-    summaries: &'a Summaries,
     indexed: bool,
     /// The fixed point is reached: this pass is for the findings.
     reports: bool,
@@ -165,7 +165,7 @@ impl Machine<'_> {
         let (mut reads, mut writes) = (own.reads, own.writes);
         match body.flow(original) {
             Flow::Call(target) | Flow::TailCall(target) => {
-                let summary = self.summaries.of(target);
+                let summary = self.subject.summaries.of(target);
                 reads = reads.union(summary.reads.difference(own.kills));
                 writes = writes.union(summary.writes);
             }
