@@ -7,7 +7,7 @@ use std::path::Path;
 use hip_compiler::{Random, SOURCE, Workshop, compiler_is_there, tool};
 use wavetap::code_object::{CONTROL_SYMBOL, CodeObject, Field, metadata};
 use wavetap::elf::Elf;
-use wavetap::elf::constants::{PF_R, PF_W, PF_X, PT_LOAD, PT_NOTE, SHT_GNU_HASH, SHT_HASH, SHT_NOTE};
+use wavetap::elf::constants::{PF_R, PF_W, PF_X, PT_LOAD, PT_NOTE, SHT_GNU_HASH, SHT_HASH, SHT_NOTE, SymbolSection};
 use wavetap::emit::code_object::{Changes, CodeSymbol, Plan};
 use wavetap::error::Result;
 
@@ -108,7 +108,7 @@ fn check_file(bytes: &[u8], has_symbols: bool) {
     assert_eq!(elf.bytes_at(dynamic.st_value, 64).expect("loaded"), CONTROL);
     assert_eq!(elf.sections[dynamic.st_shndx].name, ".wavetap.control");
     assert_eq!(find(&other.syms, &other.strtab).is_some(), has_symbols);
-    assert_eq!(other.program_headers.iter().filter(|header| header.p_type == PT_LOAD).count(), elf.loads().count());
+    assert_eq!(other.program_headers.iter().filter(|header| header.p_type == PT_LOAD.0).count(), elf.loads().count());
 }
 
 /// LLVM's and GNU's readers have nothing to say against it, and see what is new.
@@ -151,8 +151,9 @@ fn check_all(workshop: &Workshop, name: &str, bytes: &[u8]) -> Vec<u8> {
     for symbol in original.symbols().iter().chain(original.dynamic_symbols()).filter(|symbol| symbol.is_defined()) {
         let same = object.symbol(symbol.name).expect("kept");
         assert_eq!((same.address, same.size, same.info), (symbol.address, symbol.size, symbol.info), "{}", symbol.name);
-        let section =
-            |object: &CodeObject<'_>, index: u16| object.elf().sections.get(usize::from(index)).map(|section| section.name.to_owned());
+        let section = |object: &CodeObject<'_>, index: SymbolSection| {
+            object.elf().sections.get(usize::from(index.0)).map(|section| section.name.to_owned())
+        };
         assert_eq!(section(&original, symbol.section), section(&object, same.section), "{}", symbol.name);
     }
     let relocations = |object: &CodeObject<'_>| object.relocations().to_vec();

@@ -4,7 +4,7 @@ mod hip_compiler;
 
 use hip_compiler::{BARE, Random, SOURCE, Workshop, compiler_is_there, tool};
 use wavetap::elf::Elf;
-use wavetap::elf::constants::{PT_GNU_PROPERTY, PT_INTERP, PT_LOAD, PT_NOTE, PT_PHDR};
+use wavetap::elf::constants::{PF_R, PT_GNU_PROPERTY, PT_INTERP, PT_LOAD, PT_NOTE, PT_PHDR};
 use wavetap::emit::{Replacement, merge};
 use wavetap::offload_bundle::{Container, Input, TargetId};
 
@@ -154,7 +154,7 @@ fn check_image(original: &[u8], rewritten: &[u8]) {
     assert!(new.loads().map(|load| load.address).is_sorted(), "loaders demand ascending segments");
     let added: Vec<_> = new.loads().filter(|load| !old.loads().any(|other| other == *load)).collect();
     let [added] = &added[..] else { panic!("one new segment") };
-    assert_eq!((added.flags, added.offset % 4096, added.address % 4096, added.file_size), (4, 0, 0, added.memory_size));
+    assert_eq!((added.flags, added.offset % 4096, added.address % 4096, added.file_size), (PF_R, 0, 0, added.memory_size));
     let header = new.segments.iter().find(|segment| segment.kind == PT_PHDR);
     if let Some(header) = header {
         assert_eq!(new.file_offset(header.address, header.file_size), Some(new.header.segments_offset));

@@ -11,6 +11,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tempfile::TempDir;
+use wavetap::elf::constants::{DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB};
 use wavetap::elf::{Elf, string_at};
 use wavetap::error::{Error, Kind, Result};
 use wavetap::profile::file::{Backend, Profile};
@@ -23,12 +24,6 @@ use crate::{files, stand_in};
 const GPU_DEVICE: &str = "/dev/kfd";
 /// A process that was ended by signal n has exit code 128 + n, as in a shell.
 const SIGNAL_BASE: i32 = 128;
-
-/// Dynamic table tags (System V ABI; `elf.h`).
-const DT_STRTAB: u64 = 5;
-const DT_STRSZ: u64 = 10;
-const DT_RPATH: u64 = 15;
-const DT_RUNPATH: u64 = 29;
 
 /// An application and its arguments.
 #[derive(Debug)]

@@ -22,9 +22,6 @@ pub struct Code {
     pub bytes: Vec<u8>,
 }
 
-/// ELF section flag: executable (`SHF_EXECINSTR`).
-const EXECUTABLE: u64 = 4;
-
 /// The executable sections of all code objects in `file` whose instructions are known.
 ///
 /// # Errors
@@ -42,7 +39,7 @@ pub fn of_file(file: &Path) -> Result<Vec<Code>, Failure> {
         }
         let object = CodeObject::parse(found.bytes).map_err(wrong)?;
         let Some(isa) = object.target() else { continue };
-        for section in object.elf().sections.iter().filter(|s| s.flags & EXECUTABLE != 0 && s.has_contents()) {
+        for section in object.elf().sections.iter().filter(|s| s.is_executable() && s.has_contents()) {
             let bytes = object.elf().contents(section).map_err(wrong)?.to_vec();
             let name = format!("{} {target} {}", file.file_name().unwrap_or_default().to_string_lossy(), section.name);
             all.push(Code { name, target: isa, address: section.address, bytes });

@@ -6,7 +6,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::descriptor::{DESCRIPTOR_SIZE, ENTRY_ALIGN, KernelDescriptor};
 use super::metadata::{KernelMetadata, Metadata};
-use crate::elf::constants::{PF_X, SHF_EXECINSTR};
 use crate::elf::{Elf, Symbol};
 use crate::error::{Error, Result, ResultExt};
 
@@ -102,7 +101,7 @@ fn read_kernel(elf: &Elf<'_>, symbol: &Symbol<'_>, name: &str) -> Result<Kernel>
         Error::malformed(format!("the kernel descriptor at address {address:#x} does not lie in the file's loaded segments"))
     })?;
     // The loader finds the descriptor through its section, so both ways must lead to the same bytes.
-    let section = elf.sections.get(usize::from(symbol.section)).filter(|section| section.covers(address));
+    let section = symbol.section.index().and_then(|index| elf.sections.get(usize::from(index))).filter(|section| section.covers(address));
     if section.map(|section| section.offset.wrapping_add(address - section.address)) != Some(offset) {
         return Err(
             Error::malformed(format!("the kernel descriptor at address {address:#x} is not in the section its symbol names")).at(offset)
@@ -113,7 +112,7 @@ fn read_kernel(elf: &Elf<'_>, symbol: &Symbol<'_>, name: &str) -> Result<Kernel>
     if !entry.is_multiple_of(ENTRY_ALIGN) {
         return Err(Error::malformed(format!("its entry {entry:#x} is not on a multiple of {ENTRY_ALIGN}")).at(offset));
     }
-    let executable = |load: &&crate::elf::Segment| load.flags & PF_X != 0 && entry >= load.address && entry - load.address < load.file_size;
+    let executable = |load: &&crate::elf::Segment| load.is_executable() && entry >= load.address && entry - load.address < load.file_size;
     if !elf.loads().any(|load| executable(&load)) {
         return Err(Error::malformed(format!("its entry {entry:#x} is not in an executable segment")).at(offset));
     }
@@ -131,7 +130,7 @@ fn read_kernel(elf: &Elf<'_>, symbol: &Symbol<'_>, name: &str) -> Result<Kernel>
 
 /// The range of code that starts at `start`: `size` bytes, or up to the next start or the end of the section.
 fn code_range(elf: &Elf<'_>, start: u64, size: u64, starts: &[u64]) -> Result<(Range<u64>, bool)> {
-    let section = elf.sections.iter().find(|section| section.covers(start) && section.flags & SHF_EXECINSTR != 0);
+    let section = elf.sections.iter().find(|section| section.covers(start) && section.is_executable());
     let section = section.ok_or_else(|| Error::malformed(format!("its code at {start:#x} is not in an executable section")))?;
     let limit = section.address + section.size;
     let end = if size != 0 {

@@ -5,17 +5,14 @@ use std::io::Read;
 use std::sync::Arc;
 
 use gimli::{EndianArcSlice, LittleEndian};
+use object::pod;
 
-use crate::bytes;
-use crate::elf::constants::{ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD, SHF_COMPRESSED};
+use crate::elf::constants::{CompressionHeader64, ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD, SHF_COMPRESSED};
 use crate::elf::{Elf, Section};
 use crate::error::{Error, Result, ResultExt};
 
 /// Largest debug section that is unpacked.
 const MAX_SECTION: u64 = 1 << 30;
-
-/// Bytes of the header in front of a compressed section: type, reserved, size, alignment.
-const COMPRESSION_HEADER_SIZE: u64 = 24;
 
 /// A place in the source.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -97,20 +94,15 @@ fn convert(location: addr2line::Location<'_>) -> Option<SourceLocation> {
 /// The contents of a debug section, unpacked if it is compressed.
 fn debug_section<'d>(elf: &Elf<'d>, section: &Section<'_>) -> Result<Cow<'d, [u8]>> {
     let contents = elf.contents(section)?;
-    if section.flags & SHF_COMPRESSED == 0 {
+    if !section.flags.contains(SHF_COMPRESSED) {
         return Ok(Cow::Borrowed(contents));
     }
-    let method = bytes::u32_at(contents, 0, "compression type")?;
-    let size = bytes::u64_at(contents, 8, "uncompressed size")?;
+    let (header, packed) = pod::from_bytes::<CompressionHeader64<object::LittleEndian>>(contents)
+        .map_err(|()| Error::malformed("a compressed debug section ends in its header").at(section.offset))?;
+    let (method, size) = (header.ch_type.get(object::LittleEndian), header.ch_size.get(object::LittleEndian));
     if size > MAX_SECTION {
-        return Err(Error::limit(format!("a debug section that unpacks to {size:#x} bytes")).at(section.offset + 8));
+        return Err(Error::limit(format!("a debug section that unpacks to {size:#x} bytes")).at(section.offset));
     }
-    let packed = bytes::slice(
-        contents,
-        COMPRESSION_HEADER_SIZE,
-        contents.len() as u64 - COMPRESSION_HEADER_SIZE.min(contents.len() as u64),
-        "debug section",
-    )?;
     let broken = |error: &dyn std::fmt::Display| Error::malformed(format!("a compressed debug section: {error}")).at(section.offset);
     let mut out = Vec::new();
     match method {

@@ -4,9 +4,8 @@
 
 use rmpv::Value;
 
-use crate::bytes;
 use crate::elf::Elf;
-use crate::elf::constants::{NT_AMDGPU_METADATA, PT_NOTE, SHT_NOTE};
+use crate::elf::constants::NoteType;
 use crate::error::{Error, Result, ResultExt};
 
 /// Largest note that is read.
@@ -18,11 +17,11 @@ const MAX_DEPTH: usize = 32;
 /// Owner of the metadata note, with its terminating zero.
 pub const NOTE_OWNER: &[u8; 7] = b"AMDGPU\0";
 
-/// Bytes of a note before its owner's name: name size, descriptor size, type.
-const NOTE_HEADER_SIZE: u64 = 12;
+/// The note's type (AMDGPUUsage, "Note Records").
+const NT_AMDGPU_METADATA: NoteType = NoteType(32);
 
 /// Notes and their parts are aligned to this.
-const NOTE_ALIGN: u64 = 4;
+const NOTE_ALIGN: usize = 4;
 
 /// The metadata of a code object.
 #[derive(Debug, Clone, PartialEq)]
@@ -167,15 +166,8 @@ impl Metadata {
     /// # Errors
     /// Malformed when a note or its contents break the format; a limit when it is too large or too deep.
     pub fn read(elf: &Elf<'_>) -> Result<Option<Self>> {
-        let segments = elf.segments.iter().filter(|segment| segment.kind == PT_NOTE).map(|segment| (segment.offset, segment.file_size));
-        let sections = elf.sections.iter().filter(|section| section.kind == SHT_NOTE).map(|section| (section.offset, section.size));
-        for (start, size) in segments.chain(sections) {
-            if let Some((offset, size)) = find_note(elf.data, start, size).within(|| format!("the notes at {start:#x}"))? {
-                let encoded = bytes::slice(elf.data, offset, size, "metadata note")?;
-                return Self::decode(encoded, offset).within(|| "the metadata note".into()).map(Some);
-            }
-        }
-        Ok(None)
+        let note = elf.note(NOTE_OWNER, NT_AMDGPU_METADATA)?;
+        note.map(|note| Self::decode(note.descriptor, note.file_offset).within(|| "the metadata note".into())).transpose()
     }
 
     /// Decodes the descriptor of a metadata note that lies at `file_offset`.
@@ -248,31 +240,12 @@ pub fn note_bytes(descriptor: &[u8]) -> Vec<u8> {
     let mut note = Vec::with_capacity(descriptor.len() + 32);
     note.extend_from_slice(&(NOTE_OWNER.len() as u32).to_le_bytes());
     note.extend_from_slice(&(descriptor.len() as u32).to_le_bytes());
-    note.extend_from_slice(&NT_AMDGPU_METADATA.to_le_bytes());
+    note.extend_from_slice(&NT_AMDGPU_METADATA.0.to_le_bytes());
     note.extend_from_slice(NOTE_OWNER);
-    note.resize(note.len().next_multiple_of(NOTE_ALIGN as usize), 0);
+    note.resize(note.len().next_multiple_of(NOTE_ALIGN), 0);
     note.extend_from_slice(descriptor);
-    note.resize(note.len().next_multiple_of(NOTE_ALIGN as usize), 0);
+    note.resize(note.len().next_multiple_of(NOTE_ALIGN), 0);
     note
-}
-
-/// File offset and size of the metadata note's descriptor among the notes in a range of the file.
-fn find_note(data: &[u8], start: u64, size: u64) -> Result<Option<(u64, u64)>> {
-    let notes = bytes::slice(data, start, size, "notes")?;
-    let mut at = 0;
-    while at + NOTE_HEADER_SIZE <= size {
-        let name_size = u64::from(bytes::u32_at(notes, at, "note name size")?);
-        let descriptor_size = u64::from(bytes::u32_at(notes, at + 4, "note size")?);
-        let kind = bytes::u32_at(notes, at + 8, "note type")?;
-        let name = bytes::slice(notes, at + NOTE_HEADER_SIZE, name_size, "note name").map_err(|error| error.at(start + at))?;
-        let descriptor = bytes::align_up(at + NOTE_HEADER_SIZE + name_size, NOTE_ALIGN);
-        bytes::slice(notes, descriptor, descriptor_size, "note contents")?;
-        if kind == NT_AMDGPU_METADATA && name == NOTE_OWNER {
-            return Ok(Some((start + descriptor, descriptor_size)));
-        }
-        at = bytes::align_up(descriptor + descriptor_size, NOTE_ALIGN);
-    }
-    Ok(None)
 }
 
 fn lookup<'v>(map: &'v Value, key: &str) -> Option<&'v Value> {

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::elf::constants::{ELFOSABI_AMDGPU_HSA, EM_AMDGPU, ET_DYN, SHT_DYNSYM, SHT_SYMTAB};
+use crate::elf::constants::{EM_AMDGPU, ET_DYN};
 use crate::elf::{Elf, Relocation, Symbol};
 use crate::error::{Error, Result};
 use crate::isa::Target;
@@ -23,6 +23,9 @@ pub use lines::{Frame, LineTable, SourceLocation};
 pub use metadata::{Argument, KernelMetadata, Metadata, ValueKind};
 pub use processor::{Feature, Features, processor_name};
 pub use registers::{InitialRegisters, KernargPreload, MAX_USER_SGPRS, WorkItemIds, initial_registers};
+
+/// `EI_OSABI` of the HSA runtime's objects (AMDGPUUsage, "ELF Header").
+const ELFOSABI_AMDGPU_HSA: u8 = 64;
 
 /// The global symbol that a rewritten code object has, and no other.
 pub const CONTROL_SYMBOL: &str = "__wavetap_control";
@@ -69,11 +72,7 @@ impl<'d> CodeObject<'d> {
             ))
             .at(16));
         }
-        let table = |kind| match elf.sections.iter().find(|section| section.kind == kind) {
-            Some(section) => elf.symbols(section),
-            None => Ok(Vec::new()),
-        };
-        let (symbols, dynamic_symbols) = (table(SHT_SYMTAB)?, table(SHT_DYNSYM)?);
+        let (symbols, dynamic_symbols) = (elf.symbols()?, elf.dynamic_symbols()?);
         let relocations = elf.dynamic_relocations()?;
         let metadata = Metadata::read(&elf)?;
         let named = if symbols.is_empty() { &dynamic_symbols } else { &symbols };

@@ -1,26 +1,42 @@
 //! The tables of a 64-bit little-endian ELF file, checked once and then plain data.
 //!
-//! Host executables and device code objects are both read through [`Elf`]; it keeps every header exactly as the file has it, so that a writer
-//! can put an unchanged header back byte for byte.
+//! Host executables and device code objects are both read through [`Elf`]. The `object` crate knows the format; what is added here is a check of all
+//! headers up front, errors that say where, limits, and headers as plain values that keep every field, so that a writer can change one and put
+//! the others back as they were.
 
-pub mod constants;
+use object::LittleEndian as LE;
+use object::pod::{self, Pod};
+use object::read::StringTable;
+use object::read::elf::{Dyn as _, FileHeader as _, NoteIterator, Rela as _, RelrIterator, SectionTable, Sym as _};
 
-use self::constants::*;
+use self::constants::{
+    DT_NULL, DT_RELA, DT_RELASZ, DT_RELR, DT_RELRSZ, Dyn64, DynamicTag, ELFMAG, FileHeader64, FileType, Machine, NoteType, PF_W, PF_X,
+    PN_XNUM, PT_DYNAMIC, PT_LOAD, PT_NOTE, ProgramFlags, ProgramHeader64, ProgramType, Rela64, RelocationType, Relr64, SHF_ALLOC,
+    SHF_EXECINSTR, SHN_UNDEF, SHT_DYNSYM, SHT_NOBITS, SHT_NOTE, SHT_NULL, SHT_SYMTAB, STT_FUNC, STT_OBJECT, SectionFlags, SectionHeader64,
+    SectionType, Sym64, SymbolInfo, SymbolOther, SymbolSection,
+};
 use crate::bytes;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ResultExt};
+
+/// The numbers and structures of the format, as the `object` crate names them.
+pub use object::elf as constants;
+
+#[cfg(test)]
+mod tests;
 
 /// Size of the file header in bytes.
-pub const FILE_HEADER_SIZE: u64 = 64;
+pub const FILE_HEADER_SIZE: u64 = size_of::<FileHeader64<LE>>() as u64;
 /// Size of one program header in bytes.
-pub const PROGRAM_HEADER_SIZE: u64 = 56;
+pub const PROGRAM_HEADER_SIZE: u64 = size_of::<ProgramHeader64<LE>>() as u64;
+
 /// Size of one section header in bytes.
-pub const SECTION_HEADER_SIZE: u64 = 64;
-/// Size of one symbol table entry in bytes.
-pub const SYMBOL_SIZE: u64 = 24;
-/// Size of one relocation with addend in bytes.
-pub const RELA_SIZE: u64 = 24;
-/// Size of one dynamic table entry in bytes.
-pub const DYNAMIC_ENTRY_SIZE: u64 = 16;
+pub const SECTION_HEADER_SIZE: u64 = size_of::<SectionHeader64<LE>>() as u64;
+
+/// Longest name that is read; C++ compilers write names of some ten thousand bytes. Without a limit, many symbols could share one endless name.
+const MAX_NAME: u64 = 256 << 10;
+
+/// Alignment of notes and their parts in code objects (AMDGPUUsage, "Note Records").
+const NOTE_ALIGN: u64 = 4;
 
 /// The fields of the file header that differ between files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,9 +46,9 @@ pub struct Header {
     /// `EI_ABIVERSION`.
     pub abi_version: u8,
     /// `e_type`: `ET_EXEC`, `ET_DYN`, …
-    pub kind: u16,
+    pub kind: FileType,
     /// `e_machine`.
-    pub machine: u16,
+    pub machine: Machine,
     /// `e_flags`.
     pub flags: u32,
     /// File offset of the program headers.
@@ -47,9 +63,9 @@ pub struct Header {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
     /// `p_type`: `PT_LOAD`, …
-    pub kind: u32,
+    pub kind: ProgramType,
     /// `p_flags`: `PF_R`, `PF_W`, `PF_X`.
-    pub flags: u32,
+    pub flags: ProgramFlags,
     /// File offset of the contents.
     pub offset: u64,
     /// Virtual address.
@@ -72,9 +88,9 @@ pub struct Section<'d> {
     /// Offset of the name in the section name table.
     pub name_offset: u32,
     /// `sh_type`: `SHT_PROGBITS`, …
-    pub kind: u32,
+    pub kind: SectionType,
     /// `sh_flags`: `SHF_ALLOC`, …
-    pub flags: u64,
+    pub flags: SectionFlags,
     /// Virtual address, 0 when the section is not loaded.
     pub address: u64,
     /// File offset.
@@ -101,11 +117,11 @@ pub struct Symbol<'d> {
     /// Size in bytes; compilers often leave 0.
     pub size: u64,
     /// `st_info`: binding and type.
-    pub info: u8,
+    pub info: SymbolInfo,
     /// `st_other`: visibility.
-    pub other: u8,
+    pub other: SymbolOther,
     /// Index of the section, or one of the `SHN_*` values.
-    pub section: u16,
+    pub section: SymbolSection,
 }
 
 /// One relocation with addend.
@@ -114,7 +130,7 @@ pub struct Relocation {
     /// Virtual address of the place that is changed (dynamic relocations).
     pub address: u64,
     /// The machine's relocation type.
-    pub kind: u32,
+    pub kind: RelocationType,
     /// Index in the symbol table that the relocation section links to.
     pub symbol: u32,
     /// The addend.
@@ -127,18 +143,52 @@ pub struct Relocation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DynamicEntry {
     /// `DT_*`.
-    pub tag: u64,
+    pub tag: DynamicTag,
     /// Address or value.
     pub value: u64,
     /// File offset of the entry.
     pub file_offset: u64,
 }
 
+/// One note.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Note<'d> {
+    /// The contents.
+    pub descriptor: &'d [u8],
+    /// File offset of the contents.
+    pub file_offset: u64,
+}
+
 impl Segment {
+    fn read(header: &ProgramHeader64<LE>) -> Self {
+        Segment {
+            kind: header.p_type.get(LE),
+            flags: header.p_flags.get(LE),
+            offset: header.p_offset.get(LE),
+            address: header.p_vaddr.get(LE),
+            physical_address: header.p_paddr.get(LE),
+            file_size: header.p_filesz.get(LE),
+            memory_size: header.p_memsz.get(LE),
+            align: header.p_align.get(LE),
+        }
+    }
+
     /// Whether the loader maps it.
     #[must_use]
     pub fn is_load(&self) -> bool {
         self.kind == PT_LOAD
+    }
+
+    /// Whether its contents may be written to.
+    #[must_use]
+    pub fn is_writable(&self) -> bool {
+        self.flags.contains(PF_W)
+    }
+
+    /// Whether its contents may be executed.
+    #[must_use]
+    pub fn is_executable(&self) -> bool {
+        self.flags.contains(PF_X)
     }
 
     /// The end of the address range, which does not overflow in a checked [`Elf`].
@@ -149,10 +199,32 @@ impl Segment {
 }
 
 impl Section<'_> {
+    fn read(header: &SectionHeader64<LE>) -> Self {
+        Section {
+            name: "",
+            name_offset: header.sh_name.get(LE),
+            kind: header.sh_type.get(LE),
+            flags: header.sh_flags.get(LE),
+            address: header.sh_addr.get(LE),
+            offset: header.sh_offset.get(LE),
+            size: header.sh_size.get(LE),
+            link: header.sh_link.get(LE),
+            info: header.sh_info.get(LE),
+            align: header.sh_addralign.get(LE),
+            entry_size: header.sh_entsize.get(LE),
+        }
+    }
+
     /// Whether it is part of the loaded image.
     #[must_use]
     pub fn is_alloc(&self) -> bool {
-        self.flags & SHF_ALLOC != 0
+        self.flags.contains(SHF_ALLOC)
+    }
+
+    /// Whether it holds instructions.
+    #[must_use]
+    pub fn is_executable(&self) -> bool {
+        self.flags.contains(SHF_EXECINSTR)
     }
 
     /// Whether it has contents in the file.
@@ -169,28 +241,16 @@ impl Section<'_> {
 }
 
 impl Symbol<'_> {
-    /// `STT_*`.
-    #[must_use]
-    pub fn kind(&self) -> u8 {
-        self.info & 0xf
-    }
-
-    /// `STB_*`.
-    #[must_use]
-    pub fn binding(&self) -> u8 {
-        self.info >> 4
-    }
-
     /// A function.
     #[must_use]
     pub fn is_function(&self) -> bool {
-        self.kind() == STT_FUNC
+        self.info.st_type() == STT_FUNC
     }
 
     /// A data object.
     #[must_use]
     pub fn is_object(&self) -> bool {
-        self.kind() == STT_OBJECT
+        self.info.st_type() == STT_OBJECT
     }
 
     /// Defined in this file.
@@ -211,12 +271,13 @@ pub struct Elf<'d> {
     pub segments: Vec<Segment>,
     /// The section headers in file order, section 0 included; empty when the file has none.
     pub sections: Vec<Section<'d>>,
+    tables: SectionTable<'d, FileHeader64<LE>>,
 }
 
 /// Whether `data` starts like an ELF file.
 #[must_use]
 pub fn is_elf(data: &[u8]) -> bool {
-    data.starts_with(&MAGIC)
+    data.starts_with(&ELFMAG)
 }
 
 impl<'d> Elf<'d> {
@@ -225,33 +286,36 @@ impl<'d> Elf<'d> {
     /// # Errors
     /// Malformed when something does not; unsupported for 32-bit, big-endian or oversized tables.
     pub fn parse(data: &'d [u8]) -> Result<Self> {
-        let ident = bytes::slice(data, 0, FILE_HEADER_SIZE, "ELF header")?;
+        bytes::slice(data, 0, FILE_HEADER_SIZE, "ELF header")?;
         if !is_elf(data) {
             return Err(Error::malformed("an ELF file was expected (magic 7f 45 4c 46)").at(0));
         }
-        if ident[4] != ELFCLASS64 || ident[5] != ELFDATA2LSB {
-            return Err(Error::unsupported("only 64-bit little-endian ELF files are handled").at(4));
-        }
+        let raw = FileHeader64::<LE>::parse(data).and_then(|raw| raw.endian().map(|_| raw));
+        let raw = raw.map_err(|_| Error::unsupported("only 64-bit little-endian ELF files of version 1 are handled").at(4))?;
         let header = Header {
-            os_abi: ident[7],
-            abi_version: ident[8],
-            kind: bytes::u16_at(data, 16, "e_type")?,
-            machine: bytes::u16_at(data, 18, "e_machine")?,
-            flags: bytes::u32_at(data, 48, "e_flags")?,
-            segments_offset: bytes::u64_at(data, 32, "e_phoff")?,
-            sections_offset: bytes::u64_at(data, 40, "e_shoff")?,
-            names_index: bytes::u16_at(data, 62, "e_shstrndx")?,
+            os_abi: raw.e_ident.os_abi.0,
+            abi_version: raw.e_ident.abi_version,
+            kind: raw.e_type(LE),
+            machine: raw.e_machine(LE),
+            flags: raw.e_flags(LE).0,
+            segments_offset: raw.e_phoff(LE),
+            sections_offset: raw.e_shoff(LE),
+            names_index: raw.e_shstrndx(LE).0,
         };
-        let segment_count = bytes::u16_at(data, 56, "e_phnum")?;
-        let section_count = bytes::u16_at(data, 60, "e_shnum")?;
-        if segment_count == PN_XNUM || (section_count == 0 && header.sections_offset != 0) {
+        let (segment_count, section_count) = (raw.e_phnum(LE), raw.e_shnum(LE));
+        if segment_count == PN_XNUM || (section_count == 0 && header.sections_offset != 0) || raw.e_shstrndx(LE).is_reserved() {
             return Err(Error::unsupported("header tables with extended numbering are not handled").at(56));
         }
-        entry_size_is(data, 54, segment_count, PROGRAM_HEADER_SIZE)?;
-        entry_size_is(data, 58, section_count, SECTION_HEADER_SIZE)?;
-        let segments = read_segments(data, &header, segment_count)?;
-        let sections = read_sections(data, &header, section_count)?;
-        Ok(Elf { data, header, segments, sections })
+        let place = |error: object::read::Error, count: u16, at| {
+            Error::malformed(format!("{error}: {count} headers expected in a file of {:#x} bytes", data.len())).at(at)
+        };
+        let segments = raw.program_headers(LE, data).map_err(|error| place(error, segment_count, header.segments_offset))?;
+        let segments = read_segments(data, segments, header.segments_offset)?;
+        let sections = raw.section_headers(LE, data).map_err(|error| place(error, section_count, header.sections_offset))?;
+        // Names are read with the other fields.
+        let tables = SectionTable::new(sections, StringTable::default());
+        let sections = read_sections(data, sections, &header)?;
+        Ok(Elf { data, header, segments, sections, tables })
     }
 
     /// The loaded segments in file order.
@@ -295,33 +359,63 @@ impl<'d> Elf<'d> {
         bytes::slice(self.data, offset, len, "loaded bytes")
     }
 
-    /// The symbols of a symbol table section, the null symbol included.
+    /// The symbols of `.symtab`, the null symbol included; empty when there is none.
     ///
     /// # Errors
     /// Malformed if the table or its string table does not lie in the file or a name is not UTF-8.
-    pub fn symbols(&self, table: &Section<'_>) -> Result<Vec<Symbol<'d>>> {
-        let entries = self.contents(table)?;
-        let strings = self.sections.get(table.link as usize).ok_or_else(|| {
-            Error::malformed(format!("symbol table {} links to section {}, which does not exist", table.name, table.link))
-        })?;
-        let strings = self.contents(strings)?;
-        if !(entries.len() as u64).is_multiple_of(SYMBOL_SIZE) {
-            return Err(Error::malformed(format!("symbol table {}: its size is no multiple of {SYMBOL_SIZE}", table.name)).at(table.offset));
+    pub fn symbols(&self) -> Result<Vec<Symbol<'d>>> {
+        self.symbol_table(SHT_SYMTAB)
+    }
+
+    /// The symbols of `.dynsym`, the null symbol included; empty when there is none.
+    ///
+    /// # Errors
+    /// As for [`Self::symbols`].
+    pub fn dynamic_symbols(&self) -> Result<Vec<Symbol<'d>>> {
+        self.symbol_table(SHT_DYNSYM)
+    }
+
+    /// The symbols of the first section of a type.
+    fn symbol_table(&self, kind: SectionType) -> Result<Vec<Symbol<'d>>> {
+        let Some(section) = self.sections.iter().find(|section| section.kind == kind) else {
+            return Ok(Vec::new());
+        };
+        let place = || format!("symbol table {}", section.name);
+        let table = self.tables.symbols(LE, self.data, kind);
+        let table = table.map_err(|error| Error::malformed(error.to_string()).at(section.offset)).within(place)?;
+        let strings = self.sections.get(table.string_section().0).map_or(Ok(&[][..]), |strings| self.contents(strings))?;
+        let read = |symbol: &Sym64<LE>| {
+            Ok(Symbol {
+                name: string_at(strings, symbol.st_name(LE).into()).within(place)?,
+                address: symbol.st_value(LE),
+                size: symbol.st_size(LE),
+                info: symbol.st_info,
+                other: symbol.st_other,
+                section: symbol.st_shndx(LE),
+            })
+        };
+        table.iter().map(read).collect()
+    }
+
+    /// A table in the file.
+    fn table<T: Pod>(&self, offset: u64, size: u64, what: &str) -> Result<&'d [T]> {
+        let table = bytes::slice(self.data, offset, size, what)?;
+        pod::slice_from_all_bytes(table)
+            .map_err(|()| Error::malformed(format!("{what} has {size:#x} bytes, a multiple of {} expected", size_of::<T>())).at(offset))
+    }
+
+    /// A table at an address that the dynamic table tells; its file offset and entries.
+    fn dynamic_table<T: Pod>(&self, start: DynamicTag, size: DynamicTag, what: &str) -> Result<(u64, &'d [T])> {
+        let (Some(address), Some(size)) = (self.dynamic_value(start)?, self.dynamic_value(size)?) else {
+            return Ok((0, &[]));
+        };
+        if size == 0 {
+            return Ok((0, &[]));
         }
-        let mut symbols = Vec::with_capacity(entries.len() / SYMBOL_SIZE as usize);
-        for offset in (0..entries.len() as u64).step_by(SYMBOL_SIZE as usize) {
-            let name_offset = bytes::u32_at(entries, offset, "st_name")?;
-            let fields = bytes::slice(entries, offset, SYMBOL_SIZE, "symbol")?;
-            symbols.push(Symbol {
-                name: string_at(strings, name_offset.into()).map_err(|error| error.within(format!("symbol table {}", table.name)))?,
-                info: fields[4],
-                other: fields[5],
-                section: bytes::u16_at(fields, 6, "st_shndx")?,
-                address: bytes::u64_at(fields, 8, "st_value")?,
-                size: bytes::u64_at(fields, 16, "st_size")?,
-            });
-        }
-        Ok(symbols)
+        let offset = self.file_offset(address, size);
+        let offset =
+            offset.ok_or_else(|| Error::malformed(format!("{what} of {size:#x} bytes at address {address:#x} is not in the file")))?;
+        Ok((offset, self.table(offset, size, what)?))
     }
 
     /// The entries of the dynamic table up to and without `DT_NULL`; empty when there is none.
@@ -332,23 +426,17 @@ impl<'d> Elf<'d> {
         let Some(segment) = self.segments.iter().find(|segment| segment.kind == PT_DYNAMIC) else {
             return Ok(Vec::new());
         };
-        let table = bytes::slice(self.data, segment.offset, segment.file_size, "dynamic table")?;
-        let mut entries = Vec::new();
-        for offset in (0..table.len() as u64 / DYNAMIC_ENTRY_SIZE).map(|index| index * DYNAMIC_ENTRY_SIZE) {
-            let tag = bytes::u64_at(table, offset, "d_tag")?;
-            if tag == DT_NULL {
-                break;
-            }
-            entries.push(DynamicEntry { tag, value: bytes::u64_at(table, offset + 8, "d_val")?, file_offset: segment.offset + offset });
-        }
-        Ok(entries)
+        let table: &[Dyn64<LE>] = self.table(segment.offset, segment.file_size, "the dynamic table")?;
+        let offsets = (segment.offset..).step_by(size_of::<Dyn64<LE>>());
+        let entries = table.iter().take_while(|entry| entry.tag(LE) != DT_NULL).zip(offsets);
+        Ok(entries.map(|(entry, file_offset)| DynamicEntry { tag: entry.tag(LE), value: entry.val(LE), file_offset }).collect())
     }
 
     /// The value of a dynamic table entry.
     ///
     /// # Errors
     /// Malformed if the dynamic table does not lie in the file.
-    pub fn dynamic_value(&self, tag: u64) -> Result<Option<u64>> {
+    pub fn dynamic_value(&self, tag: DynamicTag) -> Result<Option<u64>> {
         Ok(self.dynamic()?.into_iter().find(|entry| entry.tag == tag).map(|entry| entry.value))
     }
 
@@ -357,146 +445,104 @@ impl<'d> Elf<'d> {
     /// # Errors
     /// Malformed if the table does not lie in the file.
     pub fn dynamic_relocations(&self) -> Result<Vec<Relocation>> {
-        let (Some(address), Some(size)) = (self.dynamic_value(DT_RELA)?, self.dynamic_value(DT_RELASZ)?) else {
-            return Ok(Vec::new());
+        let (start, table) = self.dynamic_table::<Rela64<LE>>(DT_RELA, DT_RELASZ, "DT_RELA")?;
+        let offsets = (start..).step_by(size_of::<Rela64<LE>>());
+        let read = |(entry, file_offset): (&Rela64<LE>, u64)| Relocation {
+            address: entry.r_offset(LE),
+            kind: entry.r_type(LE, false),
+            symbol: entry.r_sym(LE, false),
+            addend: entry.r_addend(LE),
+            file_offset,
         };
-        if size == 0 {
-            return Ok(Vec::new());
-        }
-        let start = self.file_offset(address, size).ok_or_else(|| Error::malformed(format!("DT_RELA {address:#x} is not in the file")))?;
-        let table = bytes::slice(self.data, start, size, "DT_RELA")?;
-        (0..size / RELA_SIZE)
-            .map(|index| {
-                let offset = index * RELA_SIZE;
-                let info = bytes::u64_at(table, offset + 8, "r_info")?;
-                Ok(Relocation {
-                    address: bytes::u64_at(table, offset, "r_offset")?,
-                    kind: info as u32,
-                    symbol: (info >> 32) as u32,
-                    addend: bytes::u64_at(table, offset + 16, "r_addend")? as i64,
-                    file_offset: start + offset,
-                })
-            })
-            .collect()
+        Ok(table.iter().zip(offsets).map(read).collect())
     }
-}
 
-impl Elf<'_> {
     /// Whether the compact relocations of `DT_RELR` add the load address to the word at `address` (gABI, "Relative Relocation Table").
     ///
     /// # Errors
     /// Malformed if the table does not lie in the file.
     pub fn is_relr(&self, address: u64) -> Result<bool> {
-        let (Some(table), Some(size)) = (self.dynamic_value(DT_RELR)?, self.dynamic_value(DT_RELRSZ)?) else {
-            return Ok(false);
-        };
-        // Each bitmap entry stands for the 63 words behind what came before it.
-        const WORD: u64 = 8;
-        const BITS: u64 = 63;
-        let mut next = 0u64;
-        for entry in self.bytes_at(table, size)?.chunks_exact(WORD as usize) {
-            let entry = bytes::u64_at(entry, 0, "DT_RELR entry")?;
-            if entry & 1 == 0 {
-                if entry == address {
-                    return Ok(true);
+        let (_, table) = self.dynamic_table::<Relr64<LE>>(DT_RELR, DT_RELRSZ, "DT_RELR")?;
+        Ok(RelrIterator::<FileHeader64<LE>>::new(LE, table).any(|place| place == address))
+    }
+
+    /// The first note of an owner (its terminating zero included) and type, in the note segments or else sections.
+    ///
+    /// # Errors
+    /// Malformed if a note before it reaches out of its segment or section.
+    pub fn note(&self, owner: &[u8], kind: NoteType) -> Result<Option<Note<'d>>> {
+        let segments = self.segments.iter().filter(|segment| segment.kind == PT_NOTE).map(|segment| (segment.offset, segment.file_size));
+        let sections = self.sections.iter().filter(|section| section.kind == SHT_NOTE).map(|section| (section.offset, section.size));
+        for (start, size) in segments.chain(sections) {
+            let broken = |error: object::read::Error| Error::malformed(error.to_string()).at(start).within("a table of notes");
+            let notes = bytes::slice(self.data, start, size, "notes")?;
+            for note in NoteIterator::<FileHeader64<LE>>::new(LE, NOTE_ALIGN, notes).map_err(broken)? {
+                let note = note.map_err(broken)?;
+                if note.name_bytes() == owner && note.n_type(LE) == kind {
+                    // Both are parts of the file.
+                    let within = note.desc().as_ptr().addr() - notes.as_ptr().addr();
+                    return Ok(Some(Note { descriptor: note.desc(), file_offset: start + within as u64 }));
                 }
-                next = entry.wrapping_add(WORD);
-            } else {
-                let distance = address.wrapping_sub(next);
-                if distance.is_multiple_of(WORD) && distance / WORD < BITS && entry >> (distance / WORD + 1) & 1 == 1 {
-                    return Ok(true);
-                }
-                next = next.wrapping_add(WORD * BITS);
             }
         }
-        Ok(false)
+        Ok(None)
     }
 }
 
 /// The zero-terminated string at `offset` of a string table.
 ///
 /// # Errors
-/// Malformed if it starts outside the table, is not terminated or is not UTF-8.
+/// Malformed if it starts outside the table, does not end within it or within [`MAX_NAME`] bytes, or is not UTF-8.
 pub fn string_at(strings: &[u8], offset: u64) -> Result<&str> {
     if offset == 0 {
         return Ok("");
     }
-    let tail = usize::try_from(offset).ok().and_then(|offset| strings.get(offset..));
-    let tail =
-        tail.ok_or_else(|| Error::malformed(format!("a name lies at {offset:#x} of a string table of {:#x} bytes", strings.len())))?;
-    let end = tail.iter().position(|&byte| byte == 0).ok_or_else(|| Error::malformed("a name is not terminated").at(offset))?;
-    std::str::from_utf8(&tail[..end]).map_err(|_| Error::malformed("a name is not UTF-8").at(offset))
+    let end = offset.saturating_add(MAX_NAME + 1).min(strings.len() as u64);
+    let name = u32::try_from(offset).map_err(|_| ()).and_then(|offset| StringTable::new(strings, 0, end).get(offset));
+    let name = name.map_err(|()| {
+        let message = format!("no name of at most {MAX_NAME:#x} bytes ends in the string table of {:#x} bytes", strings.len());
+        Error::malformed(message).at(offset)
+    })?;
+    std::str::from_utf8(name).map_err(|_| Error::malformed("a name is not UTF-8").at(offset))
 }
 
-fn entry_size_is(data: &[u8], field: u64, count: u16, expected: u64) -> Result<()> {
-    let found = bytes::u16_at(data, field, "header entry size")?;
-    if count != 0 && u64::from(found) != expected {
-        return Err(Error::malformed(format!("header table entries of {found} bytes, {expected} expected")).at(field));
-    }
-    Ok(())
-}
-
-fn read_segments(data: &[u8], header: &Header, count: u16) -> Result<Vec<Segment>> {
-    let table = bytes::slice(data, header.segments_offset, u64::from(count) * PROGRAM_HEADER_SIZE, "program headers")?;
-    let mut segments = Vec::with_capacity(count.into());
-    for offset in (0..table.len() as u64).step_by(PROGRAM_HEADER_SIZE as usize) {
-        let segment = Segment {
-            kind: bytes::u32_at(table, offset, "p_type")?,
-            flags: bytes::u32_at(table, offset + 4, "p_flags")?,
-            offset: bytes::u64_at(table, offset + 8, "p_offset")?,
-            address: bytes::u64_at(table, offset + 16, "p_vaddr")?,
-            physical_address: bytes::u64_at(table, offset + 24, "p_paddr")?,
-            file_size: bytes::u64_at(table, offset + 32, "p_filesz")?,
-            memory_size: bytes::u64_at(table, offset + 40, "p_memsz")?,
-            align: bytes::u64_at(table, offset + 48, "p_align")?,
-        };
-        let place = header.segments_offset + offset;
-        bytes::slice(data, segment.offset, segment.file_size, "segment contents")
-            .map_err(|error| error.within(format!("program header at {place:#x}")))?;
+/// Checks the program headers against the file.
+fn read_segments(data: &[u8], headers: &[ProgramHeader64<LE>], start: u64) -> Result<Vec<Segment>> {
+    let places = (start..).step_by(size_of::<ProgramHeader64<LE>>());
+    let read = |(header, place)| {
+        let segment = Segment::read(header);
+        bytes::slice(data, segment.offset, segment.file_size, "segment contents").within(|| format!("program header at {place:#x}"))?;
         if segment.address.checked_add(segment.memory_size).is_none() || (segment.is_load() && segment.file_size > segment.memory_size) {
             return Err(Error::malformed("a program header's sizes contradict each other").at(place));
         }
-        segments.push(segment);
-    }
-    Ok(segments)
+        Ok(segment)
+    };
+    headers.iter().zip(places).map(read).collect()
 }
 
-fn read_sections<'d>(data: &'d [u8], header: &Header, count: u16) -> Result<Vec<Section<'d>>> {
-    let table = bytes::slice(data, header.sections_offset, u64::from(count) * SECTION_HEADER_SIZE, "section headers")?;
-    let mut sections = Vec::with_capacity(count.into());
-    for offset in (0..table.len() as u64).step_by(SECTION_HEADER_SIZE as usize) {
-        let section = Section {
-            name: "",
-            name_offset: bytes::u32_at(table, offset, "sh_name")?,
-            kind: bytes::u32_at(table, offset + 4, "sh_type")?,
-            flags: bytes::u64_at(table, offset + 8, "sh_flags")?,
-            address: bytes::u64_at(table, offset + 16, "sh_addr")?,
-            offset: bytes::u64_at(table, offset + 24, "sh_offset")?,
-            size: bytes::u64_at(table, offset + 32, "sh_size")?,
-            link: bytes::u32_at(table, offset + 40, "sh_link")?,
-            info: bytes::u32_at(table, offset + 44, "sh_info")?,
-            align: bytes::u64_at(table, offset + 48, "sh_addralign")?,
-            entry_size: bytes::u64_at(table, offset + 56, "sh_entsize")?,
-        };
-        let place = header.sections_offset + offset;
+/// Checks the section headers against the file and finds their names.
+fn read_sections<'d>(data: &'d [u8], headers: &[SectionHeader64<LE>], header: &Header) -> Result<Vec<Section<'d>>> {
+    if headers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let places = (header.sections_offset..).step_by(size_of::<SectionHeader64<LE>>());
+    let read = |(header, place)| {
+        let section = Section::read(header);
         if section.has_contents() {
-            bytes::slice(data, section.offset, section.size, "section contents")
-                .map_err(|error| error.within(format!("section header at {place:#x}")))?;
+            bytes::slice(data, section.offset, section.size, "section contents").within(|| format!("section header at {place:#x}"))?;
         }
         if section.address.checked_add(section.size).is_none() {
             return Err(Error::malformed("a section's address range wraps around").at(place));
         }
-        sections.push(section);
-    }
-    if sections.is_empty() {
-        return Ok(sections);
-    }
+        Ok(section)
+    };
+    let mut sections: Vec<Section<'d>> = headers.iter().zip(places).map(read).collect::<Result<_>>()?;
     let names = sections.get(usize::from(header.names_index)).filter(|section| section.has_contents());
     let names =
         names.ok_or_else(|| Error::malformed(format!("e_shstrndx {} names no section with contents", header.names_index)).at(62))?;
     let names = bytes::slice(data, names.offset, names.size, "section names")?;
     for section in &mut sections {
-        section.name = string_at(names, section.name_offset.into()).map_err(|error| error.within("section names"))?;
+        section.name = string_at(names, section.name_offset.into()).within(|| "section names".into())?;
     }
     Ok(sections)
 }

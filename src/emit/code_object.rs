@@ -14,13 +14,20 @@
 
 use std::collections::BTreeMap;
 
+use object::{LittleEndian, pod};
+
 use super::headers::{self, PAGE, TABLE_ALIGN, Tables, address_behind};
 use super::symbol_tables;
 use crate::bytes::{self, align_up};
 use crate::code_object::metadata::{self, NOTE_OWNER};
 use crate::code_object::{CONTROL_SYMBOL, CodeObject, DESCRIPTOR_SIZE, ENTRY_ALIGN, KernelDescriptor};
-use crate::elf::constants::*;
-use crate::elf::{Elf, PROGRAM_HEADER_SIZE, SYMBOL_SIZE, Section, Segment, Symbol};
+use crate::elf::constants::{
+    DT_GNU_HASH, DT_HASH, DT_STRSZ, DT_STRTAB, DT_SYMTAB, Dyn64, DynamicTag, PF_R, PF_W, PF_X, PT_LOAD, PT_NOTE, PT_PHDR, ProgramFlags,
+    SHF_ALLOC, SHF_EXECINSTR, SHF_INFO_LINK, SHF_WRITE, SHT_DYNSYM, SHT_GNU_HASH, SHT_GNU_VERSYM, SHT_GROUP, SHT_HASH, SHT_NOTE,
+    SHT_PROGBITS, SHT_REL, SHT_RELA, SHT_SYMTAB, SHT_SYMTAB_SHNDX, STB_GLOBAL, STB_LOCAL, STT_FUNC, STT_OBJECT, STV_DEFAULT, STV_PROTECTED,
+    SectionFlags, SymbolInfo,
+};
+use crate::elf::{Elf, PROGRAM_HEADER_SIZE, Section, Segment, Symbol};
 use crate::error::{Error, Result, ResultExt};
 use crate::profile::control::MAP_SECTION;
 
@@ -31,6 +38,9 @@ pub const CONTROL_SECTION: &str = ".wavetap.control";
 
 /// Alignment of the control block: a cache line, so that its atomics share one with nothing else.
 const CONTROL_ALIGN: u64 = 64;
+
+/// Offset of the value within an entry of the dynamic table.
+const VALUE_OFFSET: u64 = std::mem::offset_of!(Dyn64<LittleEndian>, d_val) as u64;
 
 /// How many segments and loaded sections are added.
 const NEW_SEGMENTS: usize = 3;
@@ -178,6 +188,7 @@ struct Writer<'p, 'd> {
     changes: &'p Changes<'p>,
     out: Vec<u8>,
     segments: Vec<Segment>,
+    segments_offset: u64,
     /// In their new order; indices of original sections are shifted by `shift`.
     sections: Vec<Section<'d>>,
     /// Index of the first added section.
@@ -197,8 +208,9 @@ impl<'p, 'd> Writer<'p, 'd> {
         }
         let inserted = elf.sections.iter().rposition(Section::is_alloc).map_or(elf.sections.len(), |last| last + 1);
         let out = elf.data[..plan.kept as usize].to_vec();
-        let segments = elf.segments.clone();
-        Ok(Writer { plan, elf, changes, out, segments, sections: elf.sections.clone(), inserted, strings: BTreeMap::new() })
+        let (segments, segments_offset) = (elf.segments.clone(), elf.header.segments_offset);
+        let (sections, strings) = (elf.sections.clone(), BTreeMap::new());
+        Ok(Writer { plan, elf, changes, out, segments, segments_offset, sections, inserted, strings })
     }
 
     fn write(mut self) -> Result<Vec<u8>> {
@@ -241,7 +253,7 @@ impl<'p, 'd> Writer<'p, 'd> {
             self.out.extend_from_slice(contents);
             self.add_load(place, contents.len() as u64, flags);
         }
-        let loaded = |name_offset, flags, place: Place, size: usize, align| Section {
+        let loaded = |name_offset, flags: SectionFlags, place: Place, size: usize, align| Section {
             name: "",
             name_offset,
             kind: SHT_PROGBITS,
@@ -260,7 +272,7 @@ impl<'p, 'd> Writer<'p, 'd> {
         let count = self.sections.len();
         for section in &mut self.sections {
             section.link = shifted(section.link, self.inserted, count);
-            if section.flags & SHF_INFO_LINK != 0 || [SHT_REL, SHT_RELA].contains(&section.kind) {
+            if section.flags.contains(SHF_INFO_LINK) || [SHT_REL, SHT_RELA].contains(&section.kind) {
                 section.info = shifted(section.info, self.inserted, count);
             }
         }
@@ -269,7 +281,7 @@ impl<'p, 'd> Writer<'p, 'd> {
     }
 
     /// Adds a segment behind the last loaded one.
-    fn add_load(&mut self, place: Place, size: u64, flags: u32) {
+    fn add_load(&mut self, place: Place, size: u64, flags: ProgramFlags) {
         let Place { offset, address } = place;
         let load =
             Segment { kind: PT_LOAD, flags, offset, address, physical_address: address, file_size: size, memory_size: size, align: PAGE };
@@ -315,9 +327,8 @@ impl<'p, 'd> Writer<'p, 'd> {
             }
             (segment.file_size, segment.memory_size) = (size, size);
         }
-        bytes::put(&mut self.out, table, &headers::encode_segments(&self.segments))?;
-        // The section headers' place is entered when it is known.
-        bytes::put(&mut self.out, 32, &table.to_le_bytes())
+        self.segments_offset = table;
+        bytes::put(&mut self.out, table, &headers::encode_segments(&self.segments))
     }
 
     /// Whether the program header table may grow to `size` bytes where it is: behind it lie only things that move away, and a segment maps it.
@@ -401,16 +412,16 @@ impl<'p, 'd> Writer<'p, 'd> {
         let section = self.elf.sections[index];
         let names_index = section.link as usize;
         let name = headers::add_name(self.string_table(names_index)?, CONTROL_SYMBOL)?;
-        let mut table = self.elf.contents(&section)?.to_vec();
+        let mut table = symbol_tables::entries(self.elf.contents(&section)?)?;
         symbol_tables::renumber(&mut table, self.inserted, NEW_SECTIONS)?;
-        table.extend_from_slice(&symbol_tables::encode(&self.control_symbol()?, name));
+        table.push(symbol_tables::entry(&self.control_symbol()?, name));
         let mut names: Vec<&str> = self.plan.object.dynamic_symbols().iter().map(|symbol| symbol.name).collect();
         names.push(CONTROL_SYMBOL);
 
         for index in self.dynamic_tables() {
             let old = self.elf.sections[index];
             let (contents, tag) = match old.kind {
-                SHT_DYNSYM => (table.clone(), DT_SYMTAB),
+                SHT_DYNSYM => (pod::bytes_of_slice(&table).to_vec(), DT_SYMTAB),
                 SHT_HASH => (symbol_tables::sysv_table(&names), DT_HASH),
                 SHT_GNU_HASH => (symbol_tables::gnu_table(&names, symbol_tables::gnu_first(self.elf.contents(&old)?)?), DT_GNU_HASH),
                 _ => (self.string_table(index)?.clone(), DT_STRTAB),
@@ -429,12 +440,12 @@ impl<'p, 'd> Writer<'p, 'd> {
     }
 
     /// Changes an entry of the dynamic table, which must be there and have the expected value.
-    fn set_dynamic(&mut self, tag: u64, value: u64, expected: Option<u64>) -> Result<()> {
+    fn set_dynamic(&mut self, tag: DynamicTag, value: u64, expected: Option<u64>) -> Result<()> {
         let entry = self.elf.dynamic()?.into_iter().find(|entry| entry.tag == tag);
         let entry = entry.filter(|entry| expected.is_none_or(|expected| expected == entry.value));
         let entry =
-            entry.ok_or_else(|| Error::unsupported(format!("the dynamic table's entry {tag:#x} does not agree with the sections")))?;
-        bytes::put(&mut self.out, entry.file_offset + 8, &value.to_le_bytes())
+            entry.ok_or_else(|| Error::unsupported(format!("the dynamic table's entry {:#x} does not agree with the sections", tag.0)))?;
+        bytes::put(&mut self.out, entry.file_offset + VALUE_OFFSET, &value.to_le_bytes())
     }
 
     fn control_symbol(&self) -> Result<Symbol<'static>> {
@@ -442,9 +453,9 @@ impl<'p, 'd> Writer<'p, 'd> {
             name: CONTROL_SYMBOL,
             address: self.plan.control.address,
             size: self.plan.control_size,
-            info: STB_GLOBAL << 4 | STT_OBJECT,
-            other: STV_PROTECTED,
-            section: u16::try_from(self.inserted).map_err(|_| Error::limit("too many sections"))?,
+            info: SymbolInfo::new(STB_GLOBAL, STT_OBJECT),
+            other: STV_PROTECTED.into(),
+            section: symbol_tables::section_number(self.inserted)?,
         })
     }
 
@@ -455,7 +466,7 @@ impl<'p, 'd> Writer<'p, 'd> {
         };
         let section = self.elf.sections[index];
         let names_index = section.link as usize;
-        let mut table = self.elf.contents(&section)?.to_vec();
+        let mut table = symbol_tables::entries(self.elf.contents(&section)?)?;
         symbol_tables::renumber(&mut table, self.inserted, NEW_SECTIONS)?;
         // Relocations that name symbols by index would have to be changed with them.
         let named_by_index =
@@ -464,21 +475,24 @@ impl<'p, 'd> Writer<'p, 'd> {
         if !named_by_index {
             for symbol in self.changes.symbols {
                 let name = headers::add_name(self.string_table(names_index)?, &symbol.name)?;
-                let section = u16::try_from(self.inserted + 1).map_err(|_| Error::limit("too many sections"))?;
-                let info = STB_LOCAL << 4 | STT_FUNC;
-                let symbol = Symbol { name: "", address: symbol.address, size: symbol.size, info, other: 0, section };
-                local.extend_from_slice(&symbol_tables::encode(&symbol, name));
+                let section = symbol_tables::section_number(self.inserted + 1)?;
+                let (info, other) = (SymbolInfo::new(STB_LOCAL, STT_FUNC), STV_DEFAULT.into());
+                local.push(symbol_tables::entry(
+                    &Symbol { name: "", address: symbol.address, size: symbol.size, info, other, section },
+                    name,
+                ));
             }
         }
-        let first_global = section.info as usize * SYMBOL_SIZE as usize;
+        let first_global = section.info as usize;
         if first_global > table.len() {
             return Err(Error::malformed(".symtab says that its first global symbol lies behind its end").at(section.offset));
         }
-        let added = (local.len() / SYMBOL_SIZE as usize) as u32;
+        let added = local.len() as u32;
         table.splice(first_global..first_global, local);
         let name = headers::add_name(self.string_table(names_index)?, CONTROL_SYMBOL)?;
-        table.extend_from_slice(&symbol_tables::encode(&self.control_symbol()?, name));
-        let offset = headers::append(&mut self.out, TABLE_ALIGN, &table);
+        table.push(symbol_tables::entry(&self.control_symbol()?, name));
+        let table = pod::bytes_of_slice(&table);
+        let offset = headers::append(&mut self.out, TABLE_ALIGN, table);
         let new_index = self.renumbered(index);
         let new = &mut self.sections[new_index];
         (new.offset, new.size, new.info) = (offset, table.len() as u64, section.info + added);
@@ -502,7 +516,7 @@ impl<'p, 'd> Writer<'p, 'd> {
             name: "",
             name_offset,
             kind: SHT_PROGBITS,
-            flags: 0,
+            flags: SectionFlags(0),
             address: 0,
             offset,
             size: self.changes.map.len() as u64,
@@ -513,7 +527,7 @@ impl<'p, 'd> Writer<'p, 'd> {
         });
         let sections_offset = headers::append(&mut self.out, TABLE_ALIGN, &headers::encode_sections(&self.sections));
         let tables = Tables {
-            segments_offset: bytes::u64_at(&self.out, 32, "e_phoff")?,
+            segments_offset: self.segments_offset,
             segment_count: self.segments.len(),
             sections_offset,
             section_count: self.sections.len(),

@@ -1,7 +1,11 @@
 //! Header tables as bytes.
 
+use object::endian::{LittleEndian as LE, U32, U64};
+use object::pod;
+
 use crate::bytes;
-use crate::elf::{Elf, FILE_HEADER_SIZE, PROGRAM_HEADER_SIZE, SECTION_HEADER_SIZE, Section, Segment};
+use crate::elf::constants::{FileHeader64, ProgramHeader64, SHN_LORESERVE, SectionHeader64, SymbolSection};
+use crate::elf::{Elf, Section, Segment};
 use crate::error::{Error, Result};
 
 /// Granularity at which segments are mapped; the alignment of every segment that is added.
@@ -44,32 +48,34 @@ pub(super) fn address_behind(end: u64, offset: u64) -> u64 {
 
 /// A program header table.
 pub(super) fn encode_segments(segments: &[Segment]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(segments.len() * PROGRAM_HEADER_SIZE as usize);
-    for segment in segments {
-        out.extend_from_slice(&segment.kind.to_le_bytes());
-        out.extend_from_slice(&segment.flags.to_le_bytes());
-        for word in [segment.offset, segment.address, segment.physical_address, segment.file_size, segment.memory_size, segment.align] {
-            out.extend_from_slice(&word.to_le_bytes());
-        }
-    }
-    out
+    let header = |segment: &Segment| ProgramHeader64 {
+        p_type: U32::new(LE, segment.kind),
+        p_flags: U32::new(LE, segment.flags),
+        p_offset: U64::new(LE, segment.offset),
+        p_vaddr: U64::new(LE, segment.address),
+        p_paddr: U64::new(LE, segment.physical_address),
+        p_filesz: U64::new(LE, segment.file_size),
+        p_memsz: U64::new(LE, segment.memory_size),
+        p_align: U64::new(LE, segment.align),
+    };
+    pod::bytes_of_slice(&segments.iter().map(header).collect::<Vec<_>>()).to_vec()
 }
 
 /// A section header table.
 pub(super) fn encode_sections(sections: &[Section<'_>]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(sections.len() * SECTION_HEADER_SIZE as usize);
-    for section in sections {
-        out.extend_from_slice(&section.name_offset.to_le_bytes());
-        out.extend_from_slice(&section.kind.to_le_bytes());
-        for word in [section.flags, section.address, section.offset, section.size] {
-            out.extend_from_slice(&word.to_le_bytes());
-        }
-        out.extend_from_slice(&section.link.to_le_bytes());
-        out.extend_from_slice(&section.info.to_le_bytes());
-        out.extend_from_slice(&section.align.to_le_bytes());
-        out.extend_from_slice(&section.entry_size.to_le_bytes());
-    }
-    out
+    let header = |section: &Section<'_>| SectionHeader64 {
+        sh_name: U32::new(LE, section.name_offset),
+        sh_type: U32::new(LE, section.kind),
+        sh_flags: U64::new(LE, section.flags),
+        sh_addr: U64::new(LE, section.address),
+        sh_offset: U64::new(LE, section.offset),
+        sh_size: U64::new(LE, section.size),
+        sh_link: U32::new(LE, section.link),
+        sh_info: U32::new(LE, section.info),
+        sh_addralign: U64::new(LE, section.align),
+        sh_entsize: U64::new(LE, section.entry_size),
+    };
+    pod::bytes_of_slice(&sections.iter().map(header).collect::<Vec<_>>()).to_vec()
 }
 
 /// Where the tables of a rewritten file are.
@@ -84,14 +90,22 @@ pub(super) struct Tables {
 
 impl Tables {
     /// Enters the places in the file header.
+    ///
+    /// # Errors
+    /// A limit if there are more headers than can be counted there; larger numbers would need extended numbering.
     pub(super) fn enter(&self, out: &mut [u8]) -> Result<()> {
-        let short = |count: usize| u16::try_from(count).map_err(|_| Error::limit(format!("{count} headers in one table")));
-        bytes::slice(out, 0, FILE_HEADER_SIZE, "file header")?;
-        bytes::put(out, 32, &self.segments_offset.to_le_bytes())?;
-        bytes::put(out, 40, &self.sections_offset.to_le_bytes())?;
-        bytes::put(out, 56, &short(self.segment_count)?.to_le_bytes())?;
-        bytes::put(out, 60, &short(self.section_count)?.to_le_bytes())?;
-        bytes::put(out, 62, &short(self.names_index)?.to_le_bytes())
+        let short = |count: usize| {
+            let short = u16::try_from(count).ok().filter(|&count| count < SHN_LORESERVE);
+            short.ok_or_else(|| Error::limit(format!("{count} headers in one table")))
+        };
+        let (header, _) =
+            pod::from_bytes_mut::<FileHeader64<LE>>(out).map_err(|()| Error::internal("a file that ends in its header was written"))?;
+        header.e_phoff.set(LE, self.segments_offset);
+        header.e_shoff.set(LE, self.sections_offset);
+        header.e_phnum.set(LE, short(self.segment_count)?);
+        header.e_shnum.set(LE, short(self.section_count)?);
+        header.e_shstrndx.set(LE, SymbolSection(short(self.names_index)?));
+        Ok(())
     }
 }
 

@@ -7,7 +7,7 @@
 use super::headers::{self, PAGE, TABLE_ALIGN, Tables};
 use super::program_headers::{self, Room};
 use crate::bytes::{self, align_up};
-use crate::elf::constants::*;
+use crate::elf::constants::{PF_R, PT_LOAD, PT_PHDR, SHF_ALLOC, SHT_PROGBITS};
 use crate::elf::{Elf, PROGRAM_HEADER_SIZE, Section, Segment};
 use crate::error::{Error, Result, ResultExt};
 use crate::offload_bundle::{Input, POINTER_OFFSET, Pointer};

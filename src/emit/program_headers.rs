@@ -11,7 +11,7 @@
 
 use super::headers::PAGE;
 use crate::bytes::align_up;
-use crate::elf::constants::*;
+use crate::elf::constants::{ET_EXEC, PT_GNU_PROPERTY, PT_INTERP, PT_LOAD, PT_NOTE, PT_PHDR};
 use crate::elf::{Elf, PROGRAM_HEADER_SIZE, Segment};
 use crate::error::{Error, Result};
 

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use super::body::BodyKind;
 use crate::code_object::CodeObject;
-use crate::elf::constants::PF_X;
+use crate::elf::constants::RelocationType;
 use crate::error::Result;
 
 /// A 64-bit address of a symbol plus the addend (AMDGPUUsage, "Relocation Records").
-const R_AMDGPU_ABS64: u32 = 3;
+const R_AMDGPU_ABS64: RelocationType = RelocationType(3);
 /// The load address plus the addend.
-const R_AMDGPU_RELATIVE64: u32 = 13;
+const R_AMDGPU_RELATIVE64: RelocationType = RelocationType(13);
 
 /// Executable bytes, function starts and relocated pointer slots of one code object, by virtual address.
 #[derive(Debug, Clone, Default)]
@@ -33,7 +33,7 @@ impl<'d> Image<'d> {
     /// Malformed if an executable segment does not lie in the file.
     pub fn of(object: &CodeObject<'d>) -> Result<Image<'d>> {
         let mut image = Image::new();
-        for segment in object.elf().loads().filter(|segment| segment.flags & PF_X != 0) {
+        for segment in object.elf().loads().filter(|segment| segment.is_executable()) {
             image.add_code(segment.address, object.bytes_at(segment.address, segment.file_size)?);
         }
         for function in object.functions() {

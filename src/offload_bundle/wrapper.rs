@@ -2,7 +2,7 @@
 
 use crate::bytes;
 use crate::elf::Elf;
-use crate::elf::constants::{ET_EXEC, R_X86_64_RELATIVE};
+use crate::elf::constants::{ET_EXEC, R_X86_64_RELATIVE, Rela64};
 use crate::error::{Error, Result, ResultExt};
 
 /// The section that holds the wrappers.
@@ -16,6 +16,9 @@ pub const SIZE: u64 = 24;
 
 /// Offset of the bundle's address within a wrapper.
 pub const POINTER_OFFSET: u64 = 8;
+
+/// Offset of the addend within a relocation.
+const ADDEND_OFFSET: u64 = std::mem::offset_of!(Rela64<object::LittleEndian>, r_addend) as u64;
 
 /// Where the address in a wrapper comes from when the program is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +83,7 @@ pub(super) fn read(elf: &Elf<'_>) -> Result<Vec<Wrapper>> {
                     return Err(Error::unsupported(message).at(file_offset + POINTER_OFFSET));
                 }
                 (Some(one), None) if one.address == place && one.kind == R_X86_64_RELATIVE => {
-                    (Pointer::Addend { file_offset: one.file_offset + 16 }, one.addend as u64)
+                    (Pointer::Addend { file_offset: one.file_offset + ADDEND_OFFSET }, one.addend as u64)
                 }
                 (Some(one), _) => {
                     let message = format!("a wrapper's pointer is relocated by type {} at {:#x}", one.kind, one.address);

@@ -3,11 +3,9 @@
 use std::ops::Range;
 
 use super::finding::{Finding, Rule};
-use crate::elf::constants::{PF_X, SHT_SYMTAB};
+use crate::elf::constants::{SHT_SYMTAB, SectionType};
 use crate::elf::{Elf, FILE_HEADER_SIZE, PROGRAM_HEADER_SIZE, SECTION_HEADER_SIZE, Symbol};
 
-/// A segment may be written to (ELF, `p_flags`).
-pub(super) const PF_W: u32 = 2;
 /// More findings than this of one kind say nothing new.
 const MOST: usize = 8;
 
@@ -72,7 +70,7 @@ pub(super) fn segments(old: &Elf<'_>, new: &Elf<'_>, findings: &mut Vec<Finding>
             complain(load.address, format!("file offset {:#x} and address differ modulo the alignment {:#x}", load.offset, load.align));
         }
         let is_new = load.address >= original_end;
-        if is_new && load.flags & PF_W != 0 && load.flags & PF_X != 0 {
+        if is_new && load.is_writable() && load.is_executable() {
             complain(load.address, "a new segment is writable and executable".to_owned());
         }
         if !is_new && !old.loads().any(|other| other.address == load.address) {
@@ -102,7 +100,7 @@ pub(super) fn section_headers(new: &Elf<'_>, findings: &mut Vec<Finding>) {
 }
 
 /// Checks that every original symbol of a kind of table is still there with its value.
-pub(super) fn symbols(old: &Elf<'_>, new: &Elf<'_>, kind: u32, findings: &mut Vec<Finding>) {
+pub(super) fn symbols(old: &Elf<'_>, new: &Elf<'_>, kind: SectionType, findings: &mut Vec<Finding>) {
     let name = if kind == SHT_SYMTAB { ".symtab" } else { ".dynsym" };
     let table = |elf: &Elf<'_>| elf.sections.iter().find(|section| section.kind == kind).map(|section| section.offset);
     let (Some(_), has) = (table(old), table(new)) else { return };
@@ -129,7 +127,7 @@ pub(super) fn symbols(old: &Elf<'_>, new: &Elf<'_>, kind: u32, findings: &mut Ve
 }
 
 /// The symbols of the table of this kind.
-pub(super) fn read<'d>(elf: &Elf<'d>, kind: u32) -> Option<Vec<Symbol<'d>>> {
-    let section = elf.sections.iter().find(|section| section.kind == kind)?;
-    elf.symbols(section).ok()
+pub(super) fn read<'d>(elf: &Elf<'d>, kind: SectionType) -> Option<Vec<Symbol<'d>>> {
+    elf.sections.iter().find(|section| section.kind == kind)?;
+    if kind == SHT_SYMTAB { elf.symbols() } else { elf.dynamic_symbols() }.ok()
 }

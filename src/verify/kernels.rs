@@ -5,7 +5,6 @@ use super::{KernelCode, check_code};
 use crate::cfg::{BodyId, Program};
 use crate::code_object::{CodeObject, ENTRY_ALIGN, Feature, Field, Kernel, KernelDescriptor, KernelMetadata, initial_registers, metadata};
 use crate::dataflow::{RegSet, Summaries, UsedRegisters, WaitSummaries, used_registers};
-use crate::elf::constants::PF_X;
 use crate::isa::{Reg, RegFile, Target, scalar};
 use crate::kernel::{Body, BodyKind, Image};
 use crate::profile::map::{CounterMode, KernelMap, ObjectMap};
@@ -130,7 +129,7 @@ impl Context<'_> {
             .rewritten
             .elf()
             .loads()
-            .any(|load| load.flags & PF_X != 0 && load.address >= end && load.address <= new.entry && new.entry < load.end());
+            .any(|load| load.is_executable() && load.address >= end && load.address <= new.entry && new.entry < load.end());
         if !new.entry.is_multiple_of(ENTRY_ALIGN) || !executable {
             findings.push(Finding::new(Rule::Descriptor, "the entry is not aligned or not in the new executable segment").at(new.entry));
         }

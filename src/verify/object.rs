@@ -5,24 +5,18 @@ use std::ops::Range;
 use md5::{Digest, Md5};
 
 use super::finding::{Finding, Rule};
-use super::image::{self, PF_W};
+use super::image;
 use crate::code_object::{CONTROL_SYMBOL, CodeObject, DESCRIPTOR_SIZE};
-use crate::elf::constants::{SHT_DYNSYM, SHT_NOTE, SHT_SYMTAB};
+use crate::elf::constants::{
+    DT_GNU_HASH, DT_HASH, DT_STRSZ, DT_STRTAB, DT_SYMTAB, DynamicTag, RelocationType, SHN_ABS, SHT_DYNSYM, SHT_NOTE, SHT_SYMTAB,
+    STB_GLOBAL, SectionType,
+};
 use crate::elf::{Elf, Relocation};
 use crate::profile::control::{self, Control};
 use crate::profile::map::ObjectMap;
 
-/// Section index of absolute symbols (ELF, `SHN_ABS`).
-const SHN_ABS: u16 = 0xfff1;
-/// Symbol binding: global.
-const STB_GLOBAL: u8 = 1;
 /// Dynamic table entries that say where the symbol tables are, how long they are and where they are hashed (ELF, `DT_*`).
-const TABLE_TAGS: [u64; 5] = [DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_GNU_HASH];
-const DT_HASH: u64 = 4;
-const DT_STRTAB: u64 = 5;
-const DT_SYMTAB: u64 = 6;
-const DT_STRSZ: u64 = 10;
-const DT_GNU_HASH: u64 = 0x6fff_fef5;
+const TABLE_TAGS: [DynamicTag; 5] = [DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_GNU_HASH];
 /// Size of the tag in front of a dynamic entry's value.
 const TAG_SIZE: u64 = 8;
 /// Size of a dynamic entry's value.
@@ -72,20 +66,20 @@ fn may_change(original: &CodeObject<'_>, rewritten: &CodeObject<'_>) -> Vec<Rang
 }
 
 /// The control block's symbol is one that loaders export, in a writable segment, and its block counts nothing until a host sets it up.
-fn control_symbol(new: &Elf<'_>, kind: u32, findings: &mut Vec<Finding>) {
+fn control_symbol(new: &Elf<'_>, kind: SectionType, findings: &mut Vec<Finding>) {
     let table = if kind == SHT_SYMTAB { ".symtab" } else { ".dynsym" };
     let mut complain = |message: String| findings.push(Finding::new(Rule::Symbols, format!("{CONTROL_SYMBOL} in {table}: {message}")));
     let Some(symbols) = image::read(new, kind) else { return complain("no such table".to_owned()) };
     let found: Vec<_> = symbols.iter().filter(|symbol| symbol.name == CONTROL_SYMBOL).collect();
     let [symbol] = found.as_slice() else { return complain(format!("{} of them, 1 expected", found.len())) };
-    if !symbol.is_object() || symbol.binding() != STB_GLOBAL || !symbol.is_defined() || symbol.section == SHN_ABS {
+    if !symbol.is_object() || symbol.info.st_bind() != STB_GLOBAL || !symbol.is_defined() || symbol.section == SHN_ABS {
         complain("loaders see only global objects in a section".to_owned());
     }
     if symbol.size < control::SIZE {
         complain(format!("{} bytes, {} expected", symbol.size, control::SIZE));
     }
     let writable =
-        new.loads().any(|load| load.flags & PF_W != 0 && load.address <= symbol.address && symbol.address + control::SIZE <= load.end());
+        new.loads().any(|load| load.is_writable() && load.address <= symbol.address && symbol.address + control::SIZE <= load.end());
     match new.bytes_at(symbol.address, control::SIZE).map(Control::from_bytes) {
         Ok(Ok(block)) if !writable || block.buffer != 0 || block.head != 0 || block.dropped != 0 => {
             complain("the block is not writable or not in its initial state".to_owned());
@@ -97,11 +91,11 @@ fn control_symbol(new: &Elf<'_>, kind: u32, findings: &mut Vec<Finding>) {
 
 /// The loader applies the same relocations as before.
 fn relocations(original: &CodeObject<'_>, rewritten: &CodeObject<'_>, findings: &mut Vec<Finding>) {
-    fn named<'o>(object: &'o CodeObject<'_>, relocation: &Relocation) -> (u64, u32, i64, &'o str) {
+    fn named<'o>(object: &'o CodeObject<'_>, relocation: &Relocation) -> (u64, RelocationType, i64, &'o str) {
         let symbol = object.dynamic_symbols().get(relocation.symbol as usize).map_or("", |symbol| symbol.name);
         (relocation.address, relocation.kind, relocation.addend, symbol)
     }
-    let list = |object| -> Vec<(u64, u32, i64, String)> {
+    let list = |object| -> Vec<(u64, RelocationType, i64, String)> {
         let object: &CodeObject<'_> = object;
         let mut list: Vec<_> =
             object.relocations().iter().map(|each| named(object, each)).map(|(a, k, d, s)| (a, k, d, s.to_owned())).collect();
