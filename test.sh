@@ -77,7 +77,8 @@ step() {
 }
 
 if [ "$full" = 1 ]; then
-    export WAVETAP_FULL_TESTS=1
+    # Twenty seeds; 16 words for each row of the instruction tables.
+    export WAVETAP_FULL_TESTS=1 WAVETAP_SEEDS=20 WAVETAP_ISA_FILLINGS=16
     step corpora rewriter-tests/fetch-corpora.sh
 fi
 step fmt cargo fmt --all --check
