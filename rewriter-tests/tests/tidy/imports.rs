@@ -24,7 +24,8 @@ const TABLE: &[(&str, &[&str])] = &[
     ("verify", &["elf", "offload_bundle", "code_object", "isa", "profile", "kernel", "cfg", "dataflow"]),
     ("emulator", &["elf", "code_object", "isa", "profile"]),
     ("slice", &["elf", "offload_bundle", "code_object", "isa", "profile", "kernel", "cfg", "dataflow"]),
-    ("report", &["elf", "code_object", "isa", "profile", "slice"]),
+    // Prints what the checker found as it prints profiles and slices.
+    ("report", &["elf", "code_object", "isa", "profile", "slice", "verify"]),
     ("pipeline", EVERYTHING),
 ];
 
