@@ -211,7 +211,7 @@ fn adjust(target: Target, inst: &mut Inst) -> Option<()> {
         // The offset of the flat segment has 12 bits, unsigned; the field's 13th is for the other segments.
         Encoding::Flat if inst.modifiers.offset > MAX_FLAT_OFFSET => return None,
         Encoding::Exp => export_sources(inst),
-        Encoding::Mimg => image_data(inst)?,
+        Encoding::Mimg => image_data(target, inst)?,
         _ => {}
     }
     Some(())
@@ -262,13 +262,14 @@ pub(super) fn image_data_dwords(inst: &Inst) -> Option<u32> {
 }
 
 /// The registers of an image instruction's data follow from its channel mask.
-fn image_data(inst: &mut Inst) -> Option<()> {
+fn image_data(target: Target, inst: &mut Inst) -> Option<()> {
     let mut dwords = image_data_dwords(inst)?;
     let modifiers = inst.modifiers;
     let data = inst.operands.iter_mut().find(|operand| operand.role == Role::Vdata)?;
     let Value::Reg(reg) = &mut data.value else { return None };
     let room = VECTOR_REGISTERS as u32 - u32::from(reg.first);
-    if dwords > room {
+    let odd = reg.first % 2 == 1 && dwords > 1 && target.aligned_vgprs();
+    if dwords > room || odd {
         return None;
     }
     // LWE has a status too, which assemblers do not count: at the end of the file it has no register.
