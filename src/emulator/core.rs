@@ -113,6 +113,9 @@ pub(super) struct Launch {
     pub wave_scratch_size: u64,
 }
 
+/// MODE bit that offsets vector registers by M0.
+pub(super) const GPR_IDX_EN: u32 = 1 << 27;
+
 /// Bits 63:32 of a flat address in LDS (ROCm's value for gfx9).
 pub(super) const SHARED_APERTURE: u32 = 0x0001_0000;
 /// Bits 63:32 of a flat address in scratch.
@@ -256,7 +259,6 @@ impl Core<'_> {
 
     /// The register number with `s_set_gpr_idx` applied; `position` is 0-2 for sources and 3 for the destination.
     pub(super) fn indexed(&self, register: u16, position: u8) -> u16 {
-        const GPR_IDX_EN: u32 = 1 << 27;
         let m0 = self.wave.sgpr[usize::from(scalar::M0)];
         if self.wave.mode & GPR_IDX_EN != 0 && m0 >> (12 + position) & 1 != 0 { register + (m0 & 0xff) as u16 } else { register }
     }
@@ -292,6 +294,30 @@ impl Core<'_> {
                 }
             }
         }
+    }
+
+    /// A 32-bit source operand of every lane, where no register is indexed.
+    pub(super) fn words(&mut self, op: &Op, source: Source, into: &mut [u32; LANES]) -> Step {
+        match source {
+            Source::Vector(first) => {
+                self.reading(op, RegFile::Vector, first, 1)?;
+                *into = self.wave.vgpr[usize::from(first)];
+            }
+            Source::Accum(first) => {
+                self.reading(op, RegFile::Accum, first, 1)?;
+                *into = self.wave.agpr[usize::from(first)];
+            }
+            Source::Scalar(code) => *into = [self.scalar(op, code)?; LANES],
+            Source::Const(bits) => *into = [bits as u32; LANES],
+            Source::None => {}
+            Source::LdsDirect => *into = self.lanes(op, source, Ty::B32, 0)?.map(|value| value as u32),
+        }
+        Ok(())
+    }
+
+    /// Whether `s_set_gpr_idx` is on.
+    pub(super) fn is_indexing(&self) -> bool {
+        self.wave.mode & GPR_IDX_EN != 0
     }
 
     /// Writes 32- or 64-bit results of the lanes in `mask`.

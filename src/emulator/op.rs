@@ -289,6 +289,7 @@ impl Op {
             _ => [Ty::B32; 4],
         };
         let src = super::vector::sources(&inst, &types, dst);
+        let run = super::vector::faster(run, &semantics, &inst, dst);
         let class = classify(&inst);
         let site = classify_site(&inst);
         let trans = flags.contains(Flags::TRANS) || is_trans(name);

@@ -2,14 +2,11 @@
 
 use crate::isa::{Inst, Role, Value, scalar};
 
-use super::core::{Core, Status, Step, stop, undefined};
+use super::core::{Core, GPR_IDX_EN, Status, Step, stop, undefined};
 use super::fault::FaultKind;
 use super::op::{Meaning, Op, Semantics};
 use super::pending::{LGKM, VM};
 use super::scalar::{operand32, operand64, result};
-
-/// MODE bit that offsets vector registers by M0.
-const GPR_IDX_EN: u32 = 1 << 27;
 
 fn displacement(inst: &Inst) -> i64 {
     inst.branch_displacement().unwrap_or_else(|| {
