@@ -365,3 +365,39 @@ pub struct AppArgs {
     #[arg(required = true, trailing_var_arg = true, value_name = "APP [ARGS]")]
     pub command: Vec<OsString>,
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_follows_the_application_is_its_own() {
+        for line in [
+            &["wavetap", "profile", "--seed", "7", "app", "--seed", "8", "-o", "x"][..],
+            &["wavetap", "profile", "--seed", "7", "--", "app", "--seed", "8", "-o", "x"],
+        ] {
+            let Ok(Cli { command: Command::Profile(profile), .. }) = Cli::try_parse_from(line) else { panic!("{line:?}") };
+            assert_eq!(profile.backend.seed, 7);
+            assert_eq!(profile.app.command, ["app", "--seed", "8", "-o", "x"]);
+            assert!(profile.output.is_none());
+        }
+        assert!(Cli::try_parse_from(["wavetap", "profile", "--no-such-flag", "app"]).is_err(), "a misspelt flag is no application");
+    }
+
+    #[test]
+    fn arch_is_another_name_for_target() {
+        let Ok(Cli { command: Command::Rewrite(rewrite), .. }) =
+            Cli::try_parse_from(["wavetap", "rewrite", "in", "-o", "out", "--arch", "gfx90a,gfx906"])
+        else {
+            panic!()
+        };
+        assert_eq!(rewrite.select.target, ["gfx90a", "gfx906"]);
+    }
+}

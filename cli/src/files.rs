@@ -72,3 +72,24 @@ fn default_permissions() -> Permissions {
     let umask = status.lines().find_map(|line| u32::from_str_radix(line.strip_prefix("Umask:")?.trim(), 8).ok());
     Permissions::from_mode(0o666 & !umask.unwrap_or(USUAL))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_are_not_overwritten_unasked_and_keep_permissions() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        write(&path, b"one", false, Some(Permissions::from_mode(0o751))).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o751);
+        let error = write(&path, b"two", false, None).unwrap_err();
+        assert!(error.to_string().contains("--force"), "{error}");
+        assert_eq!(read(&path).unwrap(), b"one");
+        write(&path, b"two", true, None).unwrap();
+        assert_eq!(read(&path).unwrap(), b"two");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
+        assert!(not_the_same(&path, &folder.path().join("../").join(folder.path().file_name().unwrap()).join("out")).is_err());
+        assert!(may_write(&folder.path().join("missing/out"), true).is_err());
+    }
+}

@@ -233,3 +233,31 @@ impl Search {
         Ok(Search { folders, before_environment: run_path.is_none() })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_are_a_shells() {
+        assert_eq!(exit_code(ExitStatus::from_raw(3 << 8)), 3);
+        assert_eq!(exit_code(ExitStatus::from_raw(11)), 139, "ended by signal 11");
+    }
+
+    #[test]
+    fn applications_are_found_as_a_shell_finds_them() {
+        assert!(resolve("sh".as_ref()).unwrap().is_absolute());
+        assert_eq!(resolve("/bin/sh".as_ref()).unwrap(), Path::new("/bin/sh"));
+        for missing in ["no-such-command-anywhere", "./no-such-file", "/", "/etc/passwd"] {
+            assert!(resolve(missing.as_ref()).unwrap_err().to_string().starts_with(missing), "{missing}");
+        }
+    }
+
+    #[test]
+    fn this_executable_has_no_search_path_before_the_environments() {
+        let executable = std::env::current_exe().unwrap();
+        let search = Search::of(&executable);
+        assert!(!search.before_environment);
+        assert!(Search::of(Path::new("/etc/passwd")).folders.is_empty(), "a file that is no ELF file has none");
+    }
+}

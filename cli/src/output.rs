@@ -50,12 +50,15 @@ fn style(args: &OutputArgs, choice: ColorChoice) -> Style {
     Style { colour }
 }
 
+/// Kernels named one by one on stderr; the report has all.
+const REFUSALS_SAID: usize = 20;
+
 /// Says on stderr which kernels were left as they were.
 pub fn say_refused(refused: &[wavetap::profile::map::Refused]) {
-    for kernel in refused {
-        eprintln!(
-            "wavetap: not counted: {}",
-            wavetap::report::text::refused_line(kernel).trim_start_matches(' ').replace(['\n', '\r'], " ")
-        );
+    for kernel in refused.iter().take(REFUSALS_SAID) {
+        eprintln!("wavetap: not counted: {}", wavetap::report::text::refused_line(kernel).trim_start().replace(['\n', '\r'], " "));
+    }
+    if refused.len() > REFUSALS_SAID {
+        eprintln!("wavetap: not counted: {} more kernels, all of them in the report", refused.len() - REFUSALS_SAID);
     }
 }
