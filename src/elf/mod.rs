@@ -492,7 +492,7 @@ impl<'d> Elf<'d> {
 /// The zero-terminated string at `offset` of a string table.
 ///
 /// # Errors
-/// Malformed if it starts outside the table, does not end within it or within [`MAX_NAME`] bytes, or is not UTF-8.
+/// Malformed if it starts outside the table, does not end within it or within 256 KiB, or is not UTF-8.
 pub fn string_at(strings: &[u8], offset: u64) -> Result<&str> {
     if offset == 0 {
         return Ok("");

@@ -341,7 +341,7 @@ fn source(target: Target, kind: &Kind, number: u64, accum: bool, next: Option<u3
 /// The scalar registers at an operand code.
 fn scalar_register(kind: &Kind, code: u16) -> Option<Reg> {
     let dwords = u16::from(kind.dwords);
-    let aligned = |index: u16| index % dwords.next_power_of_two().min(4) == 0;
+    let aligned = |index: u16| index.is_multiple_of(dwords.next_power_of_two().min(4));
     let (needed, fits) = match code {
         0..SCALAR_REGISTERS => (Accepts::SCALAR, aligned(code) && code + dwords <= SCALAR_REGISTERS),
         scalar::FLAT_SCRATCH..scalar::TTMP0 => (Accepts::SCALAR, dwords <= 2 && aligned(code)),
