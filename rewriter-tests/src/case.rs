@@ -292,7 +292,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 fn bytes_of_hex(hex: &str) -> Result<Vec<u8>, Failure> {
-    if hex.len() % 2 != 0 || !hex.is_ascii() {
+    if !hex.len().is_multiple_of(2) || !hex.is_ascii() {
         return Err("an even number of hexadecimal digits was expected".into());
     }
     (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).map_err(|e| format!("{hex}: {e}"))).collect()

@@ -36,6 +36,8 @@ struct Original {
 }
 
 type Once<T> = Arc<OnceLock<Result<Arc<T>, Failure>>>;
+/// Values by key.
+type Made<K, T> = OnceLock<Mutex<HashMap<K, Once<T>>>>;
 
 /// Makes a value once for each key, whichever test comes first; the others wait for it.
 fn once<K: std::hash::Hash + Eq, T>(
@@ -113,7 +115,7 @@ impl SampleTest {
     }
 
     fn original(&self, seed: u64) -> Result<Arc<Original>, Failure> {
-        static ALL: OnceLock<Mutex<HashMap<(String, String, u64), Once<Original>>>> = OnceLock::new();
+        static ALL: Made<(String, String, u64), Original> = OnceLock::new();
         once(ALL.get_or_init(Mutex::default), (self.sample.clone(), self.target.clone(), seed), || {
             let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
             let file = folder.path().join("trace.profile");
@@ -128,7 +130,7 @@ impl SampleTest {
 
     /// The rewritten executable (all targets at once), in a folder of its own.
     fn rewritten(&self) -> Result<Arc<TempDir>, Failure> {
-        static ALL: OnceLock<Mutex<HashMap<(String, String), Once<TempDir>>>> = OnceLock::new();
+        static ALL: Made<(String, String), TempDir> = OnceLock::new();
         once(ALL.get_or_init(Mutex::default), (self.sample.clone(), self.mode.clone()), || {
             let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
             let (input, output): (PathBuf, PathBuf) = (place::samples().join(&self.sample), folder.path().join(&self.sample));

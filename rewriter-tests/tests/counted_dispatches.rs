@@ -323,7 +323,7 @@ struct Tally {
 }
 
 /// Runs one kernel in all ways with one seed.
-#[allow(clippy::too_many_lines)]
+#[allow(clippy::too_many_arguments)] // What one object has in common, and what is tried with it.
 fn check(
     place_name: &str,
     object: &CodeObject<'_>,

@@ -55,7 +55,7 @@ fn likely_number(random: &mut Random, variant: &Variant, operand: usize) -> u64 
                 [random.below(102 / step) * step, 106, 108 + random.below(12) / step * step, 124, 126, 127][random.below(6) as usize];
             let constant = [128 + random.below(81), 240 + random.below(9), 255, 251 + random.below(3), 235 + random.below(5)]
                 [random.below(5) as usize];
-            let vector = 256 + (random.below(256) & if kind.even { !1 } else { !0 }) | (any & 512);
+            let vector = (256 + (random.below(256) & if kind.even { !1 } else { !0 })) | (any & 512);
             let accepts = |what: Accepts| kind.accepts.intersects(what);
             let choices: Vec<u64> = [
                 (accepts(Accepts::SCALAR), scalar),

@@ -42,7 +42,7 @@ fn answer(open: &mut HashMap<String, Disassembler>, line: &str) -> Option<String
     let mut words = line.split_whitespace();
     let (target, hex) = (words.next()?, words.next()?);
     let pc = u64::from_str_radix(words.next().unwrap_or("0"), 16).ok()?;
-    if hex.len() % 2 != 0 || !hex.is_ascii() {
+    if !hex.len().is_multiple_of(2) || !hex.is_ascii() {
         return None;
     }
     let bytes: Option<Vec<u8>> = (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).ok()).collect();
