@@ -22,10 +22,10 @@ use crate::bytes::{self, align_up};
 use crate::code_object::metadata::{self, NOTE_OWNER};
 use crate::code_object::{CONTROL_SYMBOL, CodeObject, DESCRIPTOR_SIZE, ENTRY_ALIGN, KernelDescriptor};
 use crate::elf::constants::{
-    DT_GNU_HASH, DT_HASH, DT_STRSZ, DT_STRTAB, DT_SYMTAB, Dyn64, DynamicTag, PF_R, PF_W, PF_X, PT_LOAD, PT_NOTE, PT_PHDR, ProgramFlags,
-    SHF_ALLOC, SHF_EXECINSTR, SHF_INFO_LINK, SHF_WRITE, SHT_DYNSYM, SHT_GNU_HASH, SHT_GNU_VERSYM, SHT_GROUP, SHT_HASH, SHT_NOTE,
-    SHT_PROGBITS, SHT_REL, SHT_RELA, SHT_SYMTAB, SHT_SYMTAB_SHNDX, STB_GLOBAL, STB_LOCAL, STT_FUNC, STT_OBJECT, STV_DEFAULT, STV_PROTECTED,
-    SectionFlags, SymbolInfo,
+    DT_GNU_HASH, DT_HASH, DT_STRSZ, DT_STRTAB, DT_SYMTAB, DT_VERSYM, Dyn64, DynamicTag, PF_R, PF_W, PF_X, PT_LOAD, PT_NOTE, PT_PHDR,
+    ProgramFlags, SHF_ALLOC, SHF_EXECINSTR, SHF_INFO_LINK, SHF_WRITE, SHT_DYNSYM, SHT_GNU_HASH, SHT_GNU_VERSYM, SHT_GROUP, SHT_HASH,
+    SHT_NOTE, SHT_PROGBITS, SHT_REL, SHT_RELA, SHT_SYMTAB, SHT_SYMTAB_SHNDX, STB_GLOBAL, STB_LOCAL, STT_FUNC, STT_OBJECT, STV_DEFAULT,
+    STV_PROTECTED, SectionFlags, SymbolInfo,
 };
 use crate::elf::{Elf, PROGRAM_HEADER_SIZE, Section, Segment, Symbol};
 use crate::error::{Error, Result, ResultExt};
@@ -112,6 +112,7 @@ impl<'o, 'd> Plan<'o, 'd> {
         let dynamic_symbols = elf.sections.iter().position(|section| section.kind == SHT_DYNSYM);
         let dynamic_symbols =
             dynamic_symbols.ok_or_else(|| Error::unsupported("the code object has no .dynsym to name the control block in"))?;
+        check_dynamic(elf, dynamic_symbols)?;
         let metadata = object.metadata().ok_or_else(|| Error::unsupported("the code object has no metadata note"))?;
         let holds_note = |segment: &Segment| {
             let (start, end) = (metadata.file_offset, metadata.file_offset + metadata.size);
@@ -119,6 +120,9 @@ impl<'o, 'd> Plan<'o, 'd> {
         };
         let note = elf.segments.iter().position(holds_note);
         let note = note.ok_or_else(|| Error::unsupported("the code object's metadata note is in no PT_NOTE segment"))?;
+        if elf.segments.iter().filter(|segment| holds_note(segment)).count() > 1 {
+            return Err(Error::unsupported("the code object's metadata note is in two PT_NOTE segments"));
+        }
         let end = headers::image_end(elf)?;
         let kept = kept_bytes(elf);
         let offset = align_up(kept, CONTROL_ALIGN);
@@ -156,6 +160,24 @@ impl<'o, 'd> Plan<'o, 'd> {
         }
         Ok(out)
     }
+}
+
+/// The dynamic table names no table that the section headers do not: what is not found through them would be left behind, out of date.
+fn check_dynamic(elf: &Elf<'_>, symbols: usize) -> Result<()> {
+    if !elf.sections[symbols].is_alloc() {
+        return Err(Error::unsupported("the code object's .dynsym is not loaded"));
+    }
+    let named = [(DT_HASH, Some(SHT_HASH)), (DT_GNU_HASH, Some(SHT_GNU_HASH)), (DT_VERSYM, None)];
+    for (tag, kind) in named {
+        let in_section = |section: &Section<'_>| Some(section.kind) == kind && section.link as usize == symbols && section.is_alloc();
+        let sections = elf.sections.iter().filter(|section| in_section(section)).count();
+        let entries = elf.dynamic()?.iter().filter(|entry| entry.tag == tag).count();
+        if entries != sections {
+            let message = format!("the dynamic table names {entries} tables with tag {:#x}, the section headers {sections}", tag.0);
+            return Err(Error::unsupported(message));
+        }
+    }
+    Ok(())
 }
 
 /// The file up to the end of what stays in place: everything but tables that are written anew and lie last.
@@ -526,6 +548,10 @@ impl<'p, 'd> Writer<'p, 'd> {
             entry_size: 0,
         });
         let sections_offset = headers::append(&mut self.out, TABLE_ALIGN, &headers::encode_sections(&self.sections));
+        // Loaders take the highest place that any section names for the end of the file.
+        if let Some(section) = self.sections.iter().find(|section| section.offset > sections_offset) {
+            return Err(Error::unsupported(format!("the section {} without contents lies behind the end of the file", section.name)));
+        }
         let tables = Tables {
             segments_offset: self.segments_offset,
             segment_count: self.segments.len(),

@@ -139,7 +139,8 @@ fn repoint(out: &mut [u8], input: &Input<'_>, places: &[(usize, u64)]) -> Result
     Ok(())
 }
 
-/// The section headers, with moved sections at their new places and the new section behind the last loaded one, and the section names.
+/// The section headers, with moved sections at their new places and the new section as the last one, so that
+/// no section is renumbered, and the section names.
 fn new_sections<'d>(elf: &Elf<'d>, moved: &[Moved], load: Segment, bundles_end: u64) -> Result<(Vec<Section<'d>>, Vec<u8>)> {
     let mut sections = elf.sections.clone();
     for section in sections.iter_mut().filter(|section| section.is_alloc() && section.has_contents()) {

@@ -13,6 +13,9 @@ pub const MAGIC: &[u8; 4] = b"CCOB";
 /// Most bytes a bundle may have when unpacked.
 const MAX_UNCOMPRESSED: u64 = 2 << 30;
 
+/// Most bytes that all bundles of one input may have when unpacked.
+const MAX_TOTAL: u64 = 4 << 30;
+
 /// Bundles of many similar code objects with page padding pack well, but not better than this.
 const MAX_RATIO: u64 = 1000;
 
@@ -71,13 +74,18 @@ impl CompressedHeader {
             let message = format!("a compressed bundle of {total_size:#x} bytes where {:#x} are left", data.len());
             return Err(Error::malformed(message).at(8));
         }
-        let allowed = (total_size.saturating_mul(MAX_RATIO)).clamp(HARMLESS, MAX_UNCOMPRESSED);
+        let allowed = total_size.saturating_mul(MAX_RATIO).clamp(HARMLESS, MAX_UNCOMPRESSED);
         if uncompressed_size > allowed {
             let message = format!("{total_size:#x} packed bytes claim to unpack to {uncompressed_size:#x}, more than {allowed:#x}");
             return Err(Error::limit(message).at(if version == 2 { 12 } else { 16 }));
         }
         Ok(CompressedHeader { version, method, header_size, total_size, uncompressed_size, hash })
     }
+}
+
+/// How many bytes all bundles of an input of this size may have when unpacked: many small bundles must not do what one large one may not.
+pub(super) fn allowance(input_size: u64) -> u64 {
+    input_size.saturating_mul(MAX_RATIO).clamp(HARMLESS, MAX_TOTAL)
 }
 
 /// Unpacks the compressed bundle at the start of `data`; never makes more bytes than its header says.

@@ -104,11 +104,19 @@ impl<'d> Bundle<'d> {
     /// # Errors
     /// Malformed when a size lies, entries overlap or the checksum differs; a limit when it would unpack to too much.
     pub fn parse_at(data: &'d [u8], offset: u64) -> Result<Self> {
+        Self::parse_within(data, offset, &mut compressed::allowance(data.len() as u64))
+    }
+
+    /// The same, with what all bundles of the input may unpack to.
+    fn parse_within(data: &'d [u8], offset: u64, allowance: &mut u64) -> Result<Self> {
         let rest = usize::try_from(offset).ok().and_then(|start| data.get(start..));
         let rest = rest.ok_or_else(|| Error::malformed("a bundle was expected behind the end of the data").at(offset))?;
         let place = || format!("the bundle at {offset:#x}");
         if rest.starts_with(compressed::MAGIC) {
             let header = CompressedHeader::parse(rest).within(place)?;
+            *allowance = allowance.checked_sub(header.uncompressed_size).ok_or_else(|| {
+                Error::limit("the input's bundles claim to unpack to more than is reasonable for its size").at(offset).within(place())
+            })?;
             let content = compressed::unpack(rest, &header).within(place)?;
             let entries = plain::parse_table(&content).within(|| format!("the compressed bundle at {offset:#x}"))?;
             return Ok(Bundle { offset, size: header.total_size, compressed: Some(header), entries, content: Cow::Owned(content) });
@@ -136,15 +144,22 @@ impl<'d> Input<'d> {
         if !is_bundle(data) {
             return Err(Error::malformed("neither an ELF file nor an offload bundle"));
         }
-        let bundles = sequence(data, 0, data.len() as u64)?;
+        let bundles = sequence(data, 0, data.len() as u64, &mut compressed::allowance(data.len() as u64))?;
         Ok(Input { data, container: Container::Bundles, bundles })
     }
 
     fn parse_host(elf: &Elf<'d>) -> Result<Self> {
+        let mut allowance = compressed::allowance(elf.data.len() as u64);
         let mut bundles = Vec::new();
-        for section in elf.sections.iter().filter(|section| section.name == FATBIN_SECTION && section.has_contents()) {
-            let end = section.offset + elf.contents(section)?.len() as u64;
-            bundles.extend(sequence(elf.data, section.offset, end).within(|| FATBIN_SECTION.into())?);
+        let mut sections: Vec<_> = elf.sections.iter().filter(|section| section.name == FATBIN_SECTION && section.has_contents()).collect();
+        sections.sort_by_key(|section| section.offset);
+        let mut behind = 0;
+        for section in sections {
+            if section.offset < behind {
+                return Err(Error::malformed(format!("two sections {FATBIN_SECTION} overlap")).at(section.offset));
+            }
+            behind = section.offset + elf.contents(section)?.len() as u64;
+            bundles.extend(sequence(elf.data, section.offset, behind, &mut allowance).within(|| FATBIN_SECTION.into())?);
         }
         let mut wrappers = wrapper::read(elf)?;
         for wrapper in &wrappers {
@@ -154,13 +169,16 @@ impl<'d> Input<'d> {
                 Error::malformed(message).at(wrapper.file_offset + POINTER_OFFSET).within(place())
             })?;
             if !bundles.iter().any(|bundle: &Bundle<'_>| bundle.offset == offset) {
-                bundles.push(Bundle::parse_at(elf.data, offset).within(place)?);
+                bundles.push(Bundle::parse_within(elf.data, offset, &mut allowance).within(place)?);
             }
         }
         if bundles.is_empty() {
             return Err(Error::unsupported("an x86-64 program without device code (no .hip_fatbin, no .hipFatBinSegment)"));
         }
         bundles.sort_by_key(|bundle| bundle.offset);
+        if let Some(pair) = bundles.windows(2).find(|pair| pair[0].offset + pair[0].size > pair[1].offset) {
+            return Err(Error::malformed(format!("it lies in the bundle at {:#x}", pair[0].offset)).at(pair[1].offset).within("a bundle"));
+        }
         for wrapper in &mut wrappers {
             let offset = elf.file_offset(wrapper.bundle_address, 1);
             let index = bundles.iter().position(|bundle| Some(bundle.offset) == offset);
@@ -203,7 +221,7 @@ fn is_bundle(data: &[u8]) -> bool {
 }
 
 /// The bundles between two offsets of `data`, with nothing but zeros between them.
-fn sequence(data: &[u8], start: u64, end: u64) -> Result<Vec<Bundle<'_>>> {
+fn sequence<'d>(data: &'d [u8], start: u64, end: u64, allowance: &mut u64) -> Result<Vec<Bundle<'d>>> {
     let data = &data[..end as usize];
     let mut bundles = Vec::new();
     let mut at = start;
@@ -212,7 +230,7 @@ fn sequence(data: &[u8], start: u64, end: u64) -> Result<Vec<Bundle<'_>>> {
         if !is_bundle(&data[at as usize..]) {
             return Err(Error::malformed("an offload bundle was expected").at(at));
         }
-        let bundle = Bundle::parse_at(data, at)?;
+        let bundle = Bundle::parse_within(data, at, allowance)?;
         at += bundle.size;
         bundles.push(bundle);
     }

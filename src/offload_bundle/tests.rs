@@ -98,6 +98,18 @@ fn a_bomb_does_not_unpack() {
 }
 
 #[test]
+fn many_small_bombs_do_not_unpack_either() {
+    // Each claims sixty megabytes, which one bundle may; together they may not.
+    let mut one = packed(3, &two_entries());
+    one[16..24].copy_from_slice(&(60u64 << 20).to_le_bytes());
+    let mut allowance = compressed::allowance(one.len() as u64 * 100);
+    assert!(Bundle::parse_within(&one, 0, &mut allowance).expect_err("it lies").message().contains("its header says"));
+    let error = Bundle::parse_within(&one, 0, &mut allowance).expect_err("refused");
+    assert_eq!(error.kind(), Kind::Limit, "{error}");
+    assert!(compressed::allowance(u64::MAX) < 8 << 30);
+}
+
+#[test]
 fn lies_of_a_plain_table_are_found_and_located() {
     let good = two_entries();
     let first_entry = 32 + 24 + HOST.len();

@@ -17,6 +17,9 @@ pub const SIZE: u64 = 24;
 /// Offset of the bundle's address within a wrapper.
 pub const POINTER_OFFSET: u64 = 8;
 
+/// Bytes that a relocation changes.
+const WORD: u64 = 8;
+
 /// Offset of the addend within a relocation.
 const ADDEND_OFFSET: u64 = std::mem::offset_of!(Rela64<object::LittleEndian>, r_addend) as u64;
 
@@ -56,7 +59,8 @@ pub(super) fn read(elf: &Elf<'_>) -> Result<Vec<Wrapper>> {
     if sections.is_empty() {
         return Ok(wrappers);
     }
-    let relocations = elf.dynamic_relocations().within(|| "the relocation table".into())?;
+    let mut relocations = elf.dynamic_relocations().within(|| "the relocation table".into())?;
+    relocations.sort_by_key(|relocation| relocation.address);
     for section in sections {
         let contents = elf.contents(section)?;
         if !(contents.len() as u64).is_multiple_of(SIZE) {
@@ -75,7 +79,8 @@ pub(super) fn read(elf: &Elf<'_>) -> Result<Vec<Wrapper>> {
             }
             let in_place = bytes::u64_at(contents, start + POINTER_OFFSET, "wrapper pointer")?;
             let place = address + POINTER_OFFSET;
-            let mut naming = relocations.iter().filter(|relocation| relocation.address.abs_diff(place) < 8);
+            let first = relocations.partition_point(|relocation| relocation.address.saturating_add(WORD) <= place);
+            let mut naming = relocations[first..].iter().take_while(|relocation| relocation.address < place.saturating_add(WORD));
             let (pointer, bundle_address) = match (naming.next(), naming.next()) {
                 (None, _) if elf.header.kind == ET_EXEC || elf.is_relr(place)? => (Pointer::InPlace, in_place),
                 (None, _) => {
