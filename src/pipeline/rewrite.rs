@@ -2,7 +2,10 @@
 //!
 //! Everything of a code object is planned before a byte of it is written. The two steps of a placement: [`emit::code_object::Plan`](crate::emit::code_object::Plan)
 //! says where control block and code will be, `instrument` and `layout` make code for that place, and the plan writes it. A kernel that some stage
-//! refuses is left as it was; without any instrumented kernel the output is the input.
+//! refuses is left as it was; without any instrumented kernel the output is the input. What was written is checked by [`verify`], which shares no code with
+//! the stages that wrote it, and a kernel with a finding is refused like any other.
+
+use rustc_hash::FxHashMap;
 
 use super::object::{Object, digest, place, target_id};
 use super::options::{Counters, Options};
@@ -17,11 +20,14 @@ use crate::offload_bundle::{Found, Input};
 use crate::profile::control::{self, Control};
 use crate::profile::map::{AddressPair, CounterMode, KernelMap, ObjectMap, Refused, SCHEMA};
 use crate::profile::record::HEADER;
+use crate::verify::{self, Finding};
 
 /// Reason of a kernel for a processor that the tables do not have.
 const UNSUPPORTED_TARGET: &str = "unsupported_target";
 /// Reason of a kernel in a code object that cannot be extended.
 const UNSUPPORTED_OBJECT: &str = "unsupported_object";
+/// Reason of a kernel whose instrumented code the independent checker finds fault with.
+const UNVERIFIED: &str = "unverified";
 /// What the new code of a kernel is called in the symbol table.
 const CODE_SUFFIX: &str = ".wavetap";
 
@@ -119,23 +125,43 @@ fn rewrite_object(found: &Found<'_>, options: &Options) -> Result<Option<(Object
     };
     let object = Object::decode(found)?;
     let analysis = Analysis::new(&object.program, &object.image);
-    let mut planned: Vec<Planned<'_>> = Vec::new();
-    for kernel in selected {
-        let request = |mode| Request { kernel, mode, index: planned.len() as u32, control: plan.control_address() };
-        match plan_kernel(&object, &analysis, options.counters, request) {
-            Ok(kernel) => planned.push(kernel),
-            Err(Stop::Refused(refusal)) => {
-                let Refusal { reason, detail, address } = refusal;
-                map.refused.push(refused(&map.target, kernel, reason.name(), &detail, address));
+    // Each round leaves out the kernels that the checker found fault with; there are never more rounds than kernels.
+    let mut unverified: FxHashMap<&str, Finding> = FxHashMap::default();
+    loop {
+        let mut map = map.clone();
+        let mut planned: Vec<Planned<'_>> = Vec::new();
+        for &kernel in &selected {
+            if let Some(finding) = unverified.get(kernel.name.as_str()) {
+                let detail = format!("the checker does not accept the instrumented code: {}", finding.message);
+                map.refused.push(refused(&map.target, kernel, UNVERIFIED, &detail, None));
+                continue;
             }
-            Err(Stop::Failed(error)) => return Err(error.within(format!("kernel {}", demangle(&kernel.name)))),
+            let request = |mode| Request { kernel, mode, index: planned.len() as u32, control: plan.control_address() };
+            match plan_kernel(&object, &analysis, options.counters, request) {
+                Ok(kernel) => planned.push(kernel),
+                Err(Stop::Refused(refusal)) => {
+                    let Refusal { reason, detail, address } = refusal;
+                    map.refused.push(refused(&map.target, kernel, reason.name(), &detail, address));
+                }
+                Err(Stop::Failed(error)) => return Err(error.within(format!("kernel {}", demangle(&kernel.name)))),
+            }
+        }
+        if planned.is_empty() {
+            return Ok(Some((map, None)));
+        }
+        let bytes = write(&object, &plan, &planned, &mut map)?;
+        let (_, findings) = verify::check_object(&code, &CodeObject::parse(&bytes)?);
+        if findings.is_empty() {
+            return Ok(Some((map, Some(bytes))));
+        }
+        for finding in findings {
+            let kernel = finding.kernel.as_deref().and_then(|name| planned.iter().find(|planned| planned.kernel.name == name));
+            let Some(kernel) = kernel else {
+                return Err(Error::internal(format!("the rewritten code object is not faithful: {finding}")));
+            };
+            unverified.entry(kernel.kernel.name.as_str()).or_insert(finding);
         }
     }
-    if planned.is_empty() {
-        return Ok(Some((map, None)));
-    }
-    let bytes = write(&object, &plan, &planned, &mut map)?;
-    Ok(Some((map, Some(bytes))))
 }
 
 /// A kernel that all stages before writing agree to.
