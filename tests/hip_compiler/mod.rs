@@ -78,7 +78,13 @@ impl Workshop {
         let mut command = Command::new(program);
         // Cargo's own search path would put its libraries in front of the test's.
         command.args(arguments).current_dir(self.dir.path()).env_remove("LD_LIBRARY_PATH");
-        let output = command.output().expect("it starts");
+        // Another test's thread that is starting a program holds what this one has just written open for a moment.
+        let output = loop {
+            match command.output() {
+                Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+                output => break output.unwrap_or_else(|error| panic!("{program:?} does not start: {error}")),
+            }
+        };
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "{program:?} {arguments:?}: {}\n{out}{err}", output.status);
         format!("{out}{err}")
