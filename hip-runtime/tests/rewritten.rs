@@ -21,7 +21,12 @@ fn original(name: &str) -> PathBuf {
 
 /// Rewrites a sample into a program that can be run.
 fn rewritten(stand_in: &StandIn, name: &str, counters: Counters) -> PathBuf {
-    let data = fs::read(original(name)).expect("a sample");
+    rewritten_file(stand_in, &original(name), counters)
+}
+
+fn rewritten_file(stand_in: &StandIn, program: &Path, counters: Counters) -> PathBuf {
+    let data = fs::read(program).expect("a program");
+    let name = program.file_name().expect("a name").to_string_lossy();
     let options = Options { probes: vec![Probe::Branches], counters, ..Options::default() };
     let result = rewrite(&data, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert!(result.bytes != data, "{name}: nothing was instrumented");
@@ -167,4 +172,27 @@ fn a_run_that_is_cut_off_leaves_a_readable_profile() {
     let cut = read(&path);
     assert!(!cut.complete);
     assert_eq!(reached(&cut.kernels[0]), reached(&whole.kernels[0]));
+}
+
+/// What `hip-samples/variants.sh` builds: other containers, other versions, other kinds of host file. Each has one sample's two or three
+/// kernels in it, and each counts them.
+#[test]
+fn variants_run_and_are_counted() {
+    let stand_in = StandIn::new();
+    let folder = stand_in.file("variants");
+    let built = std::process::Command::new(root().join("hip-samples/variants.sh")).arg(&folder).output().expect("the script starts");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    for (name, kernels) in
+        [("no-pie", 2), ("compressed", 2), ("two-bundles", 2), ("rdc", 2), ("features", 2), ("v4", 3), ("v5", 3), ("v6", 3)]
+    {
+        let program = folder.join(name);
+        let (plain, _, before) = counted(&stand_in, &program, &[("WAVETAP_STRICT", "1")]);
+        let program = rewritten_file(&stand_in, &program, Counters::Auto);
+        let (output, profile, _) = counted(&stand_in, &program, &[("WAVETAP_STRICT", "1")]);
+        assert_eq!(output, plain, "{name}");
+        assert_eq!((before.kernels.len(), profile.kernels.len()), (kernels, kernels), "{name}");
+        for kernel in &before.kernels {
+            assert_eq!(reached(named(&profile, &kernel.name)), reached(kernel), "{name} {}", kernel.demangled);
+        }
+    }
 }

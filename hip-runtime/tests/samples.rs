@@ -71,15 +71,3 @@ fn expectations_quote_their_source_lines() {
         }
     }
 }
-
-/// What the command line of `hip-samples/variants.sh` builds: other containers, other versions, other kinds of host file.
-#[test]
-fn variants_run() {
-    let stand_in = StandIn::new();
-    let folder = stand_in.file("variants");
-    let built = std::process::Command::new(root().join("hip-samples/variants.sh")).arg(&folder).output().expect("the script starts");
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    for name in ["no-pie", "compressed", "two-bundles", "rdc", "features", "v4", "v5", "v6"] {
-        stand_in.passes(&folder.join(name), &[("WAVETAP_STRICT", "1")]);
-    }
-}
