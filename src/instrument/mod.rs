@@ -18,6 +18,8 @@ mod plan;
 mod prologue;
 mod registers;
 mod sites;
+#[cfg(test)]
+mod tests;
 
 use crate::cfg::{BodyId, Cfg, Program};
 use crate::code_object::{Field, Kernel, KernelDescriptor};

@@ -1,0 +1,261 @@
+//! What is refused and why, registers at entry, growth of allocations. That instrumented kernels run and count right is tested on the emulator.
+
+use super::asm::Asm;
+use super::registers::Allocation;
+use super::*;
+use crate::code_object::{InitialRegisters, KernelMetadata, initial_registers};
+use crate::isa::{self, RegFile, Target};
+use crate::kernel::edit::Item;
+
+const ENTRY: u64 = 0x1000;
+
+fn target(name: &str) -> Target {
+    Target::by_name(name).expect("a target")
+}
+
+/// Scalar register(s).
+fn s(first: u16, dwords: u8) -> Value {
+    Value::Reg(Reg::scalar(first, dwords))
+}
+
+/// A kernel of these instructions and `s_endpgm`, 64 scalar and 32 vector registers, no LDS.
+fn kernel(target: Target, code: &[(&str, &[Value])]) -> (Vec<u8>, Kernel) {
+    let mut bytes = Vec::new();
+    for (mnemonic, operands) in code.iter().copied().chain([("s_endpgm", [Value::Imm(0)].as_slice())]) {
+        let inst = isa::build(target, mnemonic, operands).unwrap_or_else(|error| panic!("{error}"));
+        bytes.extend(isa::encode(target, &inst).expect("encodes"));
+    }
+    let mut descriptor = KernelDescriptor::from_bytes([0; 64]);
+    descriptor.set_allocated_sgprs(64).expect("fits");
+    descriptor.set_allocated_vgprs(target, 32).expect("fits");
+    if target.unified_accum() {
+        descriptor.set_accum_offset(32).expect("fits");
+    }
+    for (field, value) in
+        [(Field::USER_SGPR_COUNT, 8), (Field::ENABLE_SGPR_PRIVATE_SEGMENT_BUFFER, 1), (Field::ENABLE_SGPR_KERNARG_SEGMENT_PTR, 1)]
+    {
+        descriptor.set(field, value).expect("fits");
+    }
+    let metadata =
+        KernelMetadata { max_flat_workgroup_size: 1024, wavefront_size: 64, sgpr_count: 40, vgpr_count: 20, ..KernelMetadata::default() };
+    let kernel = Kernel {
+        name: "kernel".to_owned(),
+        descriptor_address: 0x500,
+        descriptor_offset: 0x500,
+        descriptor,
+        entry: ENTRY,
+        code: ENTRY..ENTRY + bytes.len() as u64,
+        sized: true,
+        metadata: Some(metadata),
+    };
+    (bytes, kernel)
+}
+
+fn plan(target: Target, bytes: &[u8], kernel: &Kernel, mode: CounterMode) -> Result<Instrumented, Stop> {
+    let mut image = Image::new();
+    image.add_code(ENTRY, bytes);
+    let program = Program::build(target, &image, [(kernel.name.clone(), BodyKind::Kernel, ENTRY)]);
+    branches(&Analysis::new(&program, &image), &Request { kernel, mode, index: 0, control: 0x9000 })
+}
+
+fn reason(result: Result<Instrumented, Stop>) -> (Reason, Option<u64>) {
+    match result {
+        Err(Stop::Refused(refusal)) => (refusal.reason, refusal.address),
+        Err(Stop::Failed(error)) => panic!("{error}"),
+        Ok(_) => panic!("it was not refused"),
+    }
+}
+
+#[test]
+fn instructions_that_are_refused() {
+    let target = target("gfx90a");
+    let saveexec: (&str, &[Value]) = ("s_and_saveexec_b64", &[s(20, 2), s(22, 2)]);
+    let hwreg = |register: i64, offset: i64, size: i64| Value::Imm(register | offset << 6 | (size - 1) << 11);
+    let index_on: (&str, &[Value]) = ("s_set_gpr_idx_on", &[s(20, 1), Value::Imm(1)]);
+    let (bytes, site_inside) = kernel(target, &[index_on, saveexec, ("s_set_gpr_idx_off", &[])]);
+    assert_eq!(reason(plan(target, &bytes, &site_inside, CounterMode::Global)), (Reason::RegisterIndexMode, Some(ENTRY + 4)));
+    let (bytes, site_outside) = kernel(target, &[index_on, ("s_set_gpr_idx_off", &[]), saveexec]);
+    assert_eq!(plan(target, &bytes, &site_outside, CounterMode::Global).expect("planned").sites.len(), 1);
+    let (bytes, ends_inside) = kernel(target, &[index_on]);
+    assert_eq!(reason(plan(target, &bytes, &ends_inside, CounterMode::Global)).0, Reason::RegisterIndexMode);
+    for (fields, refused) in [(hwreg(1, 0, 8), false), (hwreg(1, 27, 1), true), (hwreg(1, 20, 9), true), (hwreg(3, 0, 32), false)] {
+        let (bytes, kernel) = kernel(target, &[("s_setreg_b32", &[fields, s(20, 1)])]);
+        match plan(target, &bytes, &kernel, CounterMode::Global) {
+            Ok(_) => assert!(!refused, "{fields:?}"),
+            other => assert_eq!((reason(other).0, refused), (Reason::ModeWrite, true), "{fields:?}"),
+        }
+    }
+}
+
+#[test]
+fn needs_that_cannot_be_met() {
+    let target = target("gfx906");
+    let saveexec: (&str, &[Value]) = ("s_and_saveexec_b64", &[s(20, 2), s(22, 2)]);
+    let (bytes, good) = kernel(target, &[saveexec]);
+    let refused = |change: &dyn Fn(&mut Kernel), mode| {
+        let mut kernel = good.clone();
+        change(&mut kernel);
+        reason(plan(target, &bytes, &kernel, mode)).0
+    };
+    let set = |field, value| move |kernel: &mut Kernel| kernel.descriptor.set(field, value).expect("fits");
+    let lds = |size| move |kernel: &mut Kernel| kernel.metadata.as_mut().expect("metadata").group_segment_fixed_size = size;
+    assert_eq!(refused(&set(Field::KERNARG_PRELOAD_LENGTH, 2), CounterMode::Global), Reason::KernargPreload);
+    assert_eq!(refused(&|_| (), CounterMode::Register), Reason::CounterMode);
+    assert_eq!(refused(&|kernel| kernel.metadata = None, CounterMode::Global), Reason::WorkgroupSize);
+    // One site: 5 counters for each of 16 waves, and 7 bytes for alignment.
+    assert_eq!(refused(&lds(65536 - 16 * 40 - 6), CounterMode::Lds), Reason::LdsSize);
+    let mut fits = good.clone();
+    lds(65536 - 16 * 40 - 7)(&mut fits);
+    assert_eq!(plan(target, &bytes, &fits, CounterMode::Lds).expect("planned").metadata.group_segment_fixed_size, 65536);
+    // Everything that can be enabled, without the dispatch packet's address: 4 + 2 + 2 + 2 + 2 + 1 registers, and two more fit.
+    let all = |kernel: &mut Kernel| {
+        for field in [
+            Field::ENABLE_SGPR_QUEUE_PTR,
+            Field::ENABLE_SGPR_DISPATCH_ID,
+            Field::ENABLE_SGPR_FLAT_SCRATCH_INIT,
+            Field::ENABLE_SGPR_PRIVATE_SEGMENT_SIZE,
+        ] {
+            kernel.descriptor.set(field, 1).expect("fits");
+        }
+        kernel.descriptor.set(Field::USER_SGPR_COUNT, 13).expect("fits");
+    };
+    let mut full = good.clone();
+    all(&mut full);
+    assert!(plan(target, &bytes, &full, CounterMode::Global).is_ok());
+    let every_vector: Vec<[Value; 2]> = (0..256).map(|n| [Value::Reg(Reg::vector(n, 1)), Value::Reg(Reg::vector(0, 1))]).collect();
+    let code: Vec<(&str, &[Value])> = every_vector.iter().map(|operands| ("v_mov_b32_e32", operands.as_slice())).collect();
+    let (bytes, kernel) = kernel(target, &code);
+    assert_eq!(reason(plan(target, &bytes, &kernel, CounterMode::Global)).0, Reason::VectorRegisters);
+}
+
+/// With every combination of what can be set at entry, the prologue's last part puts each value where the original code expects it.
+#[test]
+fn entry_registers_are_put_back() {
+    for name in ["gfx906", "gfx90a", "gfx942"] {
+        let target = target(name);
+        let fields = [
+            (Field::ENABLE_SGPR_PRIVATE_SEGMENT_BUFFER, 4),
+            (Field::ENABLE_SGPR_DISPATCH_PTR, 2),
+            (Field::ENABLE_SGPR_QUEUE_PTR, 2),
+            (Field::ENABLE_SGPR_KERNARG_SEGMENT_PTR, 2),
+            (Field::ENABLE_SGPR_DISPATCH_ID, 2),
+            (Field::ENABLE_SGPR_FLAT_SCRATCH_INIT, 2),
+            (Field::ENABLE_SGPR_PRIVATE_SEGMENT_SIZE, 1),
+            (Field::ENABLE_WORKGROUP_ID_X, 0),
+            (Field::ENABLE_WORKGROUP_ID_Y, 0),
+            (Field::ENABLE_WORKGROUP_ID_Z, 0),
+            (Field::ENABLE_WORKGROUP_INFO, 0),
+            (Field::ENABLE_PRIVATE_SEGMENT, 0),
+        ];
+        for chosen in 0..1u32 << fields.len() {
+            let mut descriptor = KernelDescriptor::from_bytes([0; 64]);
+            let mut user = 0;
+            for (n, (field, sgprs)) in fields.into_iter().enumerate() {
+                descriptor.set(field, chosen >> n & 1).expect("fits");
+                user += (chosen >> n & 1) * sgprs;
+            }
+            descriptor.set(Field::USER_SGPR_COUNT, user).expect("fits");
+            let old = initial_registers(&descriptor, target).expect("a good descriptor");
+            let entry = entry::Entry::extend(target, &mut descriptor).expect("it can be extended");
+            let new = initial_registers(&descriptor, target).expect("a good descriptor");
+            let mut asm = Asm::new(target);
+            entry.restore(&mut asm).expect("instructions");
+            // Each register starts with a number that says what the hardware puts there.
+            let mut registers = [0u32; 64];
+            for (what, first, width) in values(&new) {
+                (0..width).for_each(|n| registers[usize::from(first + n)] = u32::from(what * 8 + n + 1));
+            }
+            for item in asm.finish().items {
+                let Item::Inst(inst) = item else { panic!("{item:?}") };
+                let reg = |role| inst.operand(role).and_then(|operand| operand.reg());
+                let (Some(to), Some(from)) = (reg(Role::Sdst), reg(Role::Src0)) else {
+                    assert_eq!(inst.name(), "v_and_b32");
+                    continue;
+                };
+                let copied: Vec<u32> = (0..from.dwords).map(|n| registers[usize::from(from.first) + usize::from(n)]).collect();
+                registers[usize::from(to.first)..][..copied.len()].copy_from_slice(&copied);
+            }
+            for (what, first, width) in values(&old) {
+                for n in 0..width {
+                    assert_eq!(
+                        registers[usize::from(first + n)],
+                        u32::from(what * 8 + n + 1),
+                        "{name} {chosen:#b}: value {what} in s{first}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// What is set at entry: a number for the value, its first register, how many.
+fn values(r: &InitialRegisters) -> Vec<(u16, u16, u16)> {
+    let all = [
+        (r.private_segment_buffer, 4),
+        (r.dispatch_ptr, 2),
+        (r.queue_ptr, 2),
+        (r.kernarg_ptr, 2),
+        (r.dispatch_id, 2),
+        (r.flat_scratch_init, 2),
+        (r.private_segment_size, 1),
+        (r.workgroup_id_x, 1),
+        (r.workgroup_id_y, 1),
+        (r.workgroup_id_z, 1),
+        (r.workgroup_info, 1),
+        (r.private_segment_wave_offset, 1),
+    ];
+    (0..).zip(all).filter_map(|(what, (first, width))| Some((what, first?, width))).collect()
+}
+
+#[test]
+fn accumulation_registers_move_behind_a_grown_allocation() {
+    let target = target("gfx90a");
+    let (_, kernel) = kernel(target, &[]);
+    let mut before = kernel.descriptor;
+    before.set_allocated_vgprs(target, 32 + 50).expect("fits");
+    let allocation = Allocation { target, descriptor: &before, used: UsedRegisters::default() };
+    let grown = |sgprs, vgprs| {
+        let mut after = before;
+        allocation
+            .grow(&mut after, sgprs, vgprs)
+            .map(|()| (after.allocated_sgprs(), after.accum_offset(target), after.allocated_vgprs(target)))
+    };
+    // 82 are allocated as 88: 56 of them behind the offset.
+    assert_eq!(grown(58, 32), Ok((64, Some(32), 88)));
+    assert_eq!(grown(59, 33), Ok((80, Some(36), 96)));
+    assert_eq!(grown(102, 256), Ok((112, Some(256), 312)));
+    let mut full = before;
+    full.set_allocated_vgprs(target, 512).expect("fits");
+    let allocation = Allocation { target, descriptor: &full, used: UsedRegisters::default() };
+    assert!(matches!(allocation.grow(&mut full.clone(), 0, 33), Err(Stop::Refused(refusal)) if refusal.reason == Reason::VectorRegisters));
+}
+
+/// A kernel that names all scalar registers is instrumented with borrowed ones; none of them has a load under way.
+#[test]
+fn borrowed_registers_are_not_load_destinations() {
+    let target = target("gfx90a");
+    let all: Vec<[Value; 2]> = (0..102).map(|n| [s(n, 1), Value::InlineInt(0)]).collect();
+    let mut code: Vec<(&str, &[Value])> = all.iter().map(|operands| ("s_mov_b32", operands.as_slice())).collect();
+    let load = [s(16, 16), s(6, 2), Value::Imm(0)];
+    let saveexec = [s(4, 2), s(8, 2)];
+    let wait = [Value::Imm(0xc07f)];
+    code.extend([("s_load_dwordx16", load.as_slice()), ("s_and_saveexec_b64", &saveexec), ("s_waitcnt", &wait)]);
+    // Everything is read later, so that all is live.
+    let uses: Vec<[Value; 3]> = (0..102).map(|n| [s(0, 1), s(n, 1), s(0, 1)]).collect();
+    code.extend(uses.iter().map(|operands| ("s_add_u32", operands.as_slice())));
+    let (bytes, mut kernel) = kernel(target, &code);
+    kernel.descriptor.set_allocated_sgprs(112).expect("fits");
+    let plan = plan(target, &bytes, &kernel, CounterMode::Global).expect("planned");
+    assert_eq!(plan.edits.spare_scalar, None);
+    let snippet = &plan.edits.inserts[0].1;
+    let written: Vec<u16> = snippet
+        .items
+        .iter()
+        .filter_map(|item| if let Item::Inst(inst) = item { Some(inst.writes().collect::<Vec<_>>()) } else { None })
+        .flatten()
+        .filter(|reg| reg.file == RegFile::Scalar && reg.first < 102)
+        .map(|reg| reg.first)
+        .collect();
+    assert!(written.len() > 8);
+    assert!(written.iter().all(|n| !(16..32).contains(n) && ![8, 9].contains(n)), "{written:?}");
+}
