@@ -122,6 +122,13 @@ impl Op {
         self.variant.memory = memory;
         self.variant.counters = counters;
         self.variant.flags |= flags;
+        self.variant.latency = match memory {
+            Memory::Lds | Memory::Gds => Latency::Lds,
+            Memory::Scalar => Latency::Smem,
+            Memory::Message => Latency::Message,
+            Memory::None => self.variant.latency,
+            Memory::Global | Memory::Flat | Memory::Scratch | Memory::Buffer | Memory::Image => Latency::Vmem,
+        };
         self
     }
 

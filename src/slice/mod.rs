@@ -75,7 +75,7 @@ pub struct WaitSlice {
     pub executions_source: CountSource,
     /// The slowest operation's static latency.
     pub latency: Cycles,
-    /// Executions × the greatest latency; with unknown executions, of one execution.
+    /// Executions × the typical latency of the slowest operation; with unknown executions, of one execution.
     pub predicted_cycles: u64,
     /// What it waits for, by address; operations from outside of the kernel's own code last.
     pub operations: Vec<OperationSlice>,
@@ -153,9 +153,9 @@ pub fn slice_kernel(
                     Operation::Caller => None,
                 };
                 let latency = match each.operation {
-                    Operation::Inst(id) => latency::of(body.inst(id)),
+                    Operation::Inst(id) => latency::of(body.target(), body.inst(id)),
                     // Whatever it was.
-                    Operation::Callee(_) | Operation::Caller => latency::unknown_memory(),
+                    Operation::Callee(_) | Operation::Caller => latency::unknown_memory(body.target()),
                 };
                 OperationSlice {
                     address: id.map(|id| body.address(id)),
@@ -183,7 +183,7 @@ pub fn slice_kernel(
             executions,
             executions_source,
             latency,
-            predicted_cycles: executions.unwrap_or(1).saturating_mul(u64::from(latency.max)),
+            predicted_cycles: executions.unwrap_or(1).saturating_mul(u64::from(latency.typical)),
             operations,
         });
     }

@@ -46,7 +46,13 @@ impl StandIn {
             command.env_remove(name);
         }
         command.envs(variables.iter().copied());
-        command.output().unwrap_or_else(|error| panic!("{}: {error}", program.display()))
+        // Another test's thread that is starting a program holds what this one has just written open for a moment.
+        loop {
+            match command.output() {
+                Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+                output => return output.unwrap_or_else(|error| panic!("{}: {error}", program.display())),
+            }
+        }
     }
 
     /// Runs a program that must end with `PASS`, say nothing on standard error and exit with 0; gives its output.
