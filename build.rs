@@ -156,7 +156,7 @@ const BRANCHES: [&str; 15] = [
     "debug",
 ];
 const MEMORIES: [&str; 10] = ["none", "scalar", "global", "flat", "scratch", "buffer", "image", "lds", "gds", "message"];
-const COUNTERS: [&str; 3] = ["vm", "lgkm", "exp"];
+const COUNTERS: [&str; 13] = ["vm", "lgkm", "exp", "vs", "load", "sample", "bvh", "store", "ds", "km", "x", "async", "tensor"];
 const LATENCIES: [&str; 14] =
     ["valu32", "valu64", "valu_f64", "trans", "mfma", "salu", "smem", "lds", "vmem", "export", "branch", "barrier", "message", "wait"];
 const FLAGS: [&str; 12] = ["valu", "salu", "load", "store", "atomic", "returns", "mfma", "trans", "d16", "barrier", "wait", "packed"];
@@ -221,6 +221,7 @@ struct Row {
 #[derive(Deserialize)]
 struct TargetRow {
     name: String,
+    instructions: String,
     #[serde(flatten)]
     facts: std::collections::BTreeMap<String, serde_yaml::Value>,
 }
@@ -249,11 +250,16 @@ fn main() -> Result<(), Failure> {
     let tables = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("isa-tables");
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     let targets: Vec<TargetRow> = read(&tables.join("targets.yaml"))?;
-    let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
-    std::fs::write(out.join("instructions.bin"), instructions(&tables, &names)?)?;
+    let mut sets: Vec<&str> = Vec::new();
+    for target in &targets {
+        if !sets.contains(&target.instructions.as_str()) {
+            sets.push(&target.instructions);
+        }
+    }
+    std::fs::write(out.join("instructions.bin"), instructions(&tables, &sets)?)?;
     let latencies: Vec<LatencyRow> = read(&tables.join("latency.yaml"))?;
     let names: Vec<NameRow> = read(&tables.join("names.yaml"))?;
-    std::fs::write(out.join("targets.rs"), targets_source(&targets, &latencies, &names)?)?;
+    std::fs::write(out.join("targets.rs"), targets_source(&targets, &sets, &latencies, &names)?)?;
     Ok(())
 }
 
@@ -350,7 +356,7 @@ fn put_row(
     out.push(position(&BRANCHES, row.branch.as_deref().unwrap_or("none"), "branch")?);
     out.push(position(&MEMORIES, row.memory.as_deref().unwrap_or("none"), "memory")?);
     out.push(row.bytes);
-    out.push(set(&COUNTERS, &row.counters)? as u8);
+    put16(out, set(&COUNTERS, &row.counters)?)?;
     out.push(position(&LATENCIES, &row.latency, "latency")?);
     put16(out, set(&FLAGS, &row.flags)?)?;
     out.extend(u32::try_from(set(targets, &row.targets)?)?.to_le_bytes());
@@ -394,10 +400,12 @@ fn set(names: &[&str], members: &[String]) -> Result<usize, Failure> {
 }
 
 /// Rust source of the `TARGETS` array.
-fn targets_source(targets: &[TargetRow], latencies: &[LatencyRow], names: &[NameRow]) -> Result<String, Failure> {
-    let mut out = format!("pub(crate) const TARGETS: [TargetData; {}] = [\n", targets.len());
+fn targets_source(targets: &[TargetRow], sets: &[&str], latencies: &[LatencyRow], names: &[NameRow]) -> Result<String, Failure> {
+    let mut out = format!("pub(crate) const INSTRUCTION_SETS: [&str; {}] = {sets:?};\n", sets.len());
+    writeln!(out, "pub(crate) static TARGETS: [TargetData; {}] = [", targets.len())?;
     for target in targets {
-        writeln!(out, "    TargetData {{\n        name: {:?},", target.name)?;
+        let set = position(sets, &target.instructions, &target.name)?;
+        writeln!(out, "    TargetData {{\n        name: {:?},\n        instructions: {set},", target.name)?;
         for (fact, value) in &target.facts {
             let value = match value {
                 serde_yaml::Value::Bool(value) => value.to_string(),

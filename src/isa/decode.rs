@@ -134,7 +134,7 @@ pub(super) fn decode(target: Target, bytes: &[u8]) -> Result<Inst> {
     };
     let word = low | dword(1).unwrap_or(0) << 32;
     let tables = tables();
-    let found = tables.dispatch[target.index()].candidates(word).iter().map(|&index| &tables.variants[usize::from(index)]);
+    let found = tables.dispatch[target.instruction_table()].candidates(word).iter().map(|&index| &tables.variants[usize::from(index)]);
     // The most specific row decides: where its operands mean nothing, a less specific one would misread the word.
     let malformed = |what: &str| Error::malformed(format!("{what} of {}: {low:#010x} {:#010x}", target.name(), word >> 32));
     let Some(variant) = found.into_iter().find(|variant| word & variant.mask == variant.matches) else {

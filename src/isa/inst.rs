@@ -15,11 +15,12 @@ pub enum RegFile {
     Accum,
 }
 
-/// Hardware operand codes of the named scalar registers (gfx9; AMD ISA guides, "SGPR and constant operands").
+/// Codes of the named scalar registers: the operand codes of gfx9 (AMD ISA guides, "SGPR and constant operands"), and of gfx10 for the null register. Where
+/// a target has other codes (gfx11 exchanged M0 and null), decoding and encoding translate them.
 pub mod scalar {
-    /// `flat_scratch_lo`; the high half follows.
+    /// `flat_scratch_lo`; the high half follows (gfx8 and gfx9; later `s102`).
     pub const FLAT_SCRATCH: u16 = 102;
-    /// `xnack_mask_lo`; the high half follows.
+    /// `xnack_mask_lo`; the high half follows (gfx8 and gfx9; later `s104`).
     pub const XNACK_MASK: u16 = 104;
     /// `vcc_lo`; the high half follows.
     pub const VCC: u16 = 106;
@@ -27,6 +28,8 @@ pub mod scalar {
     pub const TTMP0: u16 = 108;
     /// `m0`.
     pub const M0: u16 = 124;
+    /// `null` (gfx10 and later): reads 0, and what is written is gone.
+    pub const NULL: u16 = 125;
     /// `exec_lo`; the high half follows.
     pub const EXEC: u16 = 126;
     /// `src_shared_base`, then `src_shared_limit`, `src_private_base`, `src_private_limit`, `src_pops_exiting_wave_id`.

@@ -9,7 +9,7 @@ use super::decode::Dispatch;
 use super::inst::{Access, Role, ValueType};
 use super::layout::{Accepts, Bits, Coding, Form, Kind, Layout, MAX_RUNS, Modifier, Run};
 use super::table::{Branch, Condition, Counters, Encoding, Flags, Implicit, Latency, Memory, OperandSpec, Variant, Written};
-use super::target::Target;
+use super::target::INSTRUCTION_SETS;
 
 static TABLE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/instructions.bin"));
 
@@ -197,7 +197,7 @@ const LATENCIES: [Latency; 14] = [
 /// Set in the role's place for an operand position without a field.
 const FIXED_OPERAND: u8 = 0x80;
 
-/// Every row, and for every target what finds the row of a word.
+/// Every row, and for every instruction set what finds the row of a word.
 pub(super) struct Tables {
     pub(super) variants: Vec<Variant>,
     pub(super) dispatch: Vec<Dispatch>,
@@ -278,7 +278,7 @@ fn load() -> Tables {
         .leak();
     let count = cursor.u16();
     let variants: Vec<Variant> = (0..count).map(|_| row(cursor, kinds, layouts)).collect();
-    let dispatch = Target::all().enumerate().map(|(index, _)| Dispatch::new(&variants, 1 << index)).collect();
+    let dispatch = (0..INSTRUCTION_SETS.len()).map(|index| Dispatch::new(&variants, 1 << index)).collect();
     Tables { variants, dispatch }
 }
 
@@ -317,7 +317,7 @@ fn row(cursor: &mut Cursor, kinds: &'static [Kind], layouts: &'static [Layout]) 
         branch: BRANCHES[cursor.index()],
         memory: MEMORIES[cursor.index()],
         memory_bytes: cursor.u8(),
-        counters: Counters::from_bits_truncate(cursor.u8()),
+        counters: Counters::from_bits_truncate(cursor.u16()),
         latency: LATENCIES[cursor.index()],
         flags: Flags::from_bits_truncate(cursor.u16().into()),
         targets: cursor.u32(),

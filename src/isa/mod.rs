@@ -24,7 +24,7 @@ use crate::error::Result;
 
 /// Every row of the tables that `target` has.
 pub fn variants(target: Target) -> impl Iterator<Item = &'static Variant> {
-    load::tables().variants.iter().filter(move |variant| variant.targets & 1 << target.index() != 0)
+    load::tables().variants.iter().filter(move |variant| variant.targets & 1 << target.instruction_table() != 0)
 }
 
 /// Decodes the instruction at the start of `bytes` (little-endian code).

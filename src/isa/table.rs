@@ -21,15 +21,36 @@ bitflags::bitflags! {
         const MODE = 32;
     }
 
-    /// Wait counters that an instruction increments when it issues (gfx9: stores count in VM).
+    /// Wait counters that an instruction increments when it issues. gfx8 and gfx9 have VM (stores count in it), LGKM and EXP, gfx10 and gfx11 also
+    /// VS; gfx12 has LOAD, SAMPLE, BVH, STORE, DS, KM and EXP, and gfx1250 also X, ASYNC and TENSOR.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-    pub struct Counters: u8 {
+    pub struct Counters: u16 {
         /// `vmcnt`.
         const VM = 1;
         /// `lgkmcnt`.
         const LGKM = 2;
         /// `expcnt`.
         const EXP = 4;
+        /// `vscnt`: stores, and atomics without return.
+        const VS = 8;
+        /// `loadcnt`.
+        const LOAD = 0x10;
+        /// `samplecnt`.
+        const SAMPLE = 0x20;
+        /// `bvhcnt`.
+        const BVH = 0x40;
+        /// `storecnt`.
+        const STORE = 0x80;
+        /// `dscnt`.
+        const DS = 0x100;
+        /// `kmcnt`.
+        const KM = 0x200;
+        /// `xcnt`: address translations.
+        const X = 0x400;
+        /// `asynccnt`: copies between memory and LDS.
+        const ASYNC = 0x800;
+        /// `tensorcnt`.
+        const TENSOR = 0x1000;
     }
 
     /// Properties of an instruction.
@@ -250,7 +271,7 @@ pub struct Variant {
     pub written: &'static [Written],
     /// The modifiers that are printed after the operands, in order.
     pub printed: &'static [Modifier],
-    /// The targets that have the row: bit n is the n-th of [`super::Target::all`].
+    /// The instruction sets that have the row: bit n is that of [`super::Target::instruction_table`] n.
     pub targets: u32,
 }
 

@@ -3,8 +3,14 @@
 use super::table::Latency;
 
 /// A processor, `gfx90a` for example. Everything that differs between processors is asked of it; nothing else compares target names.
+///
+/// It is the processor together with the number of lanes of a wave, because the width of lane masks depends on that: two values with different
+/// wave sizes differ.
 #[derive(Debug, Clone, Copy)]
-pub struct Target(&'static TargetData);
+pub struct Target {
+    data: &'static TargetData,
+    wave_size: u8,
+}
 
 /// How many clock cycles something takes, without contention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +30,11 @@ pub(crate) const LATENCY_CLASSES: usize = 14;
 #[derive(Debug)]
 pub(crate) struct TargetData {
     pub(crate) name: &'static str,
+    pub(crate) instructions: usize,
+    pub(crate) wave32: bool,
+    pub(crate) wave64: bool,
+    pub(crate) emulated: bool,
+    pub(crate) rewritable: bool,
     pub(crate) mach: u32,
     pub(crate) vgpr_granule: u32,
     pub(crate) vgpr_total: u32,
@@ -54,21 +65,32 @@ include!(concat!(env!("OUT_DIR"), "/targets.rs"));
 
 impl PartialEq for Target {
     fn eq(&self, other: &Self) -> bool {
-        std::ptr::eq(self.0, other.0)
+        std::ptr::eq(self.data, other.data) && self.wave_size == other.wave_size
     }
 }
 impl Eq for Target {}
 
 impl Target {
-    /// All targets that the tables have, in a fixed order.
+    /// All targets that the tables have, in a fixed order, each with its default wave size.
     pub fn all() -> impl Iterator<Item = Target> {
-        TARGETS.iter().map(Target)
+        TARGETS.iter().map(|data| Target { data, wave_size: if data.wave32 { 32 } else { 64 } })
     }
 
-    /// The position in [`Target::all`], and the target's bit in [`super::Variant::targets`].
+    /// The same processor with waves of `lanes` lanes; none if it has no such waves.
+    #[must_use]
+    pub fn with_wave_size(self, lanes: u32) -> Option<Target> {
+        let has = match lanes {
+            32 => self.data.wave32,
+            64 => self.data.wave64,
+            _ => false,
+        };
+        has.then_some(Target { wave_size: lanes as u8, ..self })
+    }
+
+    /// The position in [`Target::all`].
     #[must_use]
     pub fn index(self) -> usize {
-        TARGETS.iter().position(|data| std::ptr::eq(data, self.0)).unwrap_or(0)
+        TARGETS.iter().position(|data| std::ptr::eq(data, self.data)).unwrap_or(0)
     }
 
     /// The target of this name (`gfx90a`), without features.
@@ -80,37 +102,61 @@ impl Target {
     /// The target of an ELF header's `e_flags` (its `EF_AMDGPU_MACH` byte).
     #[must_use]
     pub fn by_elf_flags(e_flags: u32) -> Option<Target> {
-        Self::all().find(|target| target.0.mach == e_flags & 0xff)
+        Self::all().find(|target| target.data.mach == e_flags & 0xff)
     }
 
     /// `gfx90a`.
     #[must_use]
     pub fn name(self) -> &'static str {
-        self.0.name
+        self.data.name
     }
 
     /// Lanes of a wave.
     #[must_use]
     pub fn wave_size(self) -> u32 {
-        64
+        self.wave_size.into()
+    }
+
+    /// The number of the instruction table, which processors of the same instruction set share: the bit in [`super::Variant::targets`].
+    #[must_use]
+    pub fn instruction_table(self) -> usize {
+        self.data.instructions
+    }
+
+    /// The name of the instruction table: that of the processor it is named for.
+    #[must_use]
+    pub fn instruction_set(self) -> &'static str {
+        INSTRUCTION_SETS[self.data.instructions]
+    }
+
+    /// Whether the emulator runs its code.
+    #[must_use]
+    pub fn emulated(self) -> bool {
+        self.data.emulated
+    }
+
+    /// Whether its code can be rewritten.
+    #[must_use]
+    pub fn rewritable(self) -> bool {
+        self.data.rewritable
     }
 
     /// Vector registers are allocated in multiples of this many.
     #[must_use]
     pub fn vgpr_granule(self) -> u32 {
-        self.0.vgpr_granule
+        self.data.vgpr_granule
     }
 
     /// Vector registers of a lane that the waves of a SIMD share.
     #[must_use]
     pub fn vgpr_total(self) -> u32 {
-        self.0.vgpr_total
+        self.data.vgpr_total
     }
 
     /// Most waves a SIMD holds.
     #[must_use]
     pub fn max_waves_per_simd(self) -> u32 {
-        self.0.max_waves_per_simd
+        self.data.max_waves_per_simd
     }
 
     /// Scalar registers a kernel can address as `s0..`.
@@ -122,136 +168,136 @@ impl Target {
     /// Whether there are accumulation registers.
     #[must_use]
     pub fn has_accum(self) -> bool {
-        self.0.has_accum
+        self.data.has_accum
     }
 
     /// Whether accumulation registers come out of the same allocation as vector registers (`ACCUM_OFFSET`).
     #[must_use]
     pub fn unified_accum(self) -> bool {
-        self.0.unified_accum
+        self.data.unified_accum
     }
 
     /// Whether the work-item ids are packed into v0 (x 9:0, y 19:10, z 29:20).
     #[must_use]
     pub fn packed_work_item_ids(self) -> bool {
-        self.0.packed_work_item_ids
+        self.data.packed_work_item_ids
     }
 
     /// Whether the hardware sets FLAT_SCRATCH itself.
     #[must_use]
     pub fn architected_flat_scratch(self) -> bool {
-        self.0.architected_flat_scratch
+        self.data.architected_flat_scratch
     }
 
     /// Bytes of LDS a workgroup may have.
     #[must_use]
     pub fn lds_bytes(self) -> u32 {
-        self.0.lds_bytes
+        self.data.lds_bytes
     }
 
     /// Bytes of padding behind the last instruction (the prefetcher runs past the end).
     #[must_use]
     pub fn code_end_padding(self) -> u32 {
-        self.0.code_end_padding
+        self.data.code_end_padding
     }
 
     /// Most registers of a lane that one wave may have; with [`Target::unified_accum`] vector and accumulation registers together.
     #[must_use]
     pub fn max_vgprs(self) -> u32 {
-        self.0.max_vgprs
+        self.data.max_vgprs
     }
 
     /// Scalar registers are allocated in multiples of this many.
     #[must_use]
     pub fn sgpr_granule(self) -> u32 {
-        self.0.sgpr_granule
+        self.data.sgpr_granule
     }
 
     /// LDS is allocated in multiples of this many bytes.
     #[must_use]
     pub fn lds_granule(self) -> u32 {
-        self.0.lds_granule
+        self.data.lds_granule
     }
 
     /// SIMDs of a compute unit, over which the waves of a workgroup are spread.
     #[must_use]
     pub fn simds_per_cu(self) -> u32 {
-        self.0.simds_per_cu
+        self.data.simds_per_cu
     }
 
     /// Most work items of a workgroup.
     #[must_use]
     pub fn max_workgroup(self) -> u32 {
-        self.0.max_workgroup
+        self.data.max_workgroup
     }
 
     /// Whether runs of vector registers must start at an even one.
     #[must_use]
     pub fn aligned_vgprs(self) -> bool {
-        self.0.aligned_vgprs
+        self.data.aligned_vgprs
     }
 
     /// Whether the cache bits are called `sc0`, `sc1` and `nt`.
     #[must_use]
     pub fn sc_cache_bits(self) -> bool {
-        self.0.sc_cache_bits
+        self.data.sc_cache_bits
     }
 
     /// Whether DPP has `row_newbcast`, which is then all that it can do with 64-bit operands.
     #[must_use]
     pub fn row_newbcast(self) -> bool {
-        self.0.row_newbcast
+        self.data.row_newbcast
     }
 
     /// Whether there is global data share.
     #[must_use]
     pub fn has_gds(self) -> bool {
-        self.0.has_gds
+        self.data.has_gds
     }
 
     /// Bytes of a line of the vector L1 cache.
     #[must_use]
     pub fn l1_line_bytes(self) -> u32 {
-        self.0.l1_line_bytes
+        self.data.l1_line_bytes
     }
 
     /// Waves per SIMD that `vgprs` registers of a lane allow (at least one register is allocated).
     #[must_use]
     pub fn waves_by_vgprs(self, vgprs: u32) -> u32 {
-        let allocated = vgprs.max(1).next_multiple_of(self.0.vgpr_granule);
-        (self.0.vgpr_total / allocated).min(self.0.max_waves_per_simd)
+        let allocated = vgprs.max(1).next_multiple_of(self.data.vgpr_granule);
+        (self.data.vgpr_total / allocated).min(self.data.max_waves_per_simd)
     }
 
     /// Waves per SIMD that `sgprs` scalar registers (VCC and the like included) allow; 0 if no wave may have so many.
     #[must_use]
     pub fn waves_by_sgprs(self, sgprs: u32) -> u32 {
-        self.0.sgpr_limits.iter().find(|(most, _)| sgprs <= *most).map_or(0, |(_, waves)| *waves)
+        self.data.sgpr_limits.iter().find(|(most, _)| sgprs <= *most).map_or(0, |(_, waves)| *waves)
     }
 
     /// Waves per SIMD that `lds_bytes` of LDS allow a workgroup of `waves` waves; 0 if the workgroup does not fit.
     #[must_use]
     pub fn waves_by_lds(self, lds_bytes: u32, waves: u32) -> u32 {
         let waves = waves.max(1);
-        let allocated = lds_bytes.max(1).next_multiple_of(self.0.lds_granule);
-        let groups = self.0.lds_bytes / allocated;
-        (groups * waves).div_ceil(self.0.simds_per_cu).min(self.0.max_waves_per_simd)
+        let allocated = lds_bytes.max(1).next_multiple_of(self.data.lds_granule);
+        let groups = self.data.lds_bytes / allocated;
+        (groups * waves).div_ceil(self.data.simds_per_cu).min(self.data.max_waves_per_simd)
     }
 
     /// The name of a hardware register (`s_getreg`, `s_setreg`).
     #[must_use]
     pub fn hardware_register(self, number: u8) -> Option<&'static str> {
-        self.0.hardware_registers.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
+        self.data.hardware_registers.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
     }
 
     /// The name of a message (`s_sendmsg`).
     #[must_use]
     pub fn message(self, number: u8) -> Option<&'static str> {
-        self.0.messages.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
+        self.data.messages.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
     }
 
     /// How long an instruction of a latency class takes: an estimate, see `isa-tables/latency.yaml`.
     #[must_use]
     pub fn latency(self, class: Latency) -> LatencyRange {
-        self.0.latencies[class as usize]
+        self.data.latencies[class as usize]
     }
 }
