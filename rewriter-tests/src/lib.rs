@@ -4,6 +4,7 @@
 //! - [`case`]: case files and what their lines mean;
 //! - [`command`]: the `wavetap` command as a child process;
 //! - [`counts`]: a profile beside the emulator's trace and beside the counts worked out by hand;
+//! - [`fillings`]: random words for rows of the instruction tables;
 //! - [`sample`]: a sample on one target in one counter mode, original and instrumented;
 //! - [`place`]: folders and files of the project;
 //! - [`real_code`]: the code of real objects.
@@ -12,6 +13,7 @@ pub mod accept;
 pub mod case;
 pub mod command;
 pub mod counts;
+pub mod fillings;
 pub mod place;
 pub mod real_code;
 pub mod sample;

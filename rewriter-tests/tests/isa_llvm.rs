@@ -7,8 +7,9 @@
 use std::collections::BTreeMap;
 
 use llvm_oracle::{Answer, Oracle, Query};
+use rewriter_tests::fillings::{ATTEMPTS, Random, filling};
 use rewriter_tests::full;
-use wavetap::isa::{self, Accepts, Coding, Modifier, Target, Variant};
+use wavetap::isa::{self, Accepts, Target, Variant};
 
 /// Fillings of a row when nothing else is asked for.
 const QUICK_FILLINGS: usize = 2;
@@ -18,111 +19,9 @@ const FULL_FILLINGS: usize = 16;
 const SHOWN: usize = 60;
 /// Questions that are asked at a time.
 const PORTION: usize = 128;
-/// Attempts at a legal filling before the row counts as unreachable.
-const ATTEMPTS: usize = 4000;
-
-/// A small generator (xorshift64*): the test needs variety, not secrets, and the same words on every run.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-}
-
 fn fillings() -> usize {
     let asked = std::env::var("WAVETAP_ISA_FILLINGS").ok().and_then(|count| count.parse().ok());
     asked.unwrap_or(if full() { FULL_FILLINGS } else { QUICK_FILLINGS })
-}
-
-/// A number for an operand's field that is likely to mean something there.
-fn likely_number(random: &mut Random, variant: &Variant, operand: usize) -> u64 {
-    let spec = &variant.operands[operand];
-    let width = spec.bits.width();
-    let any = random.next() & ((1u64 << width) - 1);
-    let kind = spec.kind;
-    let step = u64::from(kind.dwords).next_power_of_two().min(4);
-    match kind.coding {
-        Coding::Source | Coding::SourceAcc | Coding::SourceAccum if width >= 7 => {
-            let scalar =
-                [random.below(102 / step) * step, 106, 108 + random.below(12) / step * step, 124, 126, 127][random.below(6) as usize];
-            let constant = [128 + random.below(81), 240 + random.below(9), 255, 251 + random.below(3), 235 + random.below(5)]
-                [random.below(5) as usize];
-            let vector = (256 + (random.below(256) & if kind.even { !1 } else { !0 })) | (any & 512);
-            let accepts = |what: Accepts| kind.accepts.intersects(what);
-            let choices: Vec<u64> = [
-                (accepts(Accepts::SCALAR), scalar),
-                (accepts(Accepts::INLINE), constant),
-                (accepts(Accepts::VECTOR | Accepts::ACCUM), vector),
-                // LLVM dies on some of the illegal ones, which takes a while each time.
-                (random.below(16) == 0, any),
-            ]
-            .into_iter()
-            .filter_map(|(chosen, number)| chosen.then_some(number))
-            .collect();
-            let chosen = random.below(choices.len().max(1) as u64) as usize;
-            choices.get(chosen).copied().unwrap_or(any) & ((1 << width) - 1)
-        }
-        Coding::Vector | Coding::Accum if kind.even => any & !1,
-        Coding::VectorAcc => any & (if kind.even { !1 } else { !0 }) & (if random.below(2) == 0 { 0xff } else { 0x2ff }),
-        _ => any,
-    }
-}
-
-/// The bytes of a random filling: the row's fixed bits, its fields, and random bits everywhere else; a literal follows.
-fn filling(random: &mut Random, variant: &Variant) -> Vec<u8> {
-    let mut word = random.next() & !variant.mask | variant.matches;
-    if random.below(2) == 0 {
-        // Selectors of SDWA and the like have few legal numbers: often leave the bits that are no operand's clear.
-        word &= variant.matches | variant.operands.iter().fold(0, |mask, spec| mask | spec.bits.mask());
-    }
-    for (modifier, bits) in &variant.layout.modifiers {
-        // Few numbers of these mean something, and LLVM dies on the others.
-        let number = match modifier {
-            Modifier::DstSel | Modifier::Src0Sel | Modifier::Src1Sel => random.below(7),
-            Modifier::DstUnused => random.below(3),
-            Modifier::DppCtrl => {
-                [random.below(256), 0x101 + random.below(15), 0x111 + random.below(15), 0x140 + random.below(20)][random.below(4) as usize]
-            }
-            _ => continue,
-        };
-        if random.below(16) != 0 && bits.mask() & variant.mask == 0 {
-            word = word & !bits.mask() | bits.put(number).unwrap_or(0);
-        }
-    }
-    for operand in 0..variant.operands.len() {
-        let bits = variant.operands[operand].bits;
-        if let Some(placed) = bits.put(likely_number(random, variant, operand) & !((1 << lowest(&bits)) - 1)) {
-            word = word & !bits.mask() | placed & !variant.mask | variant.matches & bits.mask();
-        }
-    }
-    let mut bytes = word.to_le_bytes()[..usize::from(variant.layout.bytes)].to_vec();
-    bytes.extend(literal(random).to_le_bytes());
-    bytes
-}
-
-/// A literal: any, or one that has the value of an inline constant of some type, which is printed in its own way.
-fn literal(random: &mut Random) -> u32 {
-    const SPECIAL: [u32; 8] = [0x3f80_0000, 0x3c00, 0x3e22_f983, 0x3ff0_0000, 0x3fc4_5f30, 0xbf80, 0xc000_0000, 0x4400];
-    match random.below(6) {
-        0 => random.below(70) as u32,
-        1 => (random.below(20) as u32).wrapping_neg(),
-        2 => SPECIAL[random.below(8) as usize],
-        3 => random.next() as u32 & 0xffff,
-        _ => random.next() as u32,
-    }
-}
-
-/// The lowest value bit that a field has.
-fn lowest(bits: &isa::Bits) -> u8 {
-    bits.runs().iter().map(|run| run.shift).min().unwrap_or(0)
 }
 
 /// Why a difference from LLVM is right, if it is. LLVM's disassembler takes a good deal that no assembler makes and no processor promises to
@@ -185,7 +84,7 @@ struct Try {
 }
 
 fn check(target: Target) {
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     let mut tries = Vec::new();
     let mut unreachable = Vec::new();
     for variant in isa::variants(target) {

@@ -64,6 +64,12 @@ impl Oracle {
         Ok(Self { program, running: None })
     }
 
+    /// Another program that takes the same questions and answers in the same way: what follows the size is its text.
+    #[must_use]
+    pub fn of(program: PathBuf) -> Self {
+        Self { program, running: None }
+    }
+
     /// Asks about the instruction at the start of `bytes` at address 0. `None`: rejected, or LLVM died on it.
     ///
     /// # Panics
