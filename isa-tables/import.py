@@ -314,7 +314,7 @@ class Importer:
             if access == "w" and (writes_partly(base, family, role) or "op_sel" in fields and family == "vop3" and half_result(base)):
                 access = "rw"
             if base.startswith("s_movreld") and operand == "sdst":
-                access = "w"
+                access = "rw"  # The register that is written is this one plus M0.
             if operand == "sdata" and "sdst" in out_names:
                 continue
             operands[operand] = (role, access, kind)

@@ -21,7 +21,7 @@ def writes_partly(base, family, role):
 
 def half_result(base):
     """Whether the result has 16 bits, so that op_sel can leave the other half of the destination alone."""
-    return re.search(r"_(f16|i16|u16|b16)$", base) and not re.search(r"_(i32|u32|f32)_", base)
+    return re.search(r"_(f16|i16|u16|b16)$", base) and not re.search(r"_(i32|u32|f32|b32)_|_pk", base)
 
 
 def implicit(base, family, uses, changes):

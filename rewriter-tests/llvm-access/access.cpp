@@ -7,7 +7,8 @@
 //
 // READS and WRITES are registers of 32 bits separated by spaces, sorted, each once: v7, v7.l and v7.h (halves), a7, s7, ttmp3, vcc_lo, exec_hi, scc,
 // m0, mode ... What the instruction does not name, its implicit registers, has a `+` in front. A source that is tied to a result is read. FLAGS: load,
-// store, branch, terminator, call, barrier, return, indirect, side_effects. Each answer is written before the next question is read, so that a
+// store, branch, terminator, call, barrier, return, indirect, and untied where the record has a further register operand that decoding leaves out (the
+// old value of the result, see the loads of 16 bits). Each answer is written before the next question is read, so that a
 // reader knows on which one LLVM died.
 //
 // The registers are those of the decoded MCInst's operands and of its MCInstrDesc, so widths are those that were decoded, not a class's.
@@ -145,6 +146,10 @@ public:
       add(reads, reg, "+");
     for (MCPhysReg reg : desc.implicit_defs())
       add(writes, reg, "+");
+    // A register operand of the description that the decoded instruction lacks: the old value of a result, whose tie the record lost.
+    bool untied = false;
+    for (unsigned i = inst.getNumOperands(); i < desc.getNumOperands(); ++i)
+      untied |= desc.getOperandConstraint(i, MCOI::TIED_TO) == -1 && desc.operands()[i].OperandType == MCOI::OPERAND_REGISTER;
     std::ostringstream out;
     auto list = [&](const std::set<std::string> &names) {
       const char *separator = "";
@@ -167,14 +172,12 @@ public:
                                {desc.isBarrier(), "barrier"},
                                {desc.isReturn(), "return"},
                                {desc.isIndirectBranch(), "indirect"},
-                               {desc.hasUnmodeledSideEffects(), "side_effects"}})
+                               {untied, "untied"}})
       if (holds) {
         out << separator << name;
         separator = " ";
       }
     out << '\t' << desc.getSchedClass();
-    if (inst.getNumOperands() != desc.getNumOperands())
-      out << "\t" << inst.getNumOperands() << " operands of " << desc.getNumOperands();
     return out.str();
   }
 };

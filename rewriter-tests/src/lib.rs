@@ -1,6 +1,7 @@
 //! What the file tests need: finding and running the command and the samples, reading case files, comparing profiles.
 //!
 //! - [`accept`]: whether other readers of ELF files take what we wrote;
+//! - [`access`]: which registers an instruction reads and writes, by our tables and by LLVM's;
 //! - [`case`]: case files and what their lines mean;
 //! - [`command`]: the `wavetap` command as a child process;
 //! - [`counts`]: a profile beside the emulator's trace and beside the counts worked out by hand;
@@ -10,6 +11,7 @@
 //! - [`real_code`]: the code of real objects.
 
 pub mod accept;
+pub mod access;
 pub mod case;
 pub mod command;
 pub mod counts;

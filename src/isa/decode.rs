@@ -357,5 +357,7 @@ fn scalar_register(kind: &Kind, code: u16) -> Option<Reg> {
         scalar::LDS_DIRECT => (Accepts::LDS_DIRECT, dwords == 1),
         _ => return None,
     };
-    (fits && kind.accepts.contains(needed)).then_some(Reg::scalar(code, kind.dwords))
+    // The read-only sources are numbered one by one: none is a half of another, however wide the operand.
+    let dwords = if needed == Accepts::READ_ONLY { 1 } else { kind.dwords };
+    (fits && kind.accepts.contains(needed)).then_some(Reg::scalar(code, dwords))
 }

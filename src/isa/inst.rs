@@ -330,6 +330,8 @@ impl Inst {
             .filter(|operand| matches!(operand.access, Access::Read | Access::ReadWrite))
             .filter_map(Operand::reg)
             .chain(self.variant.implicit_reads.regs())
+            // Global data share: M0 has base and size of the allocation.
+            .chain(self.modifiers.gds.then_some(Reg::M0))
     }
 
     /// Every register run the instruction writes, explicit and implicit.
