@@ -4,6 +4,7 @@
 //! - [`access`]: which registers an instruction reads and writes, by our tables and by LLVM's;
 //! - [`case`]: case files and what their lines mean;
 //! - [`command`]: the `wavetap` command as a child process;
+//! - [`corpora`]: the libraries that are fetched for the long tests;
 //! - [`counts`]: a profile beside the emulator's trace and beside the counts worked out by hand;
 //! - [`fillings`]: random words for rows of the instruction tables;
 //! - [`sample`]: a sample on one target in one counter mode, original and instrumented;
@@ -14,6 +15,7 @@ pub mod accept;
 pub mod access;
 pub mod case;
 pub mod command;
+pub mod corpora;
 pub mod counts;
 pub mod fillings;
 pub mod place;

@@ -47,8 +47,14 @@ struct Api {
     version: (u32, u32, u32),
 }
 
-/// Where the Rust toolchain keeps its LLVM: `$(rustc --print sysroot)/lib/libLLVM*`.
+/// The environment variable that names another LLVM to ask.
+pub const LIBRARY_VARIABLE: &str = "LLVM_ORACLE_LIBRARY";
+
+/// The LLVM that is asked: the one that [`LIBRARY_VARIABLE`] names, or else the Rust toolchain's: `$(rustc --print sysroot)/lib/libLLVM*`.
 pub fn library_path() -> Result<PathBuf, OracleError> {
+    if let Some(path) = std::env::var_os(LIBRARY_VARIABLE) {
+        return Ok(path.into());
+    }
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let out = Command::new(rustc).args(["--print", "sysroot"]).output().map_err(|e| OracleError(format!("cannot run rustc: {e}")))?;
     let folder = PathBuf::from(String::from_utf8_lossy(&out.stdout).trim()).join("lib");
@@ -71,7 +77,8 @@ fn api() -> Result<&'static Api, OracleError> {
 
 fn open() -> Result<Api, OracleError> {
     let path = library_path()?;
-    // SAFETY: this is the library that rustc itself is linked with; its initialisers are the ones rustc runs.
+    // SAFETY: this is the library that rustc itself is linked with, whose initialisers are the ones rustc runs, or the LLVM that the
+    // user named in its place.
     let library = unsafe { Library::new(&path) }.map_err(|e| OracleError(format!("cannot open {}: {e}", path.display())))?;
     // Never unloaded: the function pointers below outlive every borrow.
     let library: &'static Library = Box::leak(Box::new(library));

@@ -18,7 +18,7 @@
 mod ffi;
 mod process;
 
-pub use ffi::{Disassembler, OracleError, library_path};
+pub use ffi::{Disassembler, LIBRARY_VARIABLE, OracleError, library_path};
 pub use process::{Answer, Oracle, Query};
 
 /// The longest encoding that is handed to LLVM for one instruction (bytes); longer input is cut. The longest AMDGPU

@@ -1,11 +1,11 @@
 //! The child process that asks LLVM, and its restarts.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 
-use crate::OracleError;
+use crate::{LIBRARY_VARIABLE, OracleError};
 
 /// One question: bytes that sit at `pc`.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +47,8 @@ impl Answer {
 /// A running `llvm-oracle`, restarted when LLVM dies.
 pub struct Oracle {
     program: PathBuf,
+    /// The LLVM to ask, where it is not the Rust toolchain's.
+    library: Option<PathBuf>,
     running: Option<Running>,
 }
 
@@ -61,7 +63,14 @@ impl Oracle {
     pub fn new() -> Result<Self, OracleError> {
         static PROGRAM: OnceLock<Result<PathBuf, OracleError>> = OnceLock::new();
         let program = PROGRAM.get_or_init(build_program).clone()?;
-        Ok(Self { program, running: None })
+        Ok(Self { program, library: None, running: None })
+    }
+
+    /// The same, but for another LLVM: a `libLLVM` of any version that has the AMDGPU target.
+    pub fn of_library(library: impl Into<PathBuf>) -> Result<Self, OracleError> {
+        let mut oracle = Self::new()?;
+        oracle.library = Some(library.into());
+        Ok(oracle)
     }
 
     /// Another program that takes the same questions and answers in the same way: what follows the size is its text.
@@ -89,7 +98,7 @@ impl Oracle {
         let mut answers = Vec::with_capacity(queries.len());
         while answers.len() < queries.len() {
             let rest = &queries[answers.len()..];
-            let mut running = self.running.take().unwrap_or_else(|| Running::start(&self.program));
+            let mut running = self.running.take().unwrap_or_else(|| Running::start(&self.program, self.library.as_deref()));
             if running.ask_all(rest, &mut answers) {
                 self.running = Some(running);
             } else {
@@ -111,8 +120,9 @@ impl Drop for Oracle {
 }
 
 impl Running {
-    fn start(program: &PathBuf) -> Self {
+    fn start(program: &Path, library: Option<&Path>) -> Self {
         let mut child = Command::new(program)
+            .envs(library.map(|library| (LIBRARY_VARIABLE, library)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

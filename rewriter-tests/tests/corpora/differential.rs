@@ -1,0 +1,181 @@
+//! Each distinct instruction of a target beside what two versions of LLVM make of it.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{BuildHasherDefault, DefaultHasher, Hasher};
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use llvm_oracle::{Answer, MAX_INSTRUCTION_BYTES, Oracle, Query};
+use rewriter_tests::full;
+use wavetap::isa::{self, Target};
+
+/// In the quick run, one of this many distinct instructions is compared.
+const SAMPLE: u64 = 16;
+/// Differences that are kept, of each target and LLVM.
+const KEPT: usize = 20;
+/// Debian's LLVM 19, which the tests need anyway.
+const LLVM_19: &str = "/usr/lib/x86_64-linux-gnu/libLLVM.so.19.1";
+
+/// One instruction, or a dword that is none.
+pub struct Word {
+    /// Where it was first seen.
+    pub place: String,
+    /// Its bytes and those behind it.
+    pub bytes: Vec<u8>,
+}
+
+type Digests = HashSet<u64, BuildHasherDefault<DefaultHasher>>;
+
+/// What all threads have compared.
+#[derive(Default)]
+pub struct Seen {
+    /// Digests of the instructions that were met, by target. A digest of 64 bits is the same for two of a few million by an accident of one in a million.
+    words: Mutex<HashMap<&'static str, Digests>>,
+    results: Mutex<BTreeMap<(&'static str, &'static str), Result>>,
+}
+
+/// What came out of the comparison with one LLVM for one target.
+#[derive(Default)]
+struct Result {
+    same: usize,
+    excused: BTreeMap<&'static str, usize>,
+    different: usize,
+    /// The first ones.
+    differences: Vec<String>,
+}
+
+impl Seen {
+    /// A line for each target and LLVM.
+    pub fn summary(&self) -> String {
+        let results = self.results.lock().expect("no thread panicked");
+        let lines = results.iter().map(|((target, llvm), result)| {
+            format!("{target:9} beside {llvm}: {} same, {} differ; for a reason: {:?}", result.same, result.different, result.excused)
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// The differences without a reason.
+    pub fn differences(&self) -> Vec<String> {
+        self.results.lock().expect("no thread panicked").values().flat_map(|result| result.differences.clone()).collect()
+    }
+}
+
+/// The LLVMs of one thread.
+pub struct Differential<'s> {
+    seen: &'s Seen,
+    llvms: Vec<Llvm>,
+}
+
+struct Llvm {
+    name: &'static str,
+    oracle: Oracle,
+    /// Whether it knows a target: it dies on the first question about one that it does not.
+    knows: HashMap<&'static str, bool>,
+    excuse: fn(&Word, Option<&str>, Option<&str>) -> Option<&'static str>,
+}
+
+impl<'s> Differential<'s> {
+    /// Starts the LLVMs.
+    pub fn new(seen: &'s Seen) -> Self {
+        let newest = Oracle::new().expect("the Rust toolchain has LLVM");
+        let mut llvms = vec![Llvm { name: "LLVM 22", oracle: newest, knows: HashMap::new(), excuse: excuse_22 }];
+        let other = PathBuf::from(LLVM_19);
+        if other.is_file() {
+            let oracle = Oracle::of_library(other).expect("the oracle is built");
+            llvms.push(Llvm { name: "LLVM 19", oracle, knows: HashMap::new(), excuse: excuse_19 });
+        } else {
+            println!("SKIPPED the comparison with LLVM 19: there is no {LLVM_19}");
+        }
+        Self { seen, llvms }
+    }
+
+    /// The bytes at the start of `bytes`, `size` of them the instruction's, if this target's were not met before and are to be compared.
+    pub fn new_word(&self, target: Target, bytes: &[u8], size: usize) -> Option<Vec<u8>> {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(&bytes[..size]);
+        let digest = hasher.finish();
+        let new = self.seen.words.lock().expect("no thread panicked").entry(target.name()).or_default().insert(digest);
+        let chosen = new && (full() || digest.is_multiple_of(SAMPLE));
+        chosen.then(|| bytes[..bytes.len().min(MAX_INSTRUCTION_BYTES)].to_vec())
+    }
+
+    /// Compares size and text.
+    pub fn compare(&mut self, target: Target, words: &[Word]) {
+        let ours: Vec<Option<(usize, String)>> = words
+            .iter()
+            .map(|word| {
+                let inst = isa::decode(target, &word.bytes).ok()?;
+                Some((usize::from(inst.size), isa::print(target, &inst)))
+            })
+            .collect();
+        for llvm in &mut self.llvms {
+            if !llvm.knows(target) {
+                continue;
+            }
+            let name = llvm_target(target);
+            let queries: Vec<Query<'_>> = words.iter().map(|word| Query { target: &name, bytes: &word.bytes, pc: 0 }).collect();
+            let answers = llvm.oracle.ask_all(&queries);
+            let mut results = self.seen.results.lock().expect("no thread panicked");
+            let result = results.entry((target.name(), llvm.name)).or_default();
+            for ((word, ours), answer) in words.iter().zip(&ours).zip(answers) {
+                let theirs = answer.instruction();
+                if *ours == theirs {
+                    result.same += 1;
+                } else if let Some(reason) =
+                    (llvm.excuse)(word, ours.as_ref().map(|(_, text)| text.as_str()), theirs.as_ref().map(|(_, text)| text.as_str()))
+                {
+                    *result.excused.entry(reason).or_default() += 1;
+                } else {
+                    result.different += 1;
+                    if result.differences.len() < KEPT {
+                        result.differences.push(format!(
+                            "{} {} {:02x?}: {ours:?}, {}: {theirs:?}",
+                            target.name(),
+                            word.place,
+                            &word.bytes,
+                            llvm.name
+                        ));
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Llvm {
+    fn knows(&mut self, target: Target) -> bool {
+        let oracle = &mut self.oracle;
+        *self.knows.entry(target.name()).or_insert_with(|| oracle.ask(Query { target: target.name(), bytes: &[0; 4], pc: 0 }) != Answer::Crash)
+    }
+}
+
+/// The target as LLVM is asked for it.
+fn llvm_target(target: Target) -> String {
+    target.name().to_owned()
+}
+
+/// Why a difference from LLVM 22 is right, if it is.
+fn excuse_22(_word: &Word, _ours: Option<&str>, _theirs: Option<&str>) -> Option<&'static str> {
+    None
+}
+
+/// Why a difference from LLVM 19 is right, if it is.
+fn excuse_19(_word: &Word, ours: Option<&str>, theirs: Option<&str>) -> Option<&'static str> {
+    let (ours, theirs) = (ours?, theirs?);
+    (without_marks(ours) == theirs).then_some("a literal that could be an inline constant, which newer versions mark: lit(0xffffffff)")
+}
+
+/// A text with marked literals written as the inline integers that they are equal to.
+fn without_marks(text: &str) -> String {
+    let mut parts = text.split("lit(");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (literal, rest) = part.split_once(')').unwrap_or((part, ""));
+        match u32::from_str_radix(literal.trim_start_matches("0x"), 16) {
+            Ok(value) => plain += &(value as i32).to_string(),
+            Err(_) => plain += literal,
+        }
+        plain += rest;
+    }
+    plain
+}
