@@ -27,8 +27,24 @@ pub struct Corpus {
 /// The real code that nobody here wrote. The counts are not our own: the bundles were unpacked with zstd, and `llvm-readelf` of LLVM 22 listed the
 /// symbols and sections of each object.
 pub const CORPORA: [Corpus; 4] = [
-    Corpus { name: "bitsandbytes", libraries: 6, processors: 25, objects: 218, kernels: 19_075, code_bytes: 61_135_056, section_bytes: 63_599_436 },
-    Corpus { name: "jax-rocm7-plugin", libraries: 3, processors: 27, objects: 108, kernels: 567, code_bytes: 1_487_852, section_bytes: 1_559_780 },
+    Corpus {
+        name: "bitsandbytes",
+        libraries: 6,
+        processors: 25,
+        objects: 218,
+        kernels: 19_075,
+        code_bytes: 61_135_056,
+        section_bytes: 63_599_436,
+    },
+    Corpus {
+        name: "jax-rocm7-plugin",
+        libraries: 3,
+        processors: 27,
+        objects: 108,
+        kernels: 567,
+        code_bytes: 1_487_852,
+        section_bytes: 1_559_780,
+    },
     Corpus { name: "jax-rocm60-plugin", libraries: 4, processors: 11, objects: 44, kernels: 66, code_bytes: 47_068, section_bytes: 73_204 },
     Corpus { name: "librocrand", libraries: 1, processors: 6, objects: 7, kernels: 560, code_bytes: 1_943_804, section_bytes: 2_013_192 },
 ];

@@ -76,7 +76,7 @@ impl Oracle {
     /// Another program that takes the same questions and answers in the same way: what follows the size is its text.
     #[must_use]
     pub fn of(program: PathBuf) -> Self {
-        Self { program, running: None }
+        Self { program, library: None, running: None }
     }
 
     /// Asks about the instruction at the start of `bytes` at address 0. `None`: rejected, or LLVM died on it.

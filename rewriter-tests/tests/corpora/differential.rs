@@ -145,7 +145,10 @@ impl<'s> Differential<'s> {
 impl Llvm {
     fn knows(&mut self, target: Target) -> bool {
         let oracle = &mut self.oracle;
-        *self.knows.entry(target.name()).or_insert_with(|| oracle.ask(Query { target: target.name(), bytes: &[0; 4], pc: 0 }) != Answer::Crash)
+        *self
+            .knows
+            .entry(target.name())
+            .or_insert_with(|| oracle.ask(Query { target: target.name(), bytes: &[0; 4], pc: 0 }) != Answer::Crash)
     }
 }
 

@@ -157,7 +157,8 @@ fn graph<'b>(body: &'b Body, cfg: &'b Cfg) -> impl Iterator<Item = String> + 'b 
         .then(|| format!("{} of {} blocks are reached", cfg.reverse_postorder().len(), cfg.len()));
     let torn = cfg.ids().filter(|id| {
         let insts: Vec<_> = cfg.block(*id).insts().collect();
-        insts.windows(2).any(|pair| body.end_address(pair[0]) != body.address(pair[1])) || insts.iter().any(|inst| cfg.block_of(*inst) != *id)
+        insts.windows(2).any(|pair| body.end_address(pair[0]) != body.address(pair[1]))
+            || insts.iter().any(|inst| cfg.block_of(*inst) != *id)
     });
     lost.into_iter().chain(unreached).chain(torn.map(|id| format!("block {} is torn", id.0)))
 }

@@ -81,13 +81,21 @@ impl Tally {
     pub fn table(&self) -> String {
         let mut lines = vec![format!(
             "{:18} {:9} {:>7} {:>7} {:>9} {:>10} {:>12} {:>8} {:>9} {:>7} {:>7}",
-            "corpus", "target", "objects", "kernels", "functions", "code bytes", "instructions", "blocks", "unreached", "no inst", "unknown"
+            "corpus",
+            "target",
+            "objects",
+            "kernels",
+            "functions",
+            "code bytes",
+            "instructions",
+            "blocks",
+            "unreached",
+            "no inst",
+            "unknown"
         )];
         for ((corpus, _), row) in &self.rows {
-            let head = format!(
-                "{corpus:18} {:9} {:7} {:7} {:9} {:10}",
-                row.processor, row.objects, row.kernels, row.functions, row.code_bytes
-            );
+            let head =
+                format!("{corpus:18} {:9} {:7} {:7} {:9} {:10}", row.processor, row.objects, row.kernels, row.functions, row.code_bytes);
             lines.push(if row.handled {
                 format!("{head} {:12} {:8} {:9} {:7} {:7}", row.reached, row.blocks, row.unreached, row.none, row.unknown)
             } else {

@@ -1,0 +1,201 @@
+//! Random words: whatever decodes encodes to its own bytes, prints, and says what it reads and writes; nothing panics; nothing allocates more than
+//! one instruction can need, however long the input is; and an instruction that is cut short is an error.
+//!
+//! Purely random words mostly fail early, so half of them have the fixed bits of some row of the tables, and a quarter those that choose its family.
+//! 100,000 words for each target; `./test.sh --full`, or `WAVETAP_FULL_TESTS=1`, takes 10 million. `WAVETAP_RANDOM_SEED` gives other words.
+
+use std::sync::Mutex;
+
+use rewriter_tests::full;
+use wavetap::isa::{self, Inst, Reg, RegFile, Target, Variant};
+
+const QUICK_WORDS: u64 = 100_000;
+const FULL_WORDS: u64 = 10_000_000;
+/// The longest encoding with a literal behind it, and one dword more.
+const BYTES: usize = 24;
+/// The bits of the first byte to be read that choose the encoding family (the top 9 of the first dword hold at least that).
+const FAMILY: u32 = 0xff80_0000;
+/// Most bytes that decoding a word may allocate: an error's text, or a few operands more than usual.
+const DECODE_BYTES: u64 = 1024;
+/// Most bytes that encoding may allocate: the encoding.
+const ENCODE_BYTES: u64 = 64;
+/// Most bytes that printing may allocate: texts have up to 200 characters and are put together from parts.
+const PRINT_BYTES: u64 = 4096;
+/// The longest text.
+const TEXT_BYTES: usize = 300;
+/// The widest run of registers.
+const MAX_DWORDS: u8 = 32;
+/// Random fillings of a row's fields until one decodes.
+const ATTEMPTS: usize = 20_000;
+
+/// A small generator (xorshift64*): the test needs variety, not secrets, and the same words on every run.
+struct Random(u64);
+
+impl Random {
+    fn of(target: Target) -> Self {
+        let seed = std::env::var("WAVETAP_RANDOM_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0u64);
+        // Other words for each target, and never the state 0.
+        let name = target.name().bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        Random(name.wrapping_add(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn bytes(&mut self) -> [u8; BYTES] {
+        let mut bytes = [0; BYTES];
+        bytes.chunks_exact_mut(8).for_each(|eight| eight.copy_from_slice(&self.next().to_le_bytes()));
+        bytes
+    }
+
+    /// Random bytes with the fixed bits of a row, of those that `keep` leaves in its first dword.
+    fn filling(&mut self, variant: &Variant, keep: u32) -> [u8; BYTES] {
+        let mut bytes = self.bytes();
+        let kept = keep.to_le_bytes().into_iter().chain(std::iter::repeat(if keep == u32::MAX { 0xff } else { 0 }));
+        let fixed = variant.mask.to_le_bytes().into_iter().zip(variant.matches.to_le_bytes());
+        for ((byte, (mask, matches)), kept) in bytes.iter_mut().zip(fixed).zip(kept) {
+            *byte = *byte & !(mask & kept) | matches & kept;
+        }
+        bytes
+    }
+
+    fn word(&mut self, variants: &[&Variant]) -> [u8; BYTES] {
+        let variant = variants[(self.next() % variants.len() as u64) as usize];
+        match self.next() >> 62 {
+            0 => self.bytes(),
+            1 => self.filling(variant, FAMILY),
+            _ => self.filling(variant, u32::MAX),
+        }
+    }
+}
+
+/// Runs `check` for every target, on all cores.
+fn for_every_target(check: impl Fn(Target) + Sync) {
+    let targets: Vec<Target> = Target::all().collect();
+    assert!(!targets.is_empty());
+    let work = Mutex::new(targets.into_iter());
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|_| {
+                scope.spawn(|| {
+                    let next = || work.lock().expect("nothing panics in there").next();
+                    while let Some(target) = next() {
+                        check(target);
+                    }
+                })
+            })
+            .collect();
+        for worker in workers {
+            if let Err(panic) = worker.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    });
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The value and the bytes that were allocated for it, freed ones included.
+fn allocated<T>(run: impl FnOnce() -> T) -> (T, u64) {
+    let mut value = None;
+    let info = allocation_counter::measure(|| value = Some(run()));
+    (value.expect("it was run"), info.bytes_total)
+}
+
+/// Everything that can be asked of an instruction that was decoded from `bytes`.
+fn ask(target: Target, bytes: &[u8], inst: &Inst) {
+    let what = || format!("{} {} {}", target.name(), inst.variant.mnemonic, hex(bytes));
+    let size = usize::from(inst.size);
+    assert!(size.is_multiple_of(4) && (4..=bytes.len()).contains(&size), "{} has {size} bytes", what());
+    let (again, cost) = allocated(|| isa::encode(target, inst));
+    let again = again.unwrap_or_else(|error| panic!("{}: {error}", what()));
+    assert_eq!(hex(&again), hex(&bytes[..size]), "{} encodes to other bytes", what());
+    assert!(cost <= ENCODE_BYTES, "{}: encoding allocates {cost} bytes", what());
+    let (text, cost) = allocated(|| isa::print(target, inst));
+    assert!(text.starts_with(inst.variant.mnemonic.trim_end()) || !text.is_empty(), "{} is printed as {text:?}", what());
+    assert!(text.len() <= TEXT_BYTES && cost <= PRINT_BYTES, "{}: printing {} bytes allocates {cost}", what(), text.len());
+    for reg in inst.reads().chain(inst.writes()) {
+        assert!(exists(reg), "{} uses {reg:?}", what());
+    }
+    let _ = inst.branch_displacement();
+}
+
+/// Whether these registers are in their file.
+fn exists(reg: Reg) -> bool {
+    let end = reg.first + u16::from(reg.dwords);
+    let registers = match reg.file {
+        RegFile::Scalar => 512,
+        RegFile::Vector | RegFile::Accum => 256,
+    };
+    (1..=MAX_DWORDS).contains(&reg.dwords) && end <= registers
+}
+
+#[test]
+fn whatever_decodes_encodes_to_itself_and_prints() {
+    let words = if full() { FULL_WORDS } else { QUICK_WORDS };
+    for_every_target(|target| {
+        let variants: Vec<&Variant> = isa::variants(target).collect();
+        let mut random = Random::of(target);
+        let (mut decoded, mut most) = (0, 0);
+        for _ in 0..words {
+            let bytes = random.word(&variants);
+            let (inst, cost) = allocated(|| isa::decode(target, &bytes));
+            assert!(cost <= DECODE_BYTES, "{} {}: decoding allocates {cost} bytes", target.name(), hex(&bytes));
+            most = most.max(cost);
+            if let Ok(inst) = inst {
+                decoded += 1;
+                ask(target, &bytes, &inst);
+            }
+        }
+        println!("{:16} {decoded} of {words} words decode; the costliest allocates {most} bytes", target.name());
+        assert!(decoded > words / 20, "{}: only {decoded} of {words} words decode", target.name());
+    });
+}
+
+#[test]
+fn an_instruction_that_is_cut_short_is_an_error() {
+    for_every_target(|target| {
+        let mut random = Random::of(target);
+        let (mut cut, mut never) = (0, Vec::new());
+        for variant in isa::variants(target) {
+            let found = (0..ATTEMPTS).find_map(|_| {
+                let bytes = random.filling(variant, u32::MAX);
+                isa::decode(target, &bytes).ok().filter(|inst| inst.variant == variant).map(|inst| (bytes, inst))
+            });
+            let Some((bytes, inst)) = found else {
+                never.push(variant.mnemonic);
+                continue;
+            };
+            for length in 0..usize::from(inst.size) {
+                cut += 1;
+                if let Ok(other) = isa::decode(target, &bytes[..length]) {
+                    panic!("{} {}: {length} bytes of {} are {}", target.name(), variant.mnemonic, hex(&bytes), isa::print(target, &other));
+                }
+            }
+        }
+        println!("{:16} {cut} pieces", target.name());
+        assert!(never.is_empty(), "{}: no random filling decodes to {never:?}", target.name());
+    });
+}
+
+#[test]
+fn what_lies_behind_an_instruction_costs_nothing() {
+    for_every_target(|target| {
+        for filler in [0x00, 0xff] {
+            let mut code = vec![filler; 1 << 20];
+            for variant in isa::variants(target) {
+                let matches = variant.matches.to_le_bytes();
+                code[..matches.len()].copy_from_slice(&matches);
+                let (_, cost) = allocated(|| isa::decode(target, &code));
+                assert!(cost <= DECODE_BYTES, "{} {}: decoding allocates {cost} bytes", target.name(), variant.mnemonic);
+            }
+        }
+    });
+}
