@@ -15,7 +15,8 @@ packages, which are installed with apt where they are missing (as root or throug
 
     $packages
 
-  --full        also the long tests: more seeds, whole libraries (fetches them first), every variant of the samples
+  --full        also the long tests: more seeds, whole libraries of 27 targets (fetches 65 MB of them first, with apt and with
+                pip), 10 million random words for each target, every variant of the samples
   --no-install  install nothing: fail when a package is missing
 HELP
 }
@@ -42,6 +43,10 @@ cargo fmt --version >/dev/null 2>&1 || die "this Rust toolchain has no rustfmt: 
 cargo clippy --version >/dev/null 2>&1 || die "this Rust toolchain has no clippy: run 'rustup component add clippy'"
 
 # --- the packages
+# What fetches the libraries of the long tests.
+if [ "$full" = 1 ] && ! python3 -m pip --version >/dev/null 2>&1; then
+    packages="$packages python3-pip"
+fi
 installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
 command -v dpkg-query >/dev/null || die "this is not Debian or one of its children; install by hand what --help lists and adapt"
 missing=
