@@ -116,6 +116,12 @@ impl<'d> CodeObject<'d> {
         Features::from_flags(self.elf.header.flags)
     }
 
+    /// The version of a generic processor such as `gfx11-generic`, which grows when code has to be compiled again for it; `None` for others.
+    #[must_use]
+    pub fn generic_version(&self) -> Option<u8> {
+        processor::generic_version(self.elf.header.flags)
+    }
+
     /// Processor and required settings: `gfx90a:sramecc+:xnack-`.
     #[must_use]
     pub fn target_id(&self) -> String {

@@ -70,6 +70,11 @@ pub fn processor_name(e_flags: u32) -> Option<&'static str> {
     PROCESSORS.iter().find(|(mach, _)| *mach == e_flags & MACH_MASK).map(|(_, name)| *name)
 }
 
+/// The version of a generic processor (`EF_AMDGPU_GENERIC_VERSION`, since code object version 6); `None` where the processor is not generic.
+pub(super) fn generic_version(e_flags: u32) -> Option<u8> {
+    u8::try_from(e_flags >> 24).ok().filter(|version| *version != 0)
+}
+
 /// What a code object demands of a device setting (`EF_AMDGPU_FEATURE_*_V4`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feature {
@@ -128,5 +133,29 @@ impl fmt::Display for Features {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Flags as `llvm-readelf` of LLVM 22 reads them.
+    #[test]
+    fn flags() {
+        for (flags, processor, features, generic) in [
+            (0x0100_055f, "gfx9-4-generic", "", Some(1)),
+            (0x0000_055a, "gfx1251", "", None),
+            (0x0000_0549, "gfx1250", "", None),
+            (0x0000_0058, "gfx1153", "", None),
+            (0x0000_012b, "gfx810", "", None),
+            (0x0000_0e4f, "gfx950", ":sramecc+:xnack-", None),
+            (0x0000_0b3f, "gfx90a", ":sramecc-:xnack+", None),
+        ] {
+            assert_eq!(processor_name(flags), Some(processor), "{flags:#x}");
+            assert_eq!(Features::from_flags(flags).to_string(), features, "{flags:#x}");
+            assert_eq!(generic_version(flags), generic, "{flags:#x}");
+        }
+        assert_eq!(processor_name(0xff), None);
     }
 }
