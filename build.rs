@@ -4,10 +4,14 @@
 //! for them, however many targets there are. What is small (targets, latencies) becomes Rust source. `isa-tables/README.md` explains the rows.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+
+#[path = "build/targets.rs"]
+mod targets;
+
+use targets::Targets;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -217,49 +221,16 @@ struct Row {
     targets: Vec<String>,
 }
 
-/// One row of `targets.yaml`: the name, and a value for every field of the library's `TargetData`.
-#[derive(Deserialize)]
-struct TargetRow {
-    name: String,
-    instructions: String,
-    #[serde(flatten)]
-    facts: std::collections::BTreeMap<String, serde_yaml::Value>,
-}
-
-/// A name of `names.yaml`, for a number on the targets that have it.
-#[derive(Deserialize)]
-struct NameRow {
-    list: String,
-    number: u8,
-    name: String,
-    targets: Option<Vec<String>>,
-}
-
-#[derive(Deserialize)]
-struct LatencyRow {
-    class: String,
-    targets: Vec<String>,
-    min: u32,
-    typical: u32,
-    max: u32,
-}
-
 fn main() -> Result<(), Failure> {
     println!("cargo::rerun-if-changed=isa-tables");
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=build");
     let tables = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("isa-tables");
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
-    let targets: Vec<TargetRow> = read(&tables.join("targets.yaml"))?;
-    let mut sets: Vec<&str> = Vec::new();
-    for target in &targets {
-        if !sets.contains(&target.instructions.as_str()) {
-            sets.push(&target.instructions);
-        }
-    }
-    std::fs::write(out.join("instructions.bin"), instructions(&tables, &sets)?)?;
-    let latencies: Vec<LatencyRow> = read(&tables.join("latency.yaml"))?;
-    let names: Vec<NameRow> = read(&tables.join("names.yaml"))?;
-    std::fs::write(out.join("targets.rs"), targets_source(&targets, &sets, &latencies, &names)?)?;
+    let targets = Targets::read(&tables)?;
+    let (table, with_rows) = instructions(&tables, &targets.instruction_sets())?;
+    std::fs::write(out.join("instructions.bin"), table)?;
+    std::fs::write(out.join("targets.rs"), targets.source(with_rows)?)?;
     Ok(())
 }
 
@@ -268,8 +239,8 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Failure> {
     serde_yaml::from_str(&text).map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
-/// The binary table: strings, kinds, layouts, rows; all numbers little-endian.
-fn instructions(tables: &Path, targets: &[&str]) -> Result<Vec<u8>, Failure> {
+/// The binary table (strings, kinds, layouts, rows; all numbers little-endian), and bits of the instruction sets that there are rows for.
+fn instructions(tables: &Path, sets: &[&str]) -> Result<(Vec<u8>, u32), Failure> {
     let kinds: std::collections::BTreeMap<String, Kind> = read(&tables.join("operands.yaml"))?;
     let layouts: std::collections::BTreeMap<String, Layout> = read(&tables.join("layouts.yaml"))?;
     let mut out = Vec::new();
@@ -309,11 +280,12 @@ fn instructions(tables: &Path, targets: &[&str]) -> Result<Vec<u8>, Failure> {
         }
     }
     put16(&mut out, rows.len())?;
+    let mut with_rows = 0;
     for row in &rows {
-        put_row(&mut out, row, &kinds, &layouts, &layout_names, targets)
+        with_rows |= put_row(&mut out, row, &kinds, &layouts, &layout_names, sets)
             .map_err(|error| format!("{} ({}): {error}", row.name, row.encoding))?;
     }
-    Ok(out)
+    Ok((out, with_rows))
 }
 
 fn put_row(
@@ -322,8 +294,8 @@ fn put_row(
     kinds: &std::collections::BTreeMap<String, Kind>,
     layouts: &std::collections::BTreeMap<String, Layout>,
     layout_names: &HashMap<&str, usize>,
-    targets: &[&str],
-) -> Result<(), Failure> {
+    sets: &[&str],
+) -> Result<u32, Failure> {
     put_text(out, &row.name)?;
     put_text(out, row.mnemonic.as_deref().unwrap_or(&row.name))?;
     out.push(position(&ENCODINGS, &row.encoding, "encoding")?);
@@ -359,8 +331,9 @@ fn put_row(
     put16(out, set(&COUNTERS, &row.counters)?)?;
     out.push(position(&LATENCIES, &row.latency, "latency")?);
     put16(out, set(&FLAGS, &row.flags)?)?;
-    out.extend(u32::try_from(set(targets, &row.targets)?)?.to_le_bytes());
-    Ok(())
+    let has = u32::try_from(set(sets, &row.targets)?)?;
+    out.extend(has.to_le_bytes());
+    Ok(has)
 }
 
 fn put16(out: &mut Vec<u8>, value: usize) -> Result<(), Failure> {
@@ -397,49 +370,4 @@ fn position(names: &[&str], name: &str, what: &str) -> Result<u8, Failure> {
 
 fn set(names: &[&str], members: &[String]) -> Result<usize, Failure> {
     members.iter().try_fold(0, |bits, member| Ok(bits | 1 << position(names, member, "set")?))
-}
-
-/// Rust source of the `TARGETS` array.
-fn targets_source(targets: &[TargetRow], sets: &[&str], latencies: &[LatencyRow], names: &[NameRow]) -> Result<String, Failure> {
-    let mut out = format!("pub(crate) const INSTRUCTION_SETS: [&str; {}] = {sets:?};\n", sets.len());
-    writeln!(out, "pub(crate) static TARGETS: [TargetData; {}] = [", targets.len())?;
-    for target in targets {
-        let set = position(sets, &target.instructions, &target.name)?;
-        writeln!(out, "    TargetData {{\n        name: {:?},\n        instructions: {set},", target.name)?;
-        for (fact, value) in &target.facts {
-            let value = match value {
-                serde_yaml::Value::Bool(value) => value.to_string(),
-                serde_yaml::Value::Number(value) => value.to_string(),
-                serde_yaml::Value::Sequence(pairs) => {
-                    let pairs: Result<Vec<String>, Failure> = pairs
-                        .iter()
-                        .map(|pair| {
-                            let pair: (u32, u32) = serde_yaml::from_value(pair.clone())?;
-                            Ok(format!("{pair:?}"))
-                        })
-                        .collect();
-                    format!("&[{}]", pairs?.join(", "))
-                }
-                other => return Err(format!("{}: {fact}: {other:?} is neither a number, a truth value nor pairs", target.name).into()),
-            };
-            writeln!(out, "        {fact}: {value},")?;
-        }
-        for list in ["hardware_registers", "messages"] {
-            let entries =
-                names.iter().filter(|row| row.list == list && row.targets.as_ref().is_none_or(|targets| targets.contains(&target.name)));
-            let entries: Vec<String> = entries.map(|row| format!("({}, {:?})", row.number, row.name)).collect();
-            writeln!(out, "        {list}: &[{}],", entries.join(", "))?;
-        }
-        writeln!(out, "        latencies: [")?;
-        for class in LATENCIES {
-            let row = latencies
-                .iter()
-                .find(|row| row.class == class && row.targets.contains(&target.name))
-                .ok_or_else(|| format!("latency.yaml has no row of {class} for {}", target.name))?;
-            writeln!(out, "            LatencyRange {{ min: {}, typical: {}, max: {} }},", row.min, row.typical, row.max)?;
-        }
-        writeln!(out, "        ],\n    }},")?;
-    }
-    out.push_str("];\n");
-    Ok(out)
 }

@@ -137,9 +137,9 @@ fn codes(bundle: &Bundle<'_>) -> Vec<Code> {
     device.filter(|(_, bytes)| elf::is_elf(bytes)).map(|(target, bytes)| Code { target, bytes: bytes.to_vec() }).collect()
 }
 
-/// Whether the emulator knows the processor.
-pub(crate) fn is_known(target: &TargetId) -> bool {
-    Target::by_name(&target.processor).is_some()
+/// Whether the emulator runs code of the processor.
+pub(crate) fn is_emulated(target: &TargetId) -> bool {
+    Target::by_name(&target.processor).is_some_and(Target::emulated)
 }
 
 /// The readable bytes from an address of this process to the end of the mappings that follow one another there.

@@ -16,7 +16,7 @@ use wavetap::profile::file::{Backend, Profile, Work};
 
 use crate::counters;
 use crate::host_memory::HostMemory;
-use crate::images::{Image, Loaded, is_known};
+use crate::images::{Image, Loaded, is_emulated};
 use crate::kernarg::{self, Arguments, Shape};
 use crate::settings::Settings;
 use crate::status::*;
@@ -92,9 +92,9 @@ fn choose_device(wanted: Option<&TargetId>, available: &[TargetId]) -> TargetId 
     if available.iter().any(|code| code.runs_on(&device)) {
         return device;
     }
-    // Code for the same processor with other features, then any known processor unless one was asked for.
+    // Code for the same processor with other features, then any emulated processor unless one was asked for.
     let fits = |code: &&TargetId| code.processor == device.processor && wanted.is_none_or(|id| id.xnack.is_none() && id.sramecc.is_none());
-    let other = available.iter().find(fits).or_else(|| available.iter().find(|code| wanted.is_none() && is_known(code)));
+    let other = available.iter().find(fits).or_else(|| available.iter().find(|code| wanted.is_none() && is_emulated(code)));
     other.map_or(device, device_for)
 }
 
@@ -124,7 +124,7 @@ impl Runtime {
             let available: Vec<TargetId> =
                 self.images.iter_mut().flatten().flat_map(|image| image.targets().cloned().collect::<Vec<_>>()).collect();
             let id = choose_device(self.settings.target.as_ref(), &available);
-            let target = Target::by_name(&id.processor).ok_or(NO_DEVICE)?;
+            let target = Target::by_name(&id.processor).filter(|target| target.emulated()).ok_or(NO_DEVICE)?;
             let default = Options::default();
             let options = Options {
                 strict: self.settings.strict,

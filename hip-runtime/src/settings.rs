@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use wavetap::offload_bundle::TargetId;
 
+use crate::images::is_emulated;
 use crate::raw;
 
 /// Records that hold the counters.
@@ -50,7 +51,7 @@ impl Settings {
         let target = match set("WAVETAP_TARGET") {
             None => None,
             Some(text) => {
-                let id = TargetId::parse(&text).filter(|id| wavetap::isa::Target::by_name(&id.processor).is_some());
+                let id = TargetId::parse(&text).filter(|id| is_emulated(id));
                 Some(id.ok_or_else(|| format!("WAVETAP_TARGET={text}: not a target that can be emulated"))?)
             }
         };

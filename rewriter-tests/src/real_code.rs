@@ -33,7 +33,8 @@ pub fn of_file(file: &Path) -> Result<Vec<Code>, Failure> {
     for found in Input::parse(&data).map_err(wrong)?.code_objects() {
         let target = found.target.map_or_else(String::new, ToString::to_string);
         // Code for targets that are not known is none of ours; that of known ones must be readable.
-        let known = target.is_empty() || Target::by_name(target.split(':').next().unwrap_or_default()).is_some();
+        let known =
+            target.is_empty() || Target::by_name(target.split(':').next().unwrap_or_default()).is_some_and(Target::has_instructions);
         if !known {
             continue;
         }

@@ -101,7 +101,7 @@ impl<'d> CodeObject<'d> {
     /// The target, if it is one this program knows the instructions of.
     #[must_use]
     pub fn target(&self) -> Option<Target> {
-        Target::by_elf_flags(self.elf.header.flags)
+        Target::by_elf_flags(self.elf.header.flags).filter(|target| target.has_instructions())
     }
 
     /// The processor's name, known instructions or not.

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use crate::isa::Target;
+
 /// Mask of `EF_AMDGPU_MACH` in the flags.
 const MACH_MASK: u32 = 0xff;
 
-/// `EF_AMDGPU_MACH` values and processor names. Only to name what an object was made for; whether it is handled is [`crate::isa::Target`]'s business.
-const PROCESSORS: [(u32, &str); 55] = [
+/// Processors before those of [`Target`], by `EF_AMDGPU_MACH`: only to name what an object was made for.
+const OLDER: [(u32, &str); 9] = [
     (0x20, "gfx600"),
     (0x21, "gfx601"),
     (0x22, "gfx700"),
@@ -14,60 +16,15 @@ const PROCESSORS: [(u32, &str); 55] = [
     (0x24, "gfx702"),
     (0x25, "gfx703"),
     (0x26, "gfx704"),
-    (0x28, "gfx801"),
-    (0x29, "gfx802"),
-    (0x2a, "gfx803"),
-    (0x2b, "gfx810"),
-    (0x2c, "gfx900"),
-    (0x2d, "gfx902"),
-    (0x2e, "gfx904"),
-    (0x2f, "gfx906"),
-    (0x30, "gfx908"),
-    (0x31, "gfx909"),
-    (0x32, "gfx90c"),
-    (0x33, "gfx1010"),
-    (0x34, "gfx1011"),
-    (0x35, "gfx1012"),
-    (0x36, "gfx1030"),
-    (0x37, "gfx1031"),
-    (0x38, "gfx1032"),
-    (0x39, "gfx1033"),
     (0x3a, "gfx602"),
     (0x3b, "gfx705"),
-    (0x3c, "gfx805"),
-    (0x3d, "gfx1035"),
-    (0x3e, "gfx1034"),
-    (0x3f, "gfx90a"),
-    (0x40, "gfx940"),
-    (0x41, "gfx1100"),
-    (0x42, "gfx1013"),
-    (0x43, "gfx1150"),
-    (0x44, "gfx1103"),
-    (0x45, "gfx1036"),
-    (0x46, "gfx1101"),
-    (0x47, "gfx1102"),
-    (0x48, "gfx1200"),
-    (0x49, "gfx1250"),
-    (0x4a, "gfx1151"),
-    (0x4b, "gfx941"),
-    (0x4c, "gfx942"),
-    (0x4e, "gfx1201"),
-    (0x4f, "gfx950"),
-    (0x51, "gfx9-generic"),
-    (0x52, "gfx10-1-generic"),
-    (0x53, "gfx10-3-generic"),
-    (0x54, "gfx11-generic"),
-    (0x55, "gfx1152"),
-    (0x58, "gfx1153"),
-    (0x59, "gfx12-generic"),
-    (0x5a, "gfx1251"),
-    (0x5f, "gfx9-4-generic"),
 ];
 
-/// The processor that the ELF flags name.
+/// The processor that the ELF flags name, known instructions or not.
 #[must_use]
 pub fn processor_name(e_flags: u32) -> Option<&'static str> {
-    PROCESSORS.iter().find(|(mach, _)| *mach == e_flags & MACH_MASK).map(|(_, name)| *name)
+    let older = || OLDER.iter().find(|(mach, _)| *mach == e_flags & MACH_MASK).map(|(_, name)| *name);
+    Target::by_elf_flags(e_flags).map(Target::name).or_else(older)
 }
 
 /// The version of a generic processor (`EF_AMDGPU_GENERIC_VERSION`, since code object version 6); `None` where the processor is not generic.

@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn every_instruction_has_a_meaning_or_a_reason() {
         let mut missing = std::collections::BTreeSet::new();
-        for target in Target::all() {
+        for target in Target::all().filter(|target| target.emulated()) {
             for variant in variants(target) {
                 let inst =
                     Inst { variant, size: 8, operands: Default::default(), modifiers: Modifiers::default(), ignored: Default::default() };

@@ -134,8 +134,11 @@ impl Device {
     /// Loads a code object (the bytes of its ELF file): one allocation, segments by virtual address, dynamic relocations applied.
     ///
     /// # Errors
-    /// Malformed if the file breaks the format, unsupported if it is for another target.
+    /// Malformed if the file breaks the format, unsupported if it is for another target or the device is one whose code the emulator cannot run.
     pub fn load(&mut self, image: &[u8]) -> Result<LoadedObject> {
+        if !self.target.emulated() {
+            return Err(Error::unsupported(format!("code for {} cannot be emulated", self.target.name())));
+        }
         let id = ObjectId(self.next_object);
         let (object, code) = loader::load(&mut self.memory, self.target, id, image)?;
         self.code.add(id, object.base, &code);

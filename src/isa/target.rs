@@ -8,7 +8,7 @@ use super::table::Latency;
 /// wave sizes differ.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    data: &'static TargetData,
+    pub(super) data: &'static TargetData,
     wave_size: u8,
 }
 
@@ -36,26 +36,46 @@ pub(crate) struct TargetData {
     pub(crate) emulated: bool,
     pub(crate) rewritable: bool,
     pub(crate) mach: u32,
-    pub(crate) vgpr_granule: u32,
     pub(crate) vgpr_total: u32,
-    pub(crate) max_waves_per_simd: u32,
+    pub(crate) vgpr_granule: u32,
+    pub(crate) vgpr_encoded_granule: u32,
     pub(crate) max_vgprs: u32,
-    pub(crate) sgpr_granule: u32,
-    pub(crate) sgpr_limits: &'static [(u32, u32)],
-    pub(crate) lds_bytes: u32,
-    pub(crate) lds_granule: u32,
-    pub(crate) has_gds: bool,
-    pub(crate) simds_per_cu: u32,
-    pub(crate) max_workgroup: u32,
     pub(crate) has_accum: bool,
     pub(crate) unified_accum: bool,
     pub(crate) aligned_vgprs: bool,
+    pub(crate) addressable_sgprs: u32,
+    pub(crate) sgpr_granule: u32,
+    pub(crate) sgpr_limits: &'static [(u32, u32)],
+    pub(crate) fixed_sgprs: u32,
+    pub(crate) max_user_sgprs: u32,
+    pub(crate) max_waves_per_simd: u32,
+    pub(crate) simds_per_cu: u32,
+    pub(crate) wgp_mode: bool,
+    pub(crate) lds_bytes: u32,
+    pub(crate) lds_granule: u32,
+    pub(crate) max_workgroup: u32,
+    pub(crate) max_groups: u32,
+    pub(crate) named_barriers: bool,
+    pub(crate) clusters: bool,
+    pub(crate) has_gds: bool,
+    pub(crate) l1_line_bytes: u32,
+    pub(crate) code_line_bytes: u32,
+    pub(crate) code_end_padding: u32,
+    pub(crate) prefetch_size_bits: u8,
+    pub(crate) xnack: bool,
+    pub(crate) sramecc: bool,
     pub(crate) packed_work_item_ids: bool,
     pub(crate) architected_flat_scratch: bool,
-    pub(crate) sc_cache_bits: bool,
+    pub(crate) offset_flat_scratch: bool,
+    pub(crate) architected_workgroup_ids: bool,
+    pub(crate) kernarg_preload: bool,
+    pub(crate) shared_vgprs: bool,
+    pub(crate) dynamic_vgprs: bool,
+    pub(crate) float_mode_bits: bool,
+    pub(crate) cache_bits: u8,
     pub(crate) row_newbcast: bool,
-    pub(crate) code_end_padding: u32,
-    pub(crate) l1_line_bytes: u32,
+    pub(crate) row_share: bool,
+    pub(crate) wave_shifts: bool,
     pub(crate) hardware_registers: &'static [(u8, &'static str)],
     pub(crate) messages: &'static [(u8, &'static str)],
     pub(crate) latencies: [LatencyRange; LATENCY_CLASSES],
@@ -99,10 +119,22 @@ impl Target {
         Self::all().find(|target| target.name() == name)
     }
 
-    /// The target of an ELF header's `e_flags` (its `EF_AMDGPU_MACH` byte).
+    /// Its number in an ELF header, `EF_AMDGPU_MACH`.
+    #[must_use]
+    pub fn mach(self) -> u32 {
+        self.data.mach
+    }
+
+    /// The target of an ELF header's `e_flags` (its `EF_AMDGPU_MACH` byte), whether there are instructions of it or not.
     #[must_use]
     pub fn by_elf_flags(e_flags: u32) -> Option<Target> {
         Self::all().find(|target| target.data.mach == e_flags & 0xff)
+    }
+
+    /// Whether the tables have its instructions. Of a target without them the facts alone are known.
+    #[must_use]
+    pub fn has_instructions(self) -> bool {
+        SETS_WITH_ROWS >> self.data.instructions & 1 != 0
     }
 
     /// `gfx90a`.
@@ -141,16 +173,27 @@ impl Target {
         self.data.rewritable
     }
 
+    /// What is given for waves of 64: waves of 32 have registers half as wide, so twice as many.
+    fn for_wave(self, registers: u32) -> u32 {
+        registers * 64 / u32::from(self.wave_size)
+    }
+
     /// Vector registers are allocated in multiples of this many.
     #[must_use]
     pub fn vgpr_granule(self) -> u32 {
-        self.data.vgpr_granule
+        self.for_wave(self.data.vgpr_granule)
+    }
+
+    /// The kernel descriptor counts vector registers in this many.
+    #[must_use]
+    pub fn vgpr_encoded_granule(self) -> u32 {
+        self.for_wave(self.data.vgpr_encoded_granule)
     }
 
     /// Vector registers of a lane that the waves of a SIMD share.
     #[must_use]
     pub fn vgpr_total(self) -> u32 {
-        self.data.vgpr_total
+        self.for_wave(self.data.vgpr_total)
     }
 
     /// Most waves a SIMD holds.
@@ -162,7 +205,7 @@ impl Target {
     /// Scalar registers a kernel can address as `s0..`.
     #[must_use]
     pub fn addressable_sgprs(self) -> u32 {
-        102
+        self.data.addressable_sgprs
     }
 
     /// Whether there are accumulation registers.
@@ -219,7 +262,7 @@ impl Target {
         self.data.lds_granule
     }
 
-    /// SIMDs of a compute unit, over which the waves of a workgroup are spread.
+    /// SIMDs of a compute unit, over which the waves of a workgroup are spread; with [`Target::has_wgp_mode`] a workgroup may have two compute units.
     #[must_use]
     pub fn simds_per_cu(self) -> u32 {
         self.data.simds_per_cu
@@ -240,13 +283,127 @@ impl Target {
     /// Whether the cache bits are called `sc0`, `sc1` and `nt`.
     #[must_use]
     pub fn sc_cache_bits(self) -> bool {
-        self.data.sc_cache_bits
+        self.data.cache_bits == 1
     }
 
     /// Whether DPP has `row_newbcast`, which is then all that it can do with 64-bit operands.
     #[must_use]
     pub fn row_newbcast(self) -> bool {
         self.data.row_newbcast
+    }
+
+    /// The number of scalar registers that every wave must ask for, where others start with wrong values.
+    #[must_use]
+    pub fn fixed_sgprs(self) -> Option<u32> {
+        (self.data.fixed_sgprs > 0).then_some(self.data.fixed_sgprs)
+    }
+
+    /// Scalar registers that a kernel descriptor can have set when a wave starts.
+    #[must_use]
+    pub fn max_user_sgprs(self) -> u32 {
+        self.data.max_user_sgprs
+    }
+
+    /// Whether a kernel chooses between one compute unit and the two of a workgroup processor for each workgroup.
+    #[must_use]
+    pub fn has_wgp_mode(self) -> bool {
+        self.data.wgp_mode
+    }
+
+    /// Whether a workgroup can have named barriers.
+    #[must_use]
+    pub fn has_named_barriers(self) -> bool {
+        self.data.named_barriers
+    }
+
+    /// Whether there are clusters of workgroups.
+    #[must_use]
+    pub fn has_clusters(self) -> bool {
+        self.data.clusters
+    }
+
+    /// Bytes of a line of the instruction cache, in which prefetching is counted.
+    #[must_use]
+    pub fn code_line_bytes(self) -> u32 {
+        self.data.code_line_bytes
+    }
+
+    /// Bits of a kernel descriptor's `INST_PREF_SIZE`, 0 if it has none.
+    #[must_use]
+    pub fn prefetch_size_bits(self) -> u8 {
+        self.data.prefetch_size_bits
+    }
+
+    /// Whether page faults of memory accesses can be replayed.
+    #[must_use]
+    pub fn supports_xnack(self) -> bool {
+        self.data.xnack
+    }
+
+    /// Whether there is SRAM error correction that can be on or off.
+    #[must_use]
+    pub fn supports_sramecc(self) -> bool {
+        self.data.sramecc
+    }
+
+    /// Whether FLAT_SCRATCH holds a size and an offset instead of an address.
+    #[must_use]
+    pub fn offset_flat_scratch(self) -> bool {
+        self.data.offset_flat_scratch
+    }
+
+    /// Whether workgroup ids are in ttmp9 (x) and ttmp7 (y in the low half, z in the high half) instead of registers behind the user SGPRs.
+    #[must_use]
+    pub fn architected_workgroup_ids(self) -> bool {
+        self.data.architected_workgroup_ids
+    }
+
+    /// Whether kernel arguments can be preloaded into user SGPRs.
+    #[must_use]
+    pub fn has_kernarg_preload(self) -> bool {
+        self.data.kernarg_preload
+    }
+
+    /// Whether waves of 64 can have vector registers that their halves share.
+    #[must_use]
+    pub fn has_shared_vgprs(self) -> bool {
+        self.data.shared_vgprs
+    }
+
+    /// Whether waves can change their number of vector registers while they run.
+    #[must_use]
+    pub fn has_dynamic_vgprs(self) -> bool {
+        self.data.dynamic_vgprs
+    }
+
+    /// Whether kernel descriptors have `ENABLE_DX10_CLAMP` and `ENABLE_IEEE_MODE`.
+    #[must_use]
+    pub fn has_float_mode_bits(self) -> bool {
+        self.data.float_mode_bits
+    }
+
+    /// Whether the cache bits are called `glc`, `slc` and `dlc`.
+    #[must_use]
+    pub fn has_dlc(self) -> bool {
+        self.data.cache_bits == 2
+    }
+
+    /// Whether instead of cache bits there are a temporal hint (`th`) and a scope.
+    #[must_use]
+    pub fn has_cache_scope(self) -> bool {
+        self.data.cache_bits == 3
+    }
+
+    /// Whether DPP has `row_share` and `row_xmask`.
+    #[must_use]
+    pub fn row_share(self) -> bool {
+        self.data.row_share
+    }
+
+    /// Whether DPP can shift and rotate whole waves and broadcast from row to row.
+    #[must_use]
+    pub fn wave_shifts(self) -> bool {
+        self.data.wave_shifts
     }
 
     /// Whether there is global data share.
@@ -259,28 +416,6 @@ impl Target {
     #[must_use]
     pub fn l1_line_bytes(self) -> u32 {
         self.data.l1_line_bytes
-    }
-
-    /// Waves per SIMD that `vgprs` registers of a lane allow (at least one register is allocated).
-    #[must_use]
-    pub fn waves_by_vgprs(self, vgprs: u32) -> u32 {
-        let allocated = vgprs.max(1).next_multiple_of(self.data.vgpr_granule);
-        (self.data.vgpr_total / allocated).min(self.data.max_waves_per_simd)
-    }
-
-    /// Waves per SIMD that `sgprs` scalar registers (VCC and the like included) allow; 0 if no wave may have so many.
-    #[must_use]
-    pub fn waves_by_sgprs(self, sgprs: u32) -> u32 {
-        self.data.sgpr_limits.iter().find(|(most, _)| sgprs <= *most).map_or(0, |(_, waves)| *waves)
-    }
-
-    /// Waves per SIMD that `lds_bytes` of LDS allow a workgroup of `waves` waves; 0 if the workgroup does not fit.
-    #[must_use]
-    pub fn waves_by_lds(self, lds_bytes: u32, waves: u32) -> u32 {
-        let waves = waves.max(1);
-        let allocated = lds_bytes.max(1).next_multiple_of(self.data.lds_granule);
-        let groups = self.data.lds_bytes / allocated;
-        (groups * waves).div_ceil(self.data.simds_per_cu).min(self.data.max_waves_per_simd)
     }
 
     /// The name of a hardware register (`s_getreg`, `s_setreg`).

@@ -14,6 +14,7 @@ use crate::emit::code_object::{Changes, CodeSymbol, Plan};
 use crate::emit::{Replacement, merge};
 use crate::error::{Error, Result, ResultExt};
 use crate::instrument::{self, Analysis, Instrumented, Request};
+use crate::isa::Target;
 use crate::kernel::{Refusal, Stop};
 use crate::layout::{self, Code};
 use crate::offload_bundle::{Found, Input};
@@ -22,7 +23,7 @@ use crate::profile::map::{AddressPair, CounterMode, KernelMap, ObjectMap, Refuse
 use crate::profile::record::HEADER;
 use crate::verify::{self, Finding};
 
-/// Reason of a kernel for a processor that the tables do not have.
+/// Reason of a kernel for a processor whose code cannot be rewritten.
 const UNSUPPORTED_TARGET: &str = "unsupported_target";
 /// Reason of a kernel in a code object that cannot be extended.
 const UNSUPPORTED_OBJECT: &str = "unsupported_object";
@@ -110,8 +111,10 @@ fn rewrite_object(found: &Found<'_>, options: &Options) -> Result<Option<(Object
     if selected.is_empty() {
         return Ok(Some((map, None)));
     }
-    if code.target().is_none() {
-        let detail = format!("instructions of {} are not in the tables", code.target_id());
+    if !code.target().is_some_and(Target::rewritable) {
+        let what = if code.target().is_some() { "is decoded but not rewritten" } else { "is not in the tables" };
+        let rewritten: Vec<&str> = Target::all().filter(|target| target.rewritable()).map(Target::name).collect();
+        let detail = format!("code for {} {what}: only that for {} is", code.target_id(), rewritten.join(", "));
         map.refused.extend(selected.iter().map(|kernel| refused(&map.target, kernel, UNSUPPORTED_TARGET, &detail, None)));
         return Ok(Some((map, None)));
     }

@@ -32,8 +32,9 @@ const FLAT_SCRATCH_SGPRS: u32 = 6;
 
 /// Checks all kernels of a rewritten object.
 pub(super) fn check(original: &CodeObject<'_>, rewritten: &CodeObject<'_>, map: &ObjectMap, findings: &mut Vec<Finding>) {
-    let Some(target) = original.target() else {
-        findings.push(Finding::new(Rule::Skeleton, "the instructions of this target are not known"));
+    let Some(target) = original.target().filter(|target| target.rewritable()) else {
+        let message = format!("code for {} is not rewritten, so what it should be is not known", original.target_id());
+        findings.push(Finding::new(Rule::Skeleton, message));
         return;
     };
     let (image, new_image) = match (Image::of(original), Image::of(rewritten)) {

@@ -1,0 +1,194 @@
+//! Targets, names and latencies: from `targets.yaml`, `names.yaml` and `latency.yaml` to Rust source.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_yaml::Value;
+
+use super::{Failure, LATENCIES, read};
+
+/// Facts that say what this project can do with a target: a target that is like another one is not taken to be ready for the same.
+const NOT_INHERITED: [&str; 2] = ["emulated", "rewritable"];
+/// Lists of `names.yaml` that become fields of the target.
+const NAME_LISTS: [&str; 2] = ["hardware_registers", "messages"];
+
+/// One row of `targets.yaml`.
+#[derive(Deserialize, Clone)]
+struct Row {
+    name: String,
+    like: Option<String>,
+    groups: Option<Vec<String>>,
+    instructions: Option<String>,
+    #[serde(flatten)]
+    facts: BTreeMap<String, Value>,
+}
+
+/// A target with everything that its row takes over from others.
+struct Target {
+    name: String,
+    groups: Vec<String>,
+    instructions: String,
+    facts: BTreeMap<String, Value>,
+}
+
+impl Target {
+    /// Whether a list of names means this target: by its own name, its instruction set's or a group's.
+    fn is_in(&self, names: &[String]) -> bool {
+        names.iter().any(|name| *name == self.name || *name == self.instructions || self.groups.contains(name))
+    }
+}
+
+/// A name of `names.yaml`, for a number on the targets that have it.
+#[derive(Deserialize)]
+struct NameRow {
+    list: String,
+    number: u32,
+    name: String,
+    targets: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct LatencyRow {
+    class: String,
+    targets: Vec<String>,
+    min: u32,
+    typical: u32,
+    max: u32,
+}
+
+/// The targets, and what is said of them elsewhere.
+pub(super) struct Targets {
+    targets: Vec<Target>,
+    names: Vec<NameRow>,
+    latencies: Vec<LatencyRow>,
+}
+
+impl Targets {
+    /// Reads the three files.
+    pub(super) fn read(tables: &Path) -> Result<Targets, Failure> {
+        let rows: Vec<Row> = read(&tables.join("targets.yaml"))?;
+        let targets = resolve(&rows).map_err(|error| format!("targets.yaml: {error}"))?;
+        let names: Vec<NameRow> = read(&tables.join("names.yaml"))?;
+        let latencies: Vec<LatencyRow> = read(&tables.join("latency.yaml"))?;
+        let used = names.iter().filter_map(|row| row.targets.as_ref()).chain(latencies.iter().map(|row| &row.targets)).flatten();
+        for name in used {
+            if !targets.iter().any(|target| target.is_in(std::slice::from_ref(name))) {
+                return Err(format!("'{name}' in names.yaml or latency.yaml is no target, instruction set or group of targets.yaml").into());
+            }
+        }
+        if let Some(row) = names.iter().find(|row| !NAME_LISTS.contains(&row.list.as_str())) {
+            return Err(format!("names.yaml: there is no list '{}'", row.list).into());
+        }
+        Ok(Targets { targets, names, latencies })
+    }
+
+    /// The names of the instruction sets, in the order in which the targets name them first.
+    pub(super) fn instruction_sets(&self) -> Vec<&str> {
+        let mut sets: Vec<&str> = Vec::new();
+        for target in &self.targets {
+            if !sets.contains(&target.instructions.as_str()) {
+                sets.push(&target.instructions);
+            }
+        }
+        sets
+    }
+
+    /// Rust source of the arrays of instruction sets and of targets; `with_rows` has the sets that there are rows for.
+    pub(super) fn source(&self, with_rows: u32) -> Result<String, Failure> {
+        let sets = self.instruction_sets();
+        let mut out = format!("pub(crate) const INSTRUCTION_SETS: [&str; {}] = {sets:?};\n", sets.len());
+        writeln!(out, "pub(crate) const SETS_WITH_ROWS: u32 = {with_rows:#x};")?;
+        writeln!(out, "pub(crate) static TARGETS: [TargetData; {}] = [", self.targets.len())?;
+        for target in &self.targets {
+            self.target_source(&mut out, target, &sets).map_err(|error| format!("{}: {error}", target.name))?;
+        }
+        out.push_str("];\n");
+        Ok(out)
+    }
+
+    fn target_source(&self, out: &mut String, target: &Target, sets: &[&str]) -> Result<(), Failure> {
+        let set = sets.iter().position(|set| *set == target.instructions).unwrap_or(0);
+        writeln!(out, "    TargetData {{\n        name: {:?},\n        instructions: {set},", target.name)?;
+        for (fact, value) in &target.facts {
+            writeln!(out, "        {fact}: {},", literal(value).ok_or_else(|| format!("{fact}: {value:?} is no value for a fact"))?)?;
+        }
+        for list in NAME_LISTS {
+            let mut entries: Vec<(u32, &str)> = Vec::new();
+            for row in self.names.iter().filter(|row| row.list == list && row.targets.as_ref().is_none_or(|targets| target.is_in(targets)))
+            {
+                if let Some((_, other)) = entries.iter().find(|(number, _)| *number == row.number) {
+                    return Err(format!("names.yaml: {list} {} is {other} and {}", row.number, row.name).into());
+                }
+                entries.push((row.number, &row.name));
+            }
+            writeln!(out, "        {list}: &{entries:?},")?;
+        }
+        writeln!(out, "        latencies: [")?;
+        for class in LATENCIES {
+            let rows: Vec<_> = self.latencies.iter().filter(|row| row.class == class && target.is_in(&row.targets)).collect();
+            let [row] = rows[..] else { return Err(format!("latency.yaml has {} rows of {class}", rows.len()).into()) };
+            writeln!(out, "            LatencyRange {{ min: {}, typical: {}, max: {} }},", row.min, row.typical, row.max)?;
+        }
+        writeln!(out, "        ],\n    }},")?;
+        Ok(())
+    }
+}
+
+/// A fact as Rust source: a truth value, a number, or pairs of numbers.
+fn literal(value: &Value) -> Option<String> {
+    match value {
+        Value::Bool(value) => Some(value.to_string()),
+        Value::Number(value) => Some(value.to_string()),
+        Value::Sequence(_) => serde_yaml::from_value::<Vec<(u32, u32)>>(value.clone()).ok().map(|pairs| format!("&{pairs:?}")),
+        _ => None,
+    }
+}
+
+/// Follows `like`, so that every target has all facts.
+fn resolve(rows: &[Row]) -> Result<Vec<Target>, Failure> {
+    let by_name: HashMap<&str, &Row> = rows.iter().map(|row| (row.name.as_str(), row)).collect();
+    if by_name.len() != rows.len() {
+        return Err("a target has two rows".into());
+    }
+    let mut targets = Vec::new();
+    for row in rows {
+        let mut whole = row.clone();
+        for fact in NOT_INHERITED {
+            whole.facts.entry(fact.to_owned()).or_insert(Value::Bool(false));
+        }
+        let mut next = row.like.as_deref();
+        for _ in 0..=rows.len() {
+            let Some(name) = next else { break };
+            let base = by_name.get(name).ok_or_else(|| format!("{} is like {name}, which has no row", row.name))?;
+            whole.groups = whole.groups.or_else(|| base.groups.clone());
+            whole.instructions = whole.instructions.or_else(|| base.instructions.clone());
+            for (fact, value) in &base.facts {
+                whole.facts.entry(fact.clone()).or_insert_with(|| value.clone());
+            }
+            next = base.like.as_deref();
+        }
+        if next.is_some() {
+            return Err(format!("{} is like itself, through {}", row.name, row.like.as_deref().unwrap_or_default()).into());
+        }
+        let instructions = whole.instructions.ok_or_else(|| format!("{} has no instructions", row.name))?;
+        targets.push(Target { name: row.name.clone(), groups: whole.groups.unwrap_or_default(), instructions, facts: whole.facts });
+    }
+    // A row that is like no other one must have all facts, so it says which there are.
+    let Some(complete) = rows.iter().position(|row| row.like.is_none()) else { return Err("every target is like another one".into()) };
+    let complete = &targets[complete];
+    for target in &targets {
+        if let Some(fact) = complete.facts.keys().find(|fact| !target.facts.contains_key(*fact)) {
+            return Err(format!("{} lacks {fact}, which {} has", target.name, complete.name).into());
+        }
+        if let Some(fact) = target.facts.keys().find(|fact| !complete.facts.contains_key(*fact)) {
+            return Err(format!("{} has {fact}, which {} lacks", target.name, complete.name).into());
+        }
+    }
+    let is_name = |name: &str| targets.iter().any(|target| target.name == name || target.instructions == name);
+    if let Some(group) = targets.iter().flat_map(|target| &target.groups).find(|group| is_name(group)) {
+        return Err(format!("'{group}' is a group and a target").into());
+    }
+    Ok(targets)
+}

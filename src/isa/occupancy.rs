@@ -1,0 +1,116 @@
+//! How many waves a SIMD holds at the same time, and what limits that.
+
+use std::fmt;
+
+use super::target::Target;
+
+/// What a kernel asks of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Demand {
+    /// Vector registers of a lane; with [`Target::unified_accum`] the accumulation registers too.
+    pub vgprs: u32,
+    /// Scalar registers of a wave, VCC and the like included.
+    pub sgprs: u32,
+    /// Bytes of LDS of a workgroup.
+    pub lds_bytes: u32,
+    /// Work items of a workgroup.
+    pub workgroup_size: u32,
+    /// Whether a workgroup has the two compute units of a workgroup processor. Of no effect where there are none.
+    pub wgp_mode: bool,
+}
+
+/// What keeps a SIMD from holding more waves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// The SIMD has no room for more waves.
+    Waves,
+    /// Vector registers.
+    VectorRegisters,
+    /// Scalar registers.
+    ScalarRegisters,
+    /// LDS.
+    Lds,
+    /// The number of waves of a workgroup, which all run or none: a further workgroup does not fit in what is left.
+    Workgroup,
+    /// Barriers: each workgroup of more than one wave needs one.
+    Barriers,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Limit::Waves => "waves of a SIMD",
+            Limit::VectorRegisters => "vector registers",
+            Limit::ScalarRegisters => "scalar registers",
+            Limit::Lds => "LDS",
+            Limit::Workgroup => "workgroup size",
+            Limit::Barriers => "barriers",
+        })
+    }
+}
+
+/// How many waves a SIMD holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Occupancy {
+    /// Waves on the fullest SIMD; 0 if a workgroup does not fit at all.
+    pub waves: u32,
+    /// What keeps it from holding more.
+    pub limit: Limit,
+}
+
+impl Target {
+    /// Waves per SIMD that `vgprs` registers of a lane allow (at least one register is allocated); 0 if no wave may have so many.
+    #[must_use]
+    pub fn waves_by_vgprs(self, vgprs: u32) -> u32 {
+        let allocated = vgprs.max(1).next_multiple_of(self.vgpr_granule());
+        (self.vgpr_total() / allocated).min(self.data.max_waves_per_simd)
+    }
+
+    /// Waves per SIMD that `sgprs` scalar registers (VCC and the like included) allow; 0 if no wave may have so many.
+    #[must_use]
+    pub fn waves_by_sgprs(self, sgprs: u32) -> u32 {
+        self.data.sgpr_limits.iter().find(|(most, _)| sgprs <= *most).map_or(0, |(_, waves)| *waves)
+    }
+
+    /// Compute units that a workgroup has.
+    fn compute_units(self, wgp_mode: bool) -> u32 {
+        if wgp_mode && self.has_wgp_mode() { 2 } else { 1 }
+    }
+
+    /// Waves per SIMD that `lds_bytes` of LDS allow a workgroup of `waves` waves; 0 if the workgroup does not fit.
+    #[must_use]
+    pub fn waves_by_lds(self, lds_bytes: u32, waves: u32, wgp_mode: bool) -> u32 {
+        if lds_bytes > self.lds_bytes() {
+            return 0;
+        }
+        let units = self.compute_units(wgp_mode);
+        let groups = units * self.lds_bytes() / lds_bytes.max(1).next_multiple_of(self.lds_granule());
+        groups.saturating_mul(waves.max(1)).div_ceil(units * self.simds_per_cu()).min(self.data.max_waves_per_simd)
+    }
+
+    /// How many waves of a kernel a SIMD holds, and what keeps it from holding more. Where several things do, the first of the order of [`Limit`] is
+    /// named.
+    ///
+    /// Workgroups are taken to be spread evenly. Scratch memory, which limits the whole device, is not considered.
+    #[must_use]
+    pub fn occupancy(self, demand: &Demand) -> Occupancy {
+        let units = self.compute_units(demand.wgp_mode);
+        let simds = units * self.simds_per_cu();
+        let waves = demand.workgroup_size.max(1).div_ceil(self.wave_size());
+        let by_groups = |groups: u32| groups.saturating_mul(waves).div_ceil(simds);
+        let most = self.max_waves_per_simd();
+        let mut occupancy = Occupancy { waves: most, limit: Limit::Waves };
+        for (limit, waves) in [
+            (Limit::VectorRegisters, self.waves_by_vgprs(demand.vgprs)),
+            (Limit::ScalarRegisters, self.waves_by_sgprs(demand.sgprs)),
+            (Limit::Lds, self.waves_by_lds(demand.lds_bytes, waves, demand.wgp_mode)),
+            (Limit::Workgroup, by_groups(most * simds / waves)),
+            (Limit::Barriers, if waves > 1 { by_groups(units * self.data.max_groups) } else { most }),
+        ] {
+            if waves < occupancy.waves {
+                occupancy = Occupancy { waves, limit };
+            }
+        }
+        occupancy
+    }
+}
