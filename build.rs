@@ -10,6 +10,8 @@ use serde::Deserialize;
 
 #[path = "build/targets.rs"]
 mod targets;
+#[path = "build/waits.rs"]
+mod waits;
 
 use targets::Targets;
 
@@ -231,6 +233,7 @@ fn main() -> Result<(), Failure> {
     let (table, with_rows) = instructions(&tables, &targets.instruction_sets())?;
     std::fs::write(out.join("instructions.bin"), table)?;
     std::fs::write(out.join("targets.rs"), targets.source(with_rows)?)?;
+    std::fs::write(out.join("waits.rs"), waits::source(&tables, &targets.names())?)?;
     Ok(())
 }
 

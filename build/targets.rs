@@ -84,6 +84,11 @@ impl Targets {
         Ok(Targets { targets, names, latencies })
     }
 
+    /// The names of the targets, in their order.
+    pub(super) fn names(&self) -> Vec<&str> {
+        self.targets.iter().map(|target| target.name.as_str()).collect()
+    }
+
     /// The names of the instruction sets, in the order in which the targets name them first.
     pub(super) fn instruction_sets(&self) -> Vec<&str> {
         let mut sets: Vec<&str> = Vec::new();

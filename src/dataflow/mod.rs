@@ -22,7 +22,7 @@ pub use liveness::Liveness;
 pub use regset::RegSet;
 pub use summary::{Summaries, Summary};
 pub use usage::{UsedRegisters, used_registers};
-pub use waits::{Certainty, Counter, MOST, Operation, PendingOperation, Wait, WaitCounts, WaitSummaries, WaitedOperation, Waits};
+pub use waits::{Certainty, FlatMemory, MOST, Operation, PendingOperation, Wait, WaitSummaries, WaitedOperation, Waits};
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::*;
 use crate::cfg::Cfg;
 use crate::entity::{InstId, ProgramPoint, Side};
-use crate::isa::{Branch, Counters, Flags, Implicit, Memory, Reg, RegFile};
+use crate::isa::{Branch, Counter, Counters, Flags, Implicit, Memory, Reg, RegFile, wait_count};
 use crate::kernel::assembly::{Listing, Op, branch_scc1, end, op, setpc, swappc};
 use crate::kernel::random::{Random, random_kernel_of};
 use crate::kernel::{Body, BodyKind, Flow, Image};
@@ -213,7 +213,7 @@ fn waits_wait_for_what_random_executions_complete() {
                     for each in pending.iter().filter(|each| each.certain) {
                         assert!(queue.iter().any(|(operation, _)| Operation::Inst(*operation) == each.operation), "{each:?} before {id:?}");
                     }
-                    if let Some(count) = WaitCounts::of(inst).and_then(|counts| counts.get(counter)) {
+                    if let Some(count) = wait_count(body.target(), inst).and_then(|counts| counts.get(counter)) {
                         let wait = waits.all().iter().find(|wait| wait.inst == id && wait.counter == counter).expect("listed");
                         assert_eq!(wait.count, count);
                         let completed = concrete_wait(queue, count, &mut random);
@@ -234,7 +234,7 @@ fn waits_wait_for_what_random_executions_complete() {
                                 }
                             }
                         }
-                    } else if inst.variant.counters.contains([Counters::VM, Counters::LGKM, Counters::EXP][counter as usize]) {
+                    } else if inst.variant.counters.contains(counter.flag()) {
                         queue.push_back((id, inst.variant.memory));
                     }
                 }
@@ -271,18 +271,6 @@ fn counted_waits_wait_for_the_oldest() {
     assert_eq!(waits.pending_writes(InstId(4)), RegSet::from_iter([Reg::vector(0, 3)]));
     assert_eq!(waits.pending_writes(InstId(5)), RegSet::from_iter([Reg::vector(2, 1)]));
     assert_eq!(waits.all_pending_writes()[6], RegSet::EMPTY);
-}
-
-#[test]
-fn the_wait_fields_are_gfx9s() {
-    let counts = |vm, lgkm, exp| {
-        let body = Listing::at(0).push(op("s_waitcnt").wait(vm, lgkm, exp)).push(end()).kernel();
-        let counts = WaitCounts::of(body.inst(InstId(0))).expect("a wait");
-        Counter::ALL.map(|counter| counts.get(counter))
-    };
-    assert_eq!(counts(Some(0), None, None), [Some(0), None, None]);
-    assert_eq!(counts(Some(62), Some(14), Some(6)), [Some(62), Some(14), Some(6)]);
-    assert_eq!(counts(Some(17), Some(0), None), [Some(17), Some(0), None]);
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! Outstanding memory operations and what each `s_waitcnt` waits for.
+//! Outstanding memory operations and what each `s_waitcnt` and its relatives wait for.
 //!
-//! A counter (gfx9: vmcnt, lgkmcnt, expcnt) counts operations that were issued and are not complete; `s_waitcnt` waits until at most N are left. Operations
+//! A counter counts operations that were issued and are not complete; a wait lasts until at most N are left. Operations
 //! of one kind complete in order, so an operation with at least N younger ones behind it is complete after the wait. Scalar loads complete in any
-//! order, and so do operations of different kinds in one counter; a pending FLAT operation, which counts in two counters, has no place in either
+//! order, and so do operations of different kinds in one counter; up to gfx9 a pending FLAT operation, which counts in two counters, has no place in either
 //! order: then only a wait for 0 proves anything about one operation.
 //!
 //! The state at a point is, for each counter, the operations that may be pending there with the least and the greatest number of younger ones. At a join
@@ -16,57 +16,8 @@ use smallvec::SmallVec;
 use super::regset::RegSet;
 use crate::cfg::{Cfg, Exit, Program};
 use crate::entity::InstId;
-use crate::isa::{Counters, Flags, Inst, Memory, Role, Value};
+use crate::isa::{Counter, Encoding, Inst, Memory, Role, Target, Value, wait_count};
 use crate::kernel::{Body, BodyKind, CallTarget, Flow};
-
-/// A wait counter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Counter {
-    /// `vmcnt`: vector memory; on gfx9 stores too.
-    Vm,
-    /// `lgkmcnt`: LDS, GDS, scalar memory, messages.
-    Lgkm,
-    /// `expcnt`: exports and GDS.
-    Exp,
-}
-
-impl Counter {
-    /// All of them.
-    pub const ALL: [Counter; 3] = [Counter::Vm, Counter::Lgkm, Counter::Exp];
-
-    /// The name in `s_waitcnt`'s syntax: `vmcnt`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        ["vmcnt", "lgkmcnt", "expcnt"][self as usize]
-    }
-
-    fn flag(self) -> Counters {
-        [Counters::VM, Counters::LGKM, Counters::EXP][self as usize]
-    }
-}
-
-/// The counts an `s_waitcnt` names; none where the field has its maximum, which waits for nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct WaitCounts([Option<u8>; 3]);
-
-impl WaitCounts {
-    /// Reads the fields of a gfx9 `s_waitcnt`: vmcnt 3:0 and 15:14, expcnt 6:4, lgkmcnt 11:8. None for any other instruction.
-    #[must_use]
-    pub fn of(inst: &Inst) -> Option<WaitCounts> {
-        if !inst.variant.flags.contains(Flags::WAIT) || inst.name() != "s_waitcnt" {
-            return None;
-        }
-        let Value::Imm(bits) = inst.operand(Role::WaitCount).or_else(|| inst.operand(Role::Simm16))?.value else { return None };
-        let field = |value: i64, max: i64| (value != max).then_some(value as u8);
-        Some(WaitCounts([field(bits & 15 | bits >> 10 & 0x30, 63), field(bits >> 8 & 15, 15), field(bits >> 4 & 7, 7)]))
-    }
-
-    /// The number of operations that may stay outstanding.
-    #[must_use]
-    pub fn get(self, counter: Counter) -> Option<u8> {
-        self.0[counter as usize]
-    }
-}
 
 /// Something that incremented a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -125,32 +76,108 @@ pub struct Wait {
     pub operations: Vec<WaitedOperation>,
 }
 
-/// Positions are counted up to here: more than any counter of gfx9 holds (vmcnt, 6 bits).
+/// Positions are counted up to here: more than any counter holds (6 bits at most).
 pub const MOST: u8 = 64;
 
-/// The order in which an operation completes relative to others of its counter.
+/// How many counters there are, on all targets together.
+const COUNTERS: usize = Counter::ALL.len();
+
+/// The order in which an operation completes relative to others of its counter: those of one kind complete in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Vmem,
+    /// A store to memory that is certainly not scratch.
+    Store,
+    /// Another store.
+    ScratchStore,
     Lds,
     Gds,
+    LdsDirect,
+    /// Exports of colours and others, of positions, of parameters.
     Export,
+    ExportPosition,
+    ExportParameter,
     Message,
+    /// SCC, written when a barrier answers.
+    Barrier,
+    AsyncLoad,
+    AsyncStore,
     Unordered,
 }
 
-fn kind(body: &Body, operation: Operation) -> Kind {
+/// What the steps of the analysis look things up in.
+#[derive(Debug, Clone, Copy)]
+struct Context<'a> {
+    body: &'a Body,
+    summaries: &'a WaitSummaries,
+    flat: FlatMemory,
+}
+
+/// What FLAT operations are taken to access, on targets where they have no place in the order of their counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FlatMemory {
+    /// Any memory, LDS too: complete only when both counters were waited for down to 0.
+    #[default]
+    Any,
+    /// No LDS, as a compiler may know that wrote waits for `vmcnt` only: then they are as other vector memory operations.
+    NoLds,
+}
+
+fn kind(context: Context<'_>, counter: Counter, operation: Operation) -> Kind {
     let Operation::Inst(id) = operation else { return Kind::Unordered };
-    let inst = body.inst(id);
-    match inst.variant.memory {
-        Memory::Global | Memory::Scratch | Memory::Buffer | Memory::Image => Kind::Vmem,
-        Memory::Lds if inst.modifiers.gds => Kind::Gds,
-        Memory::Lds => Kind::Lds,
-        Memory::Gds => Kind::Gds,
-        Memory::Message => Kind::Message,
-        Memory::None => Kind::Export,
-        Memory::Scalar | Memory::Flat => Kind::Unordered,
+    let (body, inst) = (context.body, context.body.inst(id));
+    let memory = inst.variant.memory;
+    if memory == Memory::Flat && context.flat == FlatMemory::Any && !body.target().flat_in_order() {
+        return Kind::Unordered;
     }
+    match counter {
+        Counter::Vm | Counter::Load | Counter::Sample | Counter::Bvh => Kind::Vmem,
+        Counter::Vs | Counter::Store if matches!(memory, Memory::Global | Memory::Image) => Kind::Store,
+        Counter::Vs | Counter::Store => Kind::ScratchStore,
+        Counter::X if memory == Memory::Scalar || inst.variant.encoding == Encoding::Smem => Kind::Unordered,
+        Counter::X => Kind::Vmem,
+        Counter::Async | Counter::Tensor if inst.name().contains("load") => Kind::AsyncLoad,
+        Counter::Async | Counter::Tensor => Kind::AsyncStore,
+        Counter::Exp if memory == Memory::Gds || inst.modifiers.gds => Kind::Gds,
+        Counter::Exp => export_kind(inst),
+        Counter::Lgkm | Counter::Ds | Counter::Km => match memory {
+            _ if inst.variant.encoding == Encoding::Smem => Kind::Unordered,
+            Memory::Scalar => Kind::Unordered,
+            Memory::Gds => Kind::Gds,
+            _ if inst.modifiers.gds => Kind::Gds,
+            Memory::Message => Kind::Message,
+            _ if answers_in_scc(inst) => Kind::Barrier,
+            _ if inst.name() == "s_get_barrier_state" => Kind::Unordered,
+            _ if inst.name().starts_with("s_sendmsg") => Kind::Message,
+            _ => Kind::Lds,
+        },
+    }
+}
+
+/// Barrier instructions that write SCC when the barrier answers (gfx12).
+fn answers_in_scc(inst: &Inst) -> bool {
+    matches!(inst.name(), "s_barrier_signal_isfirst" | "s_barrier_leave")
+}
+
+/// Exports to positions, to parameters and to the rest complete in an order of their own (export targets: LLVM, SIDefines).
+fn export_kind(inst: &Inst) -> Kind {
+    match inst.operand(Role::ExportTarget).map(|operand| operand.value) {
+        Some(Value::Imm(12..=19)) => Kind::ExportPosition,
+        Some(Value::Imm(32..)) => Kind::ExportParameter,
+        Some(_) => Kind::Export,
+        None => Kind::LdsDirect,
+    }
+}
+
+/// Whether the operation may count in a counter or not: LLVM takes it that cache invalidation through buffer instructions does not, but they are
+/// acknowledged like loads.
+fn may_not_count(inst: &Inst) -> bool {
+    inst.variant.encoding == Encoding::Mubuf && inst.variant.memory == Memory::None
+}
+
+/// The counters a target has.
+fn counters_of(target: Target) -> impl Iterator<Item = Counter> {
+    Counter::ALL.into_iter().filter(move |counter| target.largest_wait(*counter).is_some())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,14 +190,14 @@ struct Position {
 type Queue = BTreeMap<Operation, Position>;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct State([Queue; 3]);
+struct State([Queue; COUNTERS]);
 
 impl State {
-    fn at_entry(kind: BodyKind) -> State {
+    fn at_entry(body: &Body) -> State {
         let mut state = State::default();
-        if kind == BodyKind::Function {
-            for queue in &mut state.0 {
-                queue.insert(Operation::Caller, Position { min: 0, max: MOST, certain: false });
+        if body.kind() == BodyKind::Function {
+            for counter in counters_of(body.target()) {
+                state.0[counter as usize].insert(Operation::Caller, Position { min: 0, max: MOST, certain: false });
             }
         }
         state
@@ -201,24 +228,27 @@ impl State {
     }
 
     /// The effect of one instruction; waits are told to `report`.
-    fn step(&mut self, body: &Body, id: InstId, summaries: &WaitSummaries, mut report: impl FnMut(Wait)) {
+    fn step(&mut self, context: Context<'_>, id: InstId, mut report: impl FnMut(Wait)) {
+        let body = context.body;
         let inst = body.inst(id);
-        if let Some(counts) = WaitCounts::of(inst) {
-            for counter in Counter::ALL {
-                if let Some(count) = counts.get(counter) {
-                    let operations = self.wait(body, counter, count);
-                    report(Wait { inst: id, counter, count, operations });
-                }
+        if let Some(counts) = wait_count(body.target(), inst) {
+            for (counter, count) in counts.iter() {
+                let operations = self.wait(context, counter, count);
+                report(Wait { inst: id, counter, count, operations });
             }
         }
+        if inst.name() == "s_barrier_wait" {
+            self.answer(body, inst);
+        }
         for counter in Counter::ALL {
-            if inst.variant.counters.contains(counter.flag()) {
-                self.issue(counter, Operation::Inst(id));
+            let no_lds = context.flat == FlatMemory::NoLds && inst.variant.memory == Memory::Flat && counter == Counter::Lgkm;
+            if inst.variant.counters.contains(counter.flag()) && !no_lds {
+                self.issue(context, counter, id);
             }
         }
         if let Flow::Call(target) = body.flow(id) {
-            let summary = summaries.of(target);
-            for counter in Counter::ALL {
+            let summary = context.summaries.of(target);
+            for counter in counters_of(body.target()) {
                 let queue = &mut self.0[counter as usize];
                 if summary.completes_caller[counter as usize] {
                     queue.clear();
@@ -233,20 +263,36 @@ impl State {
         }
     }
 
-    fn issue(&mut self, counter: Counter, operation: Operation) {
+    fn issue(&mut self, context: Context<'_>, counter: Counter, id: InstId) {
+        let operation = Operation::Inst(id);
         let queue = &mut self.0[counter as usize];
+        if counter == Counter::X {
+            // The hardware waits between the translations of scalar and of vector memory operations.
+            let new = kind(context, counter, operation);
+            queue.retain(|older, _| !matches!(older, Operation::Inst(_)) || kind(context, counter, *older) == new);
+        }
+        let counts = u8::from(!may_not_count(context.body.inst(id)));
         for position in queue.values_mut() {
-            position.min = (position.min + 1).min(MOST);
+            position.min = (position.min + counts).min(MOST);
             position.max = (position.max + 1).min(MOST);
         }
         let oldest = queue.get(&operation).map_or(0, |position| position.max);
-        queue.insert(operation, Position { min: 0, max: oldest, certain: true });
+        queue.insert(operation, Position { min: 0, max: oldest, certain: counts == 1 });
     }
 
-    fn wait(&mut self, body: &Body, counter: Counter, count: u8) -> Vec<WaitedOperation> {
+    /// A barrier's wait comes after the answer to its `s_barrier_signal_isfirst` (LLVM, SIInsertWaitcnts).
+    fn answer(&mut self, body: &Body, wait: &Inst) {
+        let barrier =
+            |inst: &Inst| inst.operands.iter().find_map(|operand| if let Value::Imm(n) = operand.value { Some(n as i16) } else { None });
+        let of_barrier =
+            |inst: &Inst| inst.name() == "s_barrier_signal_isfirst" && barrier(inst).is_some() && barrier(inst) == barrier(wait);
+        self.0[Counter::Km as usize].retain(|operation, _| !matches!(operation, Operation::Inst(id) if of_barrier(body.inst(*id))));
+    }
+
+    fn wait(&mut self, context: Context<'_>, counter: Counter, count: u8) -> Vec<WaitedOperation> {
         let queue = &mut self.0[counter as usize];
         let mut waited = Vec::new();
-        let mut kinds: SmallVec<[Kind; 4]> = queue.keys().map(|operation| kind(body, *operation)).collect();
+        let mut kinds: SmallVec<[Kind; 4]> = queue.keys().map(|operation| kind(context, counter, *operation)).collect();
         kinds.dedup();
         let ordered = kinds.iter().all(|kind| *kind == kinds[0] && *kind != Kind::Unordered);
         if count > 0 && !ordered {
@@ -260,12 +306,14 @@ impl State {
             }
             return waited;
         }
+        let mut complete: SmallVec<[Operation; 8]> = SmallVec::new();
         queue.retain(|operation, position| {
             if position.max >= count {
                 let must = position.min >= count && position.certain;
                 waited.push(WaitedOperation { operation: *operation, certainty: if must { Certainty::Must } else { Certainty::May } });
             }
             if position.min >= count {
+                complete.push(*operation);
                 return false;
             }
             if position.max >= count {
@@ -273,6 +321,13 @@ impl State {
             }
             true
         });
+        // The address of an operation that is complete was translated.
+        let translations = &mut self.0[Counter::X as usize];
+        if !translations.is_empty() {
+            complete.iter().filter(|operation| matches!(operation, Operation::Inst(_))).for_each(|operation| {
+                translations.remove(operation);
+            });
+        }
         waited
     }
 }
@@ -281,16 +336,16 @@ impl State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct WaitSummary {
     /// Whether everything that was outstanding at the call is complete when it returns, by counter.
-    completes_caller: [bool; 3],
+    completes_caller: [bool; COUNTERS],
     /// Whether it may leave operations of its own outstanding.
-    leaves: [bool; 3],
+    leaves: [bool; COUNTERS],
     /// The registers that those may still write.
     writes: RegSet,
 }
 
 impl WaitSummary {
-    const NOTHING: WaitSummary = WaitSummary { completes_caller: [true; 3], leaves: [false; 3], writes: RegSet::EMPTY };
-    const UNKNOWN: WaitSummary = WaitSummary { completes_caller: [false; 3], leaves: [true; 3], writes: RegSet::ALL };
+    const NOTHING: WaitSummary = WaitSummary { completes_caller: [true; COUNTERS], leaves: [false; COUNTERS], writes: RegSet::EMPTY };
+    const UNKNOWN: WaitSummary = WaitSummary { completes_caller: [false; COUNTERS], leaves: [true; COUNTERS], writes: RegSet::ALL };
 }
 
 /// What calls do to outstanding operations.
@@ -335,9 +390,8 @@ impl WaitSummaries {
 /// The outstanding operations of a body at every point.
 #[derive(Debug)]
 pub struct Waits<'a> {
-    body: &'a Body,
+    context: Context<'a>,
     cfg: &'a Cfg,
-    summaries: &'a WaitSummaries,
     block_in: Vec<State>,
     waits: Vec<Wait>,
 }
@@ -346,15 +400,22 @@ impl<'a> Waits<'a> {
     /// Follows the counters through a body.
     #[must_use]
     pub fn compute(body: &'a Body, cfg: &'a Cfg, summaries: &'a WaitSummaries) -> Self {
+        Self::compute_with(body, cfg, summaries, FlatMemory::Any)
+    }
+
+    /// [`Waits::compute`] with what is known of FLAT operations.
+    #[must_use]
+    pub fn compute_with(body: &'a Body, cfg: &'a Cfg, summaries: &'a WaitSummaries, flat: FlatMemory) -> Self {
+        let context = Context { body, summaries, flat };
         let mut block_in: Vec<Option<State>> = vec![None; cfg.len()];
-        block_in[cfg.entry().index()] = Some(State::at_entry(body.kind()));
+        block_in[cfg.entry().index()] = Some(State::at_entry(body));
         let mut queued = vec![false; cfg.len()];
         let mut work = std::collections::VecDeque::from([cfg.entry()]);
         while let Some(block) = work.pop_front() {
             queued[block.index()] = false;
             let Some(mut state) = block_in[block.index()].clone() else { continue };
             for id in cfg.block(block).insts() {
-                state.step(body, id, summaries, |_| {});
+                state.step(context, id, |_| {});
             }
             for edge in &cfg.block(block).successors {
                 let changed = match &mut block_in[edge.block.index()] {
@@ -374,10 +435,10 @@ impl<'a> Waits<'a> {
         for block in cfg.ids() {
             let mut state = block_in[block.index()].clone();
             for id in cfg.block(block).insts() {
-                state.step(body, id, summaries, |wait| waits.push(wait));
+                state.step(context, id, |wait| waits.push(wait));
             }
         }
-        Waits { body, cfg, summaries, block_in, waits }
+        Waits { context, cfg, block_in, waits }
     }
 
     /// Every counter of every `s_waitcnt` in address order, with the operations it waits for.
@@ -390,7 +451,7 @@ impl<'a> Waits<'a> {
         let block = self.cfg.block_of(id);
         let mut state = self.block_in[block.index()].clone();
         for earlier in self.cfg.block(block).insts().take_while(|earlier| *earlier != id) {
-            state.step(self.body, earlier, self.summaries, |_| {});
+            state.step(self.context, earlier, |_| {});
         }
         state
     }
@@ -423,12 +484,12 @@ impl<'a> Waits<'a> {
     /// [`Waits::pending_writes`] before every instruction, by index.
     #[must_use]
     pub fn all_pending_writes(&self) -> Vec<RegSet> {
-        let mut all = Vec::with_capacity(self.body.len());
+        let mut all = Vec::with_capacity(self.context.body.len());
         for block in self.cfg.ids() {
             let mut state = self.block_in[block.index()].clone();
             for id in self.cfg.block(block).insts() {
                 all.push(self.writes_of(&state));
-                state.step(self.body, id, self.summaries, |_| {});
+                state.step(self.context, id, |_| {});
             }
         }
         all
@@ -440,7 +501,7 @@ impl<'a> Waits<'a> {
             let mut state = self.block_in[block.index()].clone();
             for id in self.cfg.block(block).insts() {
                 visit(id, &state.operations().collect::<Vec<_>>());
-                state.step(self.body, id, self.summaries, |_| {});
+                state.step(self.context, id, |_| {});
             }
         }
     }
@@ -451,14 +512,31 @@ impl<'a> Waits<'a> {
         let writes = match operation {
             // A caller that has a load outstanding across a call expects its result afterwards.
             Operation::Caller => RegSet::ALL,
-            Operation::Inst(id) => return self.body.inst(id).writes().collect(),
-            Operation::Callee(id) => match self.body.flow(id) {
-                Flow::Call(target) => self.summaries.of(target).writes,
+            Operation::Inst(id) => self.context.body.inst(id).writes().collect(),
+            Operation::Callee(id) => match self.context.body.flow(id) {
+                Flow::Call(target) => self.context.summaries.of(target).writes,
                 _ => RegSet::ALL,
             },
         };
-        // Only scalar loads write scalar registers.
-        if counter == Counter::Lgkm { writes } else { writes.vectors() }
+        match counter {
+            // Only scalar loads and messages write scalar registers.
+            Counter::Lgkm | Counter::Km => writes,
+            Counter::Vm | Counter::Load | Counter::Sample | Counter::Bvh | Counter::Ds | Counter::Exp => writes.vectors(),
+            Counter::Vs | Counter::Store | Counter::X | Counter::Async | Counter::Tensor => RegSet::EMPTY,
+        }
+    }
+
+    /// The registers that an operation may still read while it is outstanding in a counter: to overwrite one is a fault.
+    #[must_use]
+    pub fn sources(&self, counter: Counter, operation: Operation) -> RegSet {
+        let Operation::Inst(id) = operation else { return RegSet::EMPTY };
+        let reads: RegSet = self.context.body.inst(id).reads().collect();
+        match counter {
+            Counter::X => reads,
+            // Exports and GDS; a direct read of LDS has no vector sources.
+            Counter::Exp => reads.vectors(),
+            _ => RegSet::EMPTY,
+        }
     }
 
     fn writes_of(&self, state: &State) -> RegSet {
@@ -472,7 +550,7 @@ impl<'a> Waits<'a> {
             match block.exit {
                 Some(Exit::Return) => {
                     let mut state = self.block_in[index].clone();
-                    block.insts().for_each(|id| state.step(self.body, id, self.summaries, |_| {}));
+                    block.insts().for_each(|id| state.step(self.context, id, |_| {}));
                     for (counter, queue) in state.0.iter_mut().enumerate() {
                         summary.completes_caller[counter] &= queue.remove(&Operation::Caller).is_none();
                         summary.leaves[counter] |= !queue.is_empty();

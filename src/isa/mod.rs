@@ -20,7 +20,7 @@ pub use layout::{Accepts, Bits, Coding, Form, Kind, Layout, Modifier, Run};
 pub use occupancy::{Demand, Limit, Occupancy};
 pub use table::{Branch, Condition, Counters, Encoding, Flags, Implicit, Latency, Memory, OperandSpec, Variant, Written};
 pub use target::{LatencyRange, Target};
-pub use wait::{WaitCount, wait_count};
+pub use wait::{AluWait, Counter, WaitCount, alu_wait, wait_count, wait_immediate, waits_for};
 
 use crate::error::Result;
 

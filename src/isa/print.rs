@@ -8,7 +8,7 @@ use super::layout::{Coding, Form, Kind, Modifier};
 use super::print_names as names;
 use super::table::{Encoding, Variant, Written};
 use super::target::Target;
-use super::wait::WaitCount;
+use super::wait::{Counter, wait_count};
 
 /// The instruction as text.
 pub(super) fn print(target: Target, inst: &Inst) -> String {
@@ -175,13 +175,12 @@ impl Printer<'_> {
             }
             (Role::Message, _) => self.out.push_str(&names::message(self.target, value as u16)),
             (Role::WaitCount, _) => {
-                let counts = WaitCount::from_bits(value as u16);
-                let all = counts == WaitCount::default();
+                let counts = wait_count(self.target, self.inst).unwrap_or_default();
                 let mut separator = "";
-                let fields = [("vmcnt", counts.vm, 63), ("expcnt", counts.exp, 7), ("lgkmcnt", counts.lgkm, 15)];
-                for (name, count, most) in fields {
-                    if count.is_some() || all {
-                        self.word(format_args!("{separator}{name}({})", count.unwrap_or(most)));
+                for counter in [Counter::Vm, Counter::Exp, Counter::Lgkm] {
+                    if counts.get(counter).is_some() || counts.is_empty() {
+                        let count = counts.get(counter).or(self.target.largest_wait(counter)).unwrap_or_default();
+                        self.word(format_args!("{separator}{}({count})", counter.name()));
                         separator = " ";
                     }
                 }

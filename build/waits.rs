@@ -1,0 +1,62 @@
+//! Wait counters: from `waits.yaml` to Rust source.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::{COUNTERS, Failure, position, read};
+
+/// A generation.
+#[derive(Deserialize)]
+struct Row {
+    name: String,
+    flat_in_order: bool,
+    instructions: Vec<Instruction>,
+}
+
+#[derive(Deserialize)]
+struct Instruction {
+    name: String,
+    #[serde(flatten)]
+    fields: BTreeMap<String, String>,
+}
+
+/// Rust source of the arrays `WAIT_FORMATS` and, by target, `WAIT_FORMAT_OF`.
+pub(super) fn source(tables: &Path, targets: &[&str]) -> Result<String, Failure> {
+    let rows: Vec<Row> = read(&tables.join("waits.yaml"))?;
+    let mut out = format!("static WAIT_FORMATS: [WaitFormat; {}] = [\n", rows.len());
+    for row in &rows {
+        let flat = row.flat_in_order;
+        writeln!(out, "    WaitFormat {{\n        flat_in_order: {flat},\n        instructions: &[")?;
+        for instruction in &row.instructions {
+            let mut fields = String::new();
+            for (counter, bits) in &instruction.fields {
+                let counter = position(&COUNTERS, counter, &instruction.name)?;
+                let runs: Result<Vec<String>, Failure> = bits.split(',').map(run).collect();
+                write!(fields, "WaitField {{ counter: Counter::ALL[{counter}], runs: &[{}] }}, ", runs?.join(", "))?;
+            }
+            writeln!(out, "            ({:?}, &[{}]),", instruction.name, fields.trim_end_matches(", "))?;
+        }
+        writeln!(out, "        ],\n    }},")?;
+    }
+    writeln!(out, "];\nstatic WAIT_FORMAT_OF: [u8; {}] = [", targets.len())?;
+    for target in targets {
+        let format = (0..rows.len())
+            .filter(|index| target.starts_with(&rows[*index].name))
+            .max_by_key(|index| rows[*index].name.len())
+            .ok_or_else(|| format!("waits.yaml has nothing for {target}"))?;
+        writeln!(out, "    {format}, // {target}")?;
+    }
+    out.push_str("];\n");
+    Ok(out)
+}
+
+/// `'15:14@4'`: low bit, width, and the bit of the value at which it starts.
+fn run(run: &str) -> Result<String, Failure> {
+    let (place, shift) = run.split_once('@').unwrap_or((run, "0"));
+    let (high, low) = place.split_once(':').unwrap_or((place, place));
+    let (high, low, shift): (u8, u8, u8) = (high.parse()?, low.parse()?, shift.parse()?);
+    Ok(format!("({low}, {}, {shift})", high - low + 1))
+}
