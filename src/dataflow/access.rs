@@ -1,7 +1,8 @@
 //! What one instruction reads and writes, as sets, with what the operands alone do not tell.
 
 use super::regset::RegSet;
-use crate::isa::{Flags, Inst, Memory, Reg, RegFile};
+use crate::entity::InstId;
+use crate::isa::{Flags, Inst, Memory, Reg};
 use crate::kernel::Body;
 
 /// The registers an instruction accesses.
@@ -21,10 +22,18 @@ impl Accesses {
     /// `indexed` says that the body changes register indices at run time ([`Accesses::indexed`]).
     #[must_use]
     pub fn of(inst: &Inst, indexed: bool) -> Accesses {
-        let reads: RegSet = inst.reads().collect();
-        let writes: RegSet = inst.writes().collect();
+        Self::with(inst, inst.reads().collect(), inst.writes().collect(), indexed)
+    }
+
+    /// [`Accesses::of`] an instruction where it is: with the vector registers that it means there ([`Body::reads`]).
+    #[must_use]
+    pub fn at(body: &Body, id: InstId, indexed: bool) -> Accesses {
+        Self::with(body.inst(id), body.reads(id).collect(), body.writes(id).collect(), indexed)
+    }
+
+    fn with(inst: &Inst, reads: RegSet, writes: RegSet, indexed: bool) -> Accesses {
         let mut accesses = Accesses { reads, writes, kills: RegSet::EMPTY };
-        accesses.kills = if conditional(inst) { RegSet::EMPTY } else { inst.writes().filter(|reg| reg.file == RegFile::Scalar).collect() };
+        accesses.kills = if conditional(inst) { RegSet::EMPTY } else { writes.difference(writes.vectors()) };
         // MODE is written in parts (`s_setreg_b32` of some of its bits, `s_set_gpr_idx_on` of one).
         accesses.kills.remove(Reg::scalar(crate::isa::scalar::MODE, 1));
         if conditional(inst) {
@@ -43,7 +52,7 @@ impl Accesses {
                 accesses.kills = RegSet::EMPTY;
             }
         }
-        if name.starts_with("v_movrel") || (indexed && inst.variant.flags.contains(Flags::VALU)) {
+        if name.starts_with("v_movrel") || name.starts_with("v_swaprel") || (indexed && inst.variant.flags.contains(Flags::VALU)) {
             accesses.reads = accesses.reads.union(all_vectors());
             accesses.writes = accesses.writes.union(all_vectors());
         }
@@ -71,7 +80,7 @@ fn conditional(inst: &Inst) -> bool {
 }
 
 fn all_vectors() -> RegSet {
-    (0..16).flat_map(|run| [Reg::vector(16 * run, 16), Reg::accum(16 * run, 16)]).collect()
+    RegSet::ALL.vectors()
 }
 
 /// `s0..` to VCC: what an indexed scalar access can reach.

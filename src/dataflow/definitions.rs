@@ -11,7 +11,7 @@ use super::access::Accesses;
 use super::summary::Summaries;
 use crate::cfg::Cfg;
 use crate::entity::{BlockId, InstId};
-use crate::isa::{Inst, Reg, RegFile, Role};
+use crate::isa::{Inst, Reg, RegFile, Role, Target, scalar};
 use crate::kernel::{Body, Flow};
 
 /// Where a value may come from.
@@ -39,7 +39,7 @@ impl<'a> Definitions<'a> {
     #[must_use]
     pub fn new(body: &'a Body, cfg: &'a Cfg, summaries: &'a Summaries) -> Self {
         let indexed = Accesses::indexed(body);
-        let accesses = body.insts().iter().map(|inst| Accesses::of(inst, indexed)).collect();
+        let accesses = body.ids().map(|id| Accesses::at(body, id, indexed)).collect();
         Definitions { body, cfg, summaries, accesses }
     }
 
@@ -106,48 +106,65 @@ impl<'a> Definitions<'a> {
             let accesses = &self.accesses[id.index()];
             if accesses.writes.overlaps(reg) {
                 found.insert(Definition::Inst(id));
-                if accesses.kills.overlaps(reg) || (reg.file != RegFile::Scalar && !widened && overwrites_lanes(self.body.inst(id), reg)) {
+                if accesses.kills.overlaps(reg) || (reg.file != RegFile::Scalar && !widened && overwrites_lanes(self.body, id, reg)) {
                     return None;
                 }
             }
-            widened |= accesses.writes.overlaps(Reg::EXEC) && !narrows_exec(self.body.inst(id));
+            widened |= accesses.writes.overlaps(Reg::EXEC) && !narrows_exec(self.body.target(), self.body.inst(id));
         }
         Some(widened)
     }
 }
 
 /// Whether the instruction writes all bits of `reg` in every active lane, named as an operand of its own.
-fn overwrites_lanes(inst: &Inst, reg: Reg) -> bool {
+fn overwrites_lanes(body: &Body, id: InstId, reg: Reg) -> bool {
+    let inst = body.inst(id);
     let whole = inst.modifiers.sdwa.is_none()
         && inst.modifiers.dpp.is_none()
         && !inst.variant.flags.contains(crate::isa::Flags::D16)
         && inst.modifiers.op_sel & 8 == 0
         && !inst.name().starts_with("v_movrel")
+        && !inst.name().starts_with("v_swaprel")
         && !matches!(inst.name(), "v_writelane_b32");
     // An operand that is read as well (a tied destination) keeps a part of its old value.
     whole
-        && inst
-            .operands
-            .iter()
-            .any(|operand| operand.access == crate::isa::Access::Write && operand.reg().is_some_and(|written| written.overlaps(reg)))
+        && inst.operands.iter().any(|operand| {
+            operand.access == crate::isa::Access::Write && body.register(id, operand).is_some_and(|written| written.overlaps(reg))
+        })
 }
 
 /// Whether the instruction reads lanes that its EXEC does not enable.
 fn reads_other_lanes(inst: &Inst) -> bool {
     inst.modifiers.dpp.is_some()
-        || ["v_readlane", "v_readfirstlane", "v_permlane", "v_mfma", "v_smfmac", "ds_bpermute", "ds_permute", "ds_swizzle", "v_accvgpr"]
-            .iter()
-            .any(|name| inst.name().starts_with(name))
+        || [
+            "v_readlane",
+            "v_readfirstlane",
+            "v_permlane",
+            "v_mfma",
+            "v_smfmac",
+            "v_wmma",
+            "v_swmmac",
+            "ds_bpermute",
+            "ds_permute",
+            "ds_swizzle",
+            "v_accvgpr",
+        ]
+        .iter()
+        .any(|name| inst.name().starts_with(name))
 }
 
 /// Whether the instruction's write of EXEC can only clear bits.
-fn narrows_exec(inst: &Inst) -> bool {
-    let reads_exec = |role| inst.operand(role).and_then(|operand| operand.reg()) == Some(Reg::EXEC);
-    match inst.name() {
-        // EXEC = S0 & EXEC, EXEC = ~S0 & EXEC (Vega ISA, SOP1).
-        "s_and_saveexec_b64" | "s_andn1_saveexec_b64" | "s_andn1_wrexec_b64" => true,
-        "s_and_b64" => reads_exec(Role::Src0) || reads_exec(Role::Src1),
-        "s_andn2_b64" => reads_exec(Role::Src0),
-        name => name.starts_with("v_cmpx"),
+fn narrows_exec(target: Target, inst: &Inst) -> bool {
+    // As wide as the wave's masks: a half of EXEC is all of it only where waves have 32 lanes.
+    let exec = Reg::scalar(scalar::EXEC, (target.wave_size() / 32) as u8);
+    let reads_exec = |role| inst.operand(role).and_then(|operand| operand.reg()) == Some(exec);
+    let name = inst.name();
+    let Some(operation) = name.strip_suffix(if exec.dwords == 1 { "_b32" } else { "_b64" }) else { return name.starts_with("v_cmpx") };
+    match operation {
+        // EXEC = S0 & EXEC, EXEC = ~S0 & EXEC (Vega ISA, SOP1; RDNA3 has other names).
+        "s_and_saveexec" | "s_andn1_saveexec" | "s_andn1_wrexec" | "s_and_not0_saveexec" | "s_and_not0_wrexec" => true,
+        "s_and" => reads_exec(Role::Src0) || reads_exec(Role::Src1),
+        "s_andn2" | "s_and_not1" => reads_exec(Role::Src0),
+        _ => name.starts_with("v_cmpx"),
     }
 }

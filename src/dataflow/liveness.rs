@@ -16,7 +16,8 @@ use crate::kernel::{Body, Flow};
 pub struct Liveness {
     before: Vec<RegSet>,
     after: Vec<RegSet>,
-    fall_through: Vec<RegSet>,
+    /// The instruction that control falls through to.
+    fall_through: Vec<Option<InstId>>,
 }
 
 impl Liveness {
@@ -53,7 +54,7 @@ impl Liveness {
         let mut liveness = Liveness {
             before: vec![RegSet::EMPTY; body.len()],
             after: vec![RegSet::EMPTY; body.len()],
-            fall_through: vec![RegSet::EMPTY; body.len()],
+            fall_through: body.ids().map(|id| body.next(id)).collect(),
         };
         for data in cfg.blocks() {
             let mut live = data.successors.iter().fold(RegSet::EMPTY, |live, edge| live.union(block_in[edge.block.index()]));
@@ -61,11 +62,6 @@ impl Liveness {
                 liveness.after[id.index()] = live.union(effects[id.index()].leaving);
                 live = effects[id.index()].apply(live);
                 liveness.before[id.index()] = live;
-            }
-        }
-        for id in body.ids() {
-            if let Some(next) = body.next(id) {
-                liveness.fall_through[id.index()] = liveness.before[next.index()];
             }
         }
         liveness
@@ -97,7 +93,7 @@ impl Liveness {
     pub fn at(&self, point: ProgramPoint) -> &RegSet {
         match point.side {
             Side::Before => self.before(point.inst),
-            Side::After => &self.fall_through[point.inst.index()],
+            Side::After => self.fall_through[point.inst.index()].map_or(&RegSet::EMPTY, |next| self.before(next)),
         }
     }
 }
@@ -112,7 +108,7 @@ struct Effect {
 
 impl Effect {
     fn of(body: &Body, id: InstId, indexed: bool, summaries: &Summaries, at_return: RegSet) -> Effect {
-        let own = Accesses::of(body.inst(id), indexed);
+        let own = Accesses::at(body, id, indexed);
         let mut effect = Effect { reads: own.reads, kills: own.kills, leaving: RegSet::EMPTY };
         match body.flow(id) {
             // The callee reads what the call itself left, so a link register that the call writes is not read from before it.

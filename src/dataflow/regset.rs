@@ -2,20 +2,23 @@
 
 use crate::isa::{Reg, RegFile, scalar};
 
-/// A set of 32-bit registers: the scalar ones with operand codes below 128 (`s0..`, FLAT_SCRATCH, VCC, ttmp, M0, EXEC), SCC, MODE, `v0..v255` and
+/// A set of 32-bit registers: the scalar ones with operand codes below 128 (`s0..`, FLAT_SCRATCH, VCC, ttmp, M0, EXEC), SCC, MODE, `v0..v1023` and
 /// `a0..a255`.
 ///
-/// The read-only `src_*` operands are no registers, except that `src_vccz` and `src_execz` stand for VCC and EXEC, and `src_lds_direct` for M0.
+/// The read-only `src_*` operands are no registers, except that `src_vccz` and `src_execz` stand for VCC and EXEC, and `src_lds_direct` for M0. The null
+/// register is none: it reads 0, and what is written is gone.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RegSet([u64; WORDS]);
 
-const WORDS: usize = 11;
+const WORDS: usize = 23;
 /// Positions: 0..128 scalar by code, then SCC and MODE in a word of their own, then vector, then accumulation registers.
 const SCC_BIT: usize = 128;
 const MODE_BIT: usize = 129;
 const VECTOR: usize = 192;
-const ACCUM: usize = VECTOR + 256;
+const ACCUM: usize = VECTOR + VECTORS;
 const END: usize = ACCUM + 256;
+/// Vector registers a wave may have (gfx1250).
+const VECTORS: usize = 1024;
 
 impl RegSet {
     /// The empty set.
@@ -24,6 +27,7 @@ impl RegSet {
     /// Every register there is.
     pub const ALL: RegSet = {
         let mut words = [u64::MAX; WORDS];
+        words[1] &= !(1 << (scalar::NULL - 64));
         words[2] = 3;
         RegSet(words)
     };
@@ -36,6 +40,7 @@ impl RegSet {
             (RegFile::Scalar, scalar::VCCZ) => return usize::from(scalar::VCC)..usize::from(scalar::VCC) + 2,
             (RegFile::Scalar, scalar::EXECZ) => return usize::from(scalar::EXEC)..usize::from(scalar::EXEC) + 2,
             (RegFile::Scalar, scalar::LDS_DIRECT) => return usize::from(scalar::M0)..usize::from(scalar::M0) + 1,
+            (RegFile::Scalar, scalar::NULL) => return 0..0,
             (RegFile::Scalar, first) => (usize::from(first), usize::from(first) + usize::from(reg.dwords), 128),
             (RegFile::Vector, first) => (VECTOR + usize::from(first), VECTOR + usize::from(first) + usize::from(reg.dwords), ACCUM),
             (RegFile::Accum, first) => (ACCUM + usize::from(first), ACCUM + usize::from(first) + usize::from(reg.dwords), END),
@@ -139,16 +144,22 @@ impl RegSet {
         })
     }
 
-    /// The highest `sN` in the set (not the named registers behind `s101`).
+    /// The highest `sN` in the set, up to `s101` (on some targets the registers behind it have names of their own).
     #[must_use]
     pub fn highest_sgpr(&self) -> Option<u16> {
-        (0..scalar::FLAT_SCRATCH).rev().find(|&code| self.contains(Reg::scalar(code, 1)))
+        self.highest_sgpr_below(scalar::FLAT_SCRATCH)
+    }
+
+    /// The highest `sN` in the set with N below `count`: as many as a target names ([`crate::isa::Target::addressable_sgprs`]).
+    #[must_use]
+    pub fn highest_sgpr_below(&self, count: u16) -> Option<u16> {
+        (0..count).rev().find(|&code| self.contains(Reg::scalar(code, 1)))
     }
 
     /// The highest `vN` in the set.
     #[must_use]
     pub fn highest_vgpr(&self) -> Option<u16> {
-        (0..256).rev().find(|&number| self.contains(Reg::vector(number, 1)))
+        (0..VECTORS as u16).rev().find(|&number| self.contains(Reg::vector(number, 1)))
     }
 
     /// The highest `aN` in the set.
@@ -204,8 +215,8 @@ mod tests {
     fn random_reg(random: &mut Random) -> Reg {
         let dwords = 1 + random.below(4) as u8;
         match random.below(4) {
-            0 => Reg::scalar(random.below(124) as u16, dwords),
-            1 => Reg::vector(random.below(253) as u16, dwords),
+            0 => Reg::scalar(random.below(121) as u16, dwords),
+            1 => Reg::vector(random.below(1021) as u16, dwords),
             2 => Reg::accum(random.below(253) as u16, dwords),
             _ => [Reg::SCC, Reg::M0, Reg::VCC, Reg::EXEC, Reg::scalar(scalar::MODE, 1)][random.below(5) as usize],
         }
@@ -256,7 +267,9 @@ mod tests {
         assert_eq!(of(scalar::EXECZ), RegSet::from_iter([Reg::EXEC]));
         assert_eq!(of(scalar::LDS_DIRECT), RegSet::from_iter([Reg::M0]));
         assert!(of(scalar::SHARED_BASE).is_empty());
-        assert_eq!(RegSet::ALL.len(), 128 + 2 + 512);
+        assert!(RegSet::from_iter([Reg::scalar(scalar::NULL, 2)]).is_empty(), "a wide null register is not EXEC");
+        assert!(!RegSet::ALL.overlaps(Reg::scalar(scalar::NULL, 1)));
+        assert_eq!(RegSet::ALL.len(), 127 + 2 + 1024 + 256);
         assert_eq!(RegSet::ALL.iter().count(), RegSet::ALL.len());
         let high = RegSet::from_iter([Reg::scalar(7, 2), Reg::VCC, Reg::vector(3, 1), Reg::accum(9, 2)]);
         assert_eq!((high.highest_sgpr(), high.highest_vgpr(), high.highest_agpr()), (Some(8), Some(3), Some(10)));

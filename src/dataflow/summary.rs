@@ -74,7 +74,7 @@ fn summarize(body: &Body, cfg: &Cfg, summaries: &Summaries) -> Summary {
     let indexed = Accesses::indexed(body);
     let mut writes = RegSet::EMPTY;
     for id in body.ids() {
-        writes = writes.union(Accesses::of(body.inst(id), indexed).writes);
+        writes = writes.union(Accesses::at(body, id, indexed).writes);
         match body.flow(id) {
             Flow::Call(target) | Flow::TailCall(target) => writes = writes.union(summaries.of(target).writes),
             Flow::IndirectJump => writes = RegSet::ALL,

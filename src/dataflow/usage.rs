@@ -3,7 +3,7 @@
 use super::regset::RegSet;
 use crate::cfg::Program;
 use crate::isa::{self, Inst};
-use crate::kernel::{Body, Image};
+use crate::kernel::{Body, Image, SET_VGPR_MSB};
 
 /// The registers that some code names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,16 +22,24 @@ impl UsedRegisters {
         UsedRegisters { named: self.named.union(other.named), indexed: self.indexed || other.indexed }
     }
 
+    /// Of an instruction that may be reached with any state.
     fn of(inst: &Inst) -> UsedRegisters {
-        let indexed = inst.name().contains("_movrel") || inst.name().starts_with("s_set_gpr_idx");
+        let indexed = chooses_registers(inst) || inst.name() == SET_VGPR_MSB;
         UsedRegisters { named: inst.reads().chain(inst.writes()).collect(), indexed }
     }
 
     /// The registers that one body names. Its callees are not looked at.
     #[must_use]
     pub fn of_body(body: &Body) -> UsedRegisters {
-        body.insts().iter().map(UsedRegisters::of).fold(UsedRegisters::default(), UsedRegisters::union)
+        let indexed = body.insts().iter().any(chooses_registers);
+        let named = body.ids().flat_map(|id| body.reads(id).chain(body.writes(id))).collect();
+        UsedRegisters { named, indexed }
     }
+}
+
+/// Whether the instruction makes registers depend on values.
+fn chooses_registers(inst: &Inst) -> bool {
+    inst.name().contains("_movrel") || inst.name().starts_with("v_swaprel") || inst.name().starts_with("s_set_gpr_idx")
 }
 
 /// The registers that any code of the object may touch.

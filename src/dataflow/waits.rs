@@ -113,13 +113,13 @@ struct Context<'a> {
     flat: FlatMemory,
 }
 
-/// What FLAT operations are taken to access, on targets where they have no place in the order of their counters.
+/// What FLAT operations are taken to access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FlatMemory {
-    /// Any memory, LDS too: complete only when both counters were waited for down to 0.
+    /// Any memory, LDS too: complete only when both counters were waited for.
     #[default]
     Any,
-    /// No LDS, as a compiler may know that wrote waits for `vmcnt` only: then they are as other vector memory operations.
+    /// No LDS, as a compiler may know that wrote waits for one counter only: then they are as other vector memory operations.
     NoLds,
 }
 
@@ -241,8 +241,7 @@ impl State {
             self.answer(body, inst);
         }
         for counter in Counter::ALL {
-            let no_lds = context.flat == FlatMemory::NoLds && inst.variant.memory == Memory::Flat && counter == Counter::Lgkm;
-            if inst.variant.counters.contains(counter.flag()) && !no_lds {
+            if inst.variant.counters.contains(counter.flag()) {
                 self.issue(context, counter, id);
             }
         }
@@ -512,7 +511,13 @@ impl<'a> Waits<'a> {
         let writes = match operation {
             // A caller that has a load outstanding across a call expects its result afterwards.
             Operation::Caller => RegSet::ALL,
-            Operation::Inst(id) => self.context.body.inst(id).writes().collect(),
+            Operation::Inst(id) => {
+                let only_counts = self.context.flat == FlatMemory::NoLds && matches!(counter, Counter::Lgkm | Counter::Ds);
+                if only_counts && self.context.body.inst(id).variant.memory == Memory::Flat {
+                    return RegSet::EMPTY;
+                }
+                self.context.body.writes(id).collect()
+            }
             Operation::Callee(id) => match self.context.body.flow(id) {
                 Flow::Call(target) => self.context.summaries.of(target).writes,
                 _ => RegSet::ALL,
@@ -530,7 +535,7 @@ impl<'a> Waits<'a> {
     #[must_use]
     pub fn sources(&self, counter: Counter, operation: Operation) -> RegSet {
         let Operation::Inst(id) = operation else { return RegSet::EMPTY };
-        let reads: RegSet = self.context.body.inst(id).reads().collect();
+        let reads: RegSet = self.context.body.reads(id).collect();
         match counter {
             Counter::X => reads,
             // Exports and GDS; a direct read of LDS has no vector sources.

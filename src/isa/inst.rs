@@ -85,9 +85,18 @@ impl Reg {
     /// M0.
     pub const M0: Reg = Reg::scalar(scalar::M0, 1);
 
-    /// Whether the two runs share a register.
+    /// Whether this is the null register, however wide: it reads 0, and what is written is gone.
+    #[must_use]
+    pub fn is_null(self) -> bool {
+        self.file == RegFile::Scalar && self.first == scalar::NULL
+    }
+
+    /// Whether the two runs share a register. The null register holds nothing to share.
     #[must_use]
     pub fn overlaps(self, other: Reg) -> bool {
+        if self.is_null() || other.is_null() {
+            return false;
+        }
         self.file == other.file && self.first < other.first + u16::from(other.dwords) && other.first < self.first + u16::from(self.dwords)
     }
 }

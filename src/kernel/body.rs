@@ -1,7 +1,10 @@
 //! The instructions of one kernel or function, in address order, and how control leaves each of them.
 
+use smallvec::SmallVec;
+
+use super::vgpr_msb::{self, VgprMsb};
 use crate::entity::InstId;
-use crate::isa::{Inst, Target};
+use crate::isa::{Access, Inst, Operand, Reg, Target};
 
 /// Whether a body is entered by the dispatcher or by a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -63,6 +66,8 @@ pub struct Body {
     pub(super) insts: Vec<Inst>,
     pub(super) addresses: Vec<u64>,
     pub(super) flows: Vec<Flow>,
+    /// The high bits of vector register numbers at each instruction; empty if they are 0 everywhere.
+    pub(super) vgpr_msb: Vec<VgprMsb>,
 }
 
 impl Body {
@@ -126,6 +131,50 @@ impl Body {
     #[must_use]
     pub fn inst(&self, id: InstId) -> &Inst {
         &self.insts[id.index()]
+    }
+
+    /// The registers of an operand of an instruction, if it is registers. With `s_set_vgpr_msb` (gfx1250) the vector registers that an instruction
+    /// means depend on where it is: these are those, while those of [`Inst`] are the ones that its encoding names.
+    ///
+    /// # Panics
+    /// If `id` is not of this body.
+    #[must_use]
+    pub fn register(&self, id: InstId, operand: &Operand) -> Option<Reg> {
+        let reg = operand.reg()?;
+        Some(match self.vgpr_msb.get(id.index()) {
+            Some(msb) => vgpr_msb::actual(*msb, self.inst(id), operand.role, reg),
+            None => reg,
+        })
+    }
+
+    /// Every register run that an instruction reads where it is, explicitly and implicitly: see [`Inst::reads`] and [`Body::register`].
+    ///
+    /// # Panics
+    /// If `id` is not of this body.
+    pub fn reads(&self, id: InstId) -> impl Iterator<Item = Reg> + use<> {
+        let inst = self.inst(id);
+        self.actual(id, inst.reads(), |access| matches!(access, Access::Read | Access::ReadWrite))
+    }
+
+    /// Every register run that an instruction writes where it is: see [`Inst::writes`] and [`Body::register`].
+    ///
+    /// # Panics
+    /// If `id` is not of this body.
+    pub fn writes(&self, id: InstId) -> impl Iterator<Item = Reg> + use<> {
+        let inst = self.inst(id);
+        self.actual(id, inst.writes(), |access| matches!(access, Access::Write | Access::ReadWrite))
+    }
+
+    /// `encoded` with its first ones, those of the operands, replaced by what they mean.
+    fn actual(&self, id: InstId, encoded: impl Iterator<Item = Reg>, accessed: impl Fn(Access) -> bool) -> smallvec::IntoIter<[Reg; 8]> {
+        let mut regs: SmallVec<[Reg; 8]> = encoded.collect();
+        if self.vgpr_msb.get(id.index()).is_some_and(|msb| *msb != VgprMsb::default()) {
+            let operands = self.inst(id).operands.iter().filter(|operand| accessed(operand.access));
+            for (reg, operand) in regs.iter_mut().zip(operands.filter(|operand| operand.reg().is_some())) {
+                *reg = self.register(id, operand).unwrap_or(*reg);
+            }
+        }
+        regs.into_iter()
     }
 
     /// The original virtual address of an instruction.

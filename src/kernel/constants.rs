@@ -69,6 +69,7 @@ impl State {
 
     fn word(&self, reg: Reg, index: u8) -> Word {
         match reg.file {
+            RegFile::Scalar if reg.is_null() => Word::Known(0),
             RegFile::Scalar => self.words.get(usize::from(reg.first) + usize::from(index)).copied().unwrap_or(Word::Unknown),
             _ => Word::Unknown,
         }
@@ -78,8 +79,8 @@ impl State {
     fn source(&self, inst: &Inst, role: Role, index: u8) -> Word {
         match inst.operand(role).map(|operand| operand.value) {
             Some(Value::Reg(reg)) if index < reg.dwords => self.word(reg, index),
-            // Literals of 64-bit operations are zero-extended, inline integers sign-extended.
-            Some(Value::Literal(literal)) => Word::Known(if index == 0 { literal } else { 0 }),
+            // Whether the literal of a 64-bit operation is zero- or sign-extended depends on the operation; inline integers are sign-extended.
+            Some(Value::Literal(literal)) if index == 0 || literal >> 31 == 0 => Word::Known(if index == 0 { literal } else { 0 }),
             Some(Value::InlineInt(value)) => {
                 Word::Known(if index == 0 { i32::from(value) as u32 } else { (i32::from(value) >> 31) as u32 })
             }
@@ -90,6 +91,7 @@ impl State {
 
     fn set(&mut self, reg: Reg, index: u8, word: Word) {
         if reg.file == RegFile::Scalar
+            && !reg.is_null()
             && let Some(place) = self.words.get_mut(usize::from(reg.first) + usize::from(index))
         {
             *place = word;
@@ -106,7 +108,9 @@ impl State {
         let mut results: [Word; 16] = [Word::Unknown; 16];
         let mut carry_out = None;
         match inst.name() {
-            "s_getpc_b64" => results[..2].copy_from_slice(&[Word::Known(next_pc as u32), Word::Known((next_pc >> 32) as u32)]),
+            "s_getpc_b64" | "s_get_pc_i64" => {
+                results[..2].copy_from_slice(&[Word::Known(next_pc as u32), Word::Known((next_pc >> 32) as u32)]);
+            }
             "s_mov_b32" => results[0] = self.source(inst, Role::Src0, 0),
             "s_mov_b64" => {
                 for index in 0..2 {
@@ -114,11 +118,23 @@ impl State {
                 }
             }
             "s_movk_i32" => results[0] = self.source(inst, Role::Simm16, 0),
-            "s_add_u32" => (results[0], carry_out) = self.add(inst, Some(false)),
-            "s_addc_u32" => (results[0], carry_out) = self.add(inst, self.scc),
-            "s_sub_u32" => (results[0], carry_out) = self.subtract(inst, Some(false)),
-            "s_subb_u32" => (results[0], carry_out) = self.subtract(inst, self.scc),
-            name if name.starts_with("s_load_dword") => self.load(inst, image, &mut results),
+            "s_sext_i32_i16" => {
+                if let Word::Known(value) = self.source(inst, Role::Src0, 0) {
+                    results[0] = Word::Known(value as u16 as i16 as u32);
+                }
+            }
+            // gfx12 has new names.
+            "s_add_u32" | "s_add_co_u32" => (results[0], carry_out) = self.add(inst, Some(false)),
+            "s_addc_u32" | "s_add_co_ci_u32" => (results[0], carry_out) = self.add(inst, self.scc),
+            "s_sub_u32" | "s_sub_co_u32" => (results[0], carry_out) = self.subtract(inst, Some(false)),
+            "s_subb_u32" | "s_sub_co_ci_u32" => (results[0], carry_out) = self.subtract(inst, self.scc),
+            "s_add_nc_u64" | "s_sub_nc_u64" => {
+                if let (Some(a), Some(b)) = (self.quad(inst, Role::Src0), self.quad(inst, Role::Src1)) {
+                    let result = if inst.name() == "s_add_nc_u64" { a.wrapping_add(b) } else { a.wrapping_sub(b) };
+                    results[..2].copy_from_slice(&[Word::Known(result as u32), Word::Known((result >> 32) as u32)]);
+                }
+            }
+            name if name.starts_with("s_load_dword") || name.starts_with("s_load_b") => self.load(inst, image, &mut results),
             _ => {}
         }
         for reg in inst.writes() {
@@ -173,7 +189,21 @@ impl State {
         }
     }
 
-    fn target(&self, inst: &Inst) -> Target {
+    /// A 64-bit source operand.
+    fn quad(&self, inst: &Inst, role: Role) -> Option<u64> {
+        match (self.source(inst, role, 0), self.source(inst, role, 1)) {
+            (Word::Known(low), Word::Known(high)) => Some(u64::from(low) | u64::from(high) << 32),
+            _ => None,
+        }
+    }
+
+    fn target(&self, inst: &Inst, next_pc: u64) -> Target {
+        if inst.name() == "s_add_pc_i64" {
+            return self.quad(inst, Role::Src0).map_or(Target::Unknown, |offset| Target::Address(next_pc.wrapping_add(offset)));
+        }
+        if inst.name().starts_with("s_rfe") {
+            return Target::Unknown;
+        }
         match (self.source(inst, Role::Src0, 0), self.source(inst, Role::Src0, 1)) {
             (Word::Known(low), Word::Known(high)) => Target::Address(u64::from(low) | u64::from(high) << 32),
             (Word::Return(0), Word::Return(1)) => Target::ReturnAddress,
@@ -187,9 +217,9 @@ fn indirectly_writes_scalars(inst: &Inst) -> bool {
     inst.name().starts_with("s_movreld")
 }
 
-/// The targets of all `s_swappc_b64` and `s_setpc_b64` of a body.
+/// The targets of all indirect calls and jumps of a body.
 pub(super) fn indirect_targets(body: &Body, image: &Image<'_>) -> Vec<(InstId, Target)> {
-    let indirect = |id: &InstId| matches!(body.inst(*id).name(), "s_swappc_b64" | "s_setpc_b64");
+    let indirect = |id: &InstId| matches!(body.inst(*id).variant.branch, Branch::IndirectCall | Branch::IndirectJump);
     if !body.ids().any(|id| indirect(&id)) {
         return Vec::new();
     }
@@ -210,7 +240,7 @@ pub(super) fn indirect_targets(body: &Body, image: &Image<'_>) -> Vec<(InstId, T
         let mut id = leader;
         loop {
             if indirect(&id) {
-                found.insert(id, state.target(body.inst(id)));
+                found.insert(id, state.target(body.inst(id), body.end_address(id)));
             }
             state.step(body.inst(id), body.end_address(id), image);
             let mut following = None;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::body::{Body, BodyKind, CallTarget, Flow};
 use super::constants;
 use super::image::Image;
+use super::vgpr_msb;
 use crate::entity::InstId;
 use crate::error::{Error, Result, ResultExt};
 use crate::isa::{self, Branch, Inst, Reg, Role, Target};
@@ -26,7 +27,8 @@ impl Body {
     ///
     /// # Errors
     /// Malformed if control reaches a word that is no instruction or runs off the executable bytes; unsupported if two reachable
-    /// instructions overlap or an obsolete instruction changes the flow of control in a way that nothing here follows.
+    /// instructions overlap, an obsolete instruction changes the flow of control in a way that nothing here follows, or it depends on the path
+    /// which vector registers an instruction means (`s_set_vgpr_msb`).
     pub fn decode(target: Target, image: &Image<'_>, name: &str, kind: BodyKind, entry: u64) -> Result<Body> {
         let decode = |address: u64| {
             let bytes = image.code_from(address).ok_or_else(|| Error::malformed("control runs off the executable code").at(address))?;
@@ -65,7 +67,8 @@ impl Body {
                 }
             }
             if !changed {
-                return Ok(body);
+                let vgpr_msb = vgpr_msb::states(&body)?;
+                return Ok(Body { vgpr_msb, ..body });
             }
         }
     }
@@ -178,7 +181,16 @@ fn assemble(
         });
     }
     let entry = id_at(entry)?;
-    Ok(Body { name: name.to_owned(), kind, target, entry, insts: insts.values().cloned().collect(), addresses, flows })
+    Ok(Body {
+        name: name.to_owned(),
+        kind,
+        target,
+        entry,
+        insts: insts.values().cloned().collect(),
+        addresses,
+        flows,
+        vgpr_msb: Vec::new(),
+    })
 }
 
 /// Whether an indirect jump goes where this register pair says.

@@ -7,16 +7,20 @@
 //! Calls and jumps through registers are resolved by following constants (`s_getpc_b64` and additions, pointers loaded from relocated
 //! slots). What cannot be resolved says so ([`CallTarget::Unknown`], [`Flow::IndirectJump`]); nothing is guessed.
 
+mod adjacency;
 mod body;
 mod constants;
 mod decode;
 pub mod edit;
 mod image;
 mod refusal;
+mod vgpr_msb;
 
+pub use adjacency::{Clause, Delay, Dependency, Neighbours, Tie};
 pub use body::{Body, BodyKind, CallTarget, Flow};
 pub use image::Image;
 pub use refusal::{Reason, Refusal, Stop};
+pub(crate) use vgpr_msb::SET_VGPR_MSB;
 
 #[cfg(test)]
 pub(crate) mod assembly;

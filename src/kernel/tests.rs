@@ -177,3 +177,45 @@ fn returns_follow_copies_of_the_return_address() {
     let body = listing.try_body(&Image::new(), BodyKind::Kernel, 0x1000).expect("a body");
     assert_eq!(body.flow(InstId(0)), Flow::IndirectJump, "a kernel has nowhere to return to");
 }
+
+#[test]
+fn addresses_are_formed_with_the_names_of_gfx12_too() {
+    let jump_through = |listing: Listing| {
+        let body = listing.push(setpc(4)).push(end()).label("there").push(end());
+        let image = image(&[(0x1000, 0x100)]);
+        let body = body.try_body(&image, BodyKind::Kernel, 0x1000).expect("a body");
+        let jump = body.ids().find(|id| body.inst(*id).variant.branch == Branch::IndirectJump).expect("a jump");
+        match body.flow(jump) {
+            Flow::Jump(to) => Some(body.address(to)),
+            _ => None,
+        }
+    };
+    // s_getpc_b64 gives 0x1004.
+    let carried = Listing::at(0x1000)
+        .push(getpc(4))
+        .push(op("s_sext_i32_i16").writes(Reg::scalar(5, 1)).reads(Reg::scalar(5, 1)))
+        .push(add("s_add_co_u32", 4, 0x1c))
+        .push(add("s_add_co_ci_u32", 5, 0).implicit(SCC_OUT, SCC_OUT));
+    assert_eq!(jump_through(carried), Some(0x1020));
+    let pair = Reg::scalar(4, 2);
+    let wide = |literal| Listing::at(0x1000).push(getpc(4)).push(op("s_add_nc_u64").writes(pair).reads(pair).literal(literal));
+    assert_eq!(jump_through(wide(0x10)), Some(0x1014));
+    assert_eq!(jump_through(wide(0xffff_fff0)), None, "extended in which way?");
+    let null = Reg::scalar(crate::isa::scalar::NULL, 1);
+    let nothing = Listing::at(0x1000)
+        .push(getpc(4))
+        .push(op("s_add_co_u32").writes(Reg::scalar(4, 1)).reads(Reg::scalar(4, 1)).reads(null).implicit(Implicit::empty(), SCC_OUT));
+    let nothing = nothing.push(add("s_add_co_u32", 4, 0xc)).push(op("s_mov_b32").writes(null).reads(Reg::scalar(9, 1)));
+    assert_eq!(jump_through(nothing), Some(0x1010), "null reads 0 and what is written to it is gone");
+}
+
+#[test]
+fn jumps_by_an_offset_are_resolved() {
+    let listing = Listing::at(0x1000)
+        .push(op("s_add_pc_i64").branch(Branch::IndirectJump).literal(4))
+        .push(op("data").branch(Branch::Obsolete))
+        .push(end());
+    let body = listing.try_body(&image(&[(0x1000, 0x100)]), BodyKind::Kernel, 0x1000).expect("a body");
+    assert_eq!(body.flow(InstId(0)), Flow::Jump(InstId(1)));
+    assert_eq!(body.address(InstId(1)), 0x100c);
+}

@@ -75,7 +75,7 @@ pub(super) fn check(new: &Body, alignment: &Alignment, replays: bool, findings: 
         }
     };
     let known: Vec<Known<'_>> =
-        new.insts().iter().map(|inst| Known { inst, reads: inst.reads().collect(), writes: inst.writes().collect() }).collect();
+        new.ids().map(|id| Known { inst: new.inst(id), reads: new.reads(id).collect(), writes: new.writes(id).collect() }).collect();
     for consumer in new.ids() {
         let mut work: SmallVec<[(InstId, u32); 8]> = predecessors(consumer).into_iter().map(|id| (id, 0)).collect();
         // Paths of the same length to the same place need not be walked twice.

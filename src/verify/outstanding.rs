@@ -20,7 +20,7 @@ pub(super) fn check(new: &Body, alignment: &Alignment, summaries: &WaitSummaries
     waits.for_each_pending(|id, operations| {
         let is_inserted = alignment.original(id).is_none();
         let inst = new.inst(id);
-        let uses: RegSet = inst.reads().chain(inst.writes()).collect();
+        let uses: RegSet = new.reads(id).chain(new.writes(id)).collect();
         for (counter, operation) in operations {
             let concerns = match operation {
                 // Original against original is the compiler's business.

@@ -1,0 +1,230 @@
+//! Vector registers above v255 (gfx1250): the high bits of register numbers, which `s_set_vgpr_msb` sets for the instructions that follow.
+//!
+//! Its immediate has two bits for each of four operand places (LLVM, AMDGPULowerVGPREncoding): the first, second and third source in bits 1:0, 3:2 and
+//! 5:4, the destination in bits 7:6. They are 0 at the entry of a kernel or function and after a call. Which ones hold at an instruction must be the same
+//! on all paths to it; otherwise the body is refused, for nobody knows which registers it uses.
+
+use crate::entity::InstId;
+use crate::error::{Error, Result};
+use crate::isa::{Encoding, Inst, Reg, RegFile, Role, Value};
+use crate::kernel::{Body, Flow};
+
+/// The instruction that sets the high bits.
+pub(crate) const SET_VGPR_MSB: &str = "s_set_vgpr_msb";
+
+/// The high bits of vector register numbers, as in the low byte of the immediate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct VgprMsb(u8);
+
+/// Hardware register MODE, whose bits 19:12 are the same high bits (LLVM, SIDefines).
+const MODE: u16 = 1;
+const MODE_FIRST: u32 = 12;
+const MODE_LAST: u32 = 19;
+
+/// What is known of the high bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Known(VgprMsb),
+    /// Different ones on different paths, or set to a value that is not known.
+    Unknown,
+}
+
+impl State {
+    fn step(self, inst: &Inst, flow: Flow) -> State {
+        if matches!(flow, Flow::Call(_)) {
+            return State::Known(VgprMsb::default());
+        }
+        let immediate = |role| match inst.operand(role).map(|operand| operand.value) {
+            Some(Value::Imm(value)) => Some(value as u32),
+            Some(Value::Literal(value)) => Some(value),
+            _ => None,
+        };
+        match inst.name() {
+            SET_VGPR_MSB => immediate(Role::Simm16).map_or(State::Unknown, |bits| State::Known(VgprMsb(bits as u8))),
+            name if name.starts_with("s_setreg") => {
+                let Some(register) = immediate(Role::Hwreg).or_else(|| immediate(Role::Simm16)) else { return State::Unknown };
+                let (number, first, size) = (register as u16 & 0x3f, register >> 6 & 0x1f, (register >> 11 & 0x1f) + 1);
+                let covers = first <= MODE_LAST && first + size > MODE_FIRST;
+                let literal =
+                    inst.operands.iter().find_map(|operand| if let Value::Literal(value) = operand.value { Some(value) } else { None });
+                match literal {
+                    _ if number != MODE => self,
+                    // On some processors a literal's bits go into the high bits whatever part of MODE is written.
+                    Some(literal) if State::Known(VgprMsb((literal >> MODE_FIRST) as u8).rotated()) == self => self,
+                    None if !covers => self,
+                    _ => State::Unknown,
+                }
+            }
+            _ => self,
+        }
+    }
+}
+
+impl VgprMsb {
+    /// MODE has the destination's bits lowest.
+    fn rotated(self) -> VgprMsb {
+        VgprMsb(self.0.rotate_right(2))
+    }
+}
+
+/// The high bits at every instruction of a body; empty if nothing sets them.
+///
+/// # Errors
+/// Unsupported if an instruction with vector registers is reached with different high bits, or with unknown ones.
+pub(super) fn states(body: &Body) -> Result<Vec<VgprMsb>> {
+    if !body.insts().iter().any(|inst| inst.name() == SET_VGPR_MSB) {
+        return Ok(Vec::new());
+    }
+    let mut before: Vec<Option<State>> = vec![None; body.len()];
+    before[body.entry().index()] = Some(State::Known(VgprMsb::default()));
+    let mut work = vec![body.entry()];
+    while let Some(id) = work.pop() {
+        let Some(state) = before[id.index()] else { continue };
+        let after = state.step(body.inst(id), body.flow(id));
+        for next in body.successors(id) {
+            let place = &mut before[next.index()];
+            let joined = match *place {
+                None => after,
+                Some(old) if old == after => continue,
+                Some(_) => State::Unknown,
+            };
+            if *place != Some(joined) {
+                *place = Some(joined);
+                work.push(next);
+            }
+        }
+    }
+    let refuse = |id: InstId, why: &str| Err(Error::unsupported(format!("{}: {why}", body.inst(id).name())).at(body.address(id)));
+    let mut states = Vec::with_capacity(body.len());
+    for id in body.ids() {
+        let inst = body.inst(id);
+        let vectors = || inst.operands.iter().filter(|operand| operand.reg().is_some_and(|reg| reg.file == RegFile::Vector));
+        match before[id.index()] {
+            Some(State::Known(msb)) => {
+                if msb != VgprMsb::default() && vectors().any(|operand| place(inst, operand.role).is_none()) {
+                    return refuse(id, "it is not known which of its vector registers s_set_vgpr_msb concerns");
+                }
+                states.push(msb);
+            }
+            _ if vectors().next().is_some() => {
+                return refuse(id, "it depends on the path or on a value which vector registers it uses (s_set_vgpr_msb)");
+            }
+            _ => states.push(VgprMsb::default()),
+        }
+    }
+    Ok(states)
+}
+
+/// The operand place whose bits concern the vector register of this role: 0 to 2 the sources, 3 the destination, 4 none of them.
+fn place(inst: &Inst, role: Role) -> Option<u8> {
+    const NONE: u8 = 4;
+    let name = inst.name();
+    match inst.variant.encoding {
+        Encoding::Ds => match role {
+            Role::Addr | Role::Vaddr => Some(0),
+            Role::Data0 | Role::Vdata => Some(1),
+            Role::Data1 => Some(2),
+            Role::Vdst => Some(3),
+            _ => None,
+        },
+        Encoding::Flat | Encoding::Global | Encoding::Scratch => match role {
+            Role::Vaddr | Role::Addr => Some(0),
+            Role::Vdata | Role::Data0 => Some(1),
+            Role::Vdst => Some(3),
+            _ => None,
+        },
+        Encoding::Mubuf | Encoding::Mtbuf => match role {
+            Role::Vaddr => Some(0),
+            Role::Vdata => Some(3),
+            _ => None,
+        },
+        _ if inst.variant.flags.contains(crate::isa::Flags::VALU) => match role {
+            // Scales have no high bits.
+            _ if name.starts_with("v_wmma_ld_scale") => Some(NONE),
+            Role::Src0 => Some(0),
+            // `v_fmamk`: the literal has the second place.
+            Role::Src1 if name.starts_with("v_fmamk") => Some(2),
+            Role::Src1 => Some(1),
+            Role::Src2 => Some(2),
+            Role::Vdst | Role::Old => Some(3),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The registers that `reg`, an operand of this role, means.
+pub(super) fn actual(msb: VgprMsb, inst: &Inst, role: Role, reg: Reg) -> Reg {
+    match place(inst, role) {
+        Some(place @ 0..=3) if reg.file == RegFile::Vector => Reg { first: reg.first + 256 * u16::from(msb.0 >> (2 * place) & 3), ..reg },
+        _ => reg,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isa::Memory;
+    use crate::kernel::assembly::{Listing, Op, branch_scc1, end, op, swappc};
+    use crate::kernel::{BodyKind, Image};
+
+    fn set(bits: i64) -> Op {
+        op(SET_VGPR_MSB).imm(bits)
+    }
+
+    fn add() -> Op {
+        op("v_add_f32").writes(Reg::vector(1, 1)).reads(Reg::vector(2, 1)).reads(Reg::vector(3, 2))
+    }
+
+    fn vectors(regs: impl Iterator<Item = Reg>) -> Vec<Reg> {
+        regs.filter(|reg| reg.file == RegFile::Vector).collect()
+    }
+
+    #[test]
+    fn each_place_has_its_bits() {
+        let body = Listing::at(0).push(add()).push(set(0b11_00_10_01)).push(add()).push(set(0)).push(add()).push(end()).kernel();
+        let v = Reg::vector;
+        for (id, reads, writes) in
+            [(0, [v(2, 1), v(3, 2)], v(1, 1)), (2, [v(258, 1), v(515, 2)], v(769, 1)), (4, [v(2, 1), v(3, 2)], v(1, 1))]
+        {
+            assert_eq!(vectors(body.reads(InstId(id))), reads);
+            assert_eq!(vectors(body.writes(InstId(id))), [writes]);
+        }
+        assert!(body.reads(InstId(2)).any(|reg| reg == Reg::EXEC), "implicit registers are as they were");
+    }
+
+    #[test]
+    fn registers_that_depend_on_the_path_are_refused() {
+        let listing =
+            |behind: Op| Listing::at(0).push(branch_scc1("join")).push(set(1)).label("join").push(behind).push(set(0)).push(end());
+        let error = listing(add()).try_body(&Image::new(), BodyKind::Kernel, 0).expect_err("v2 or v258");
+        assert_eq!(error.kind(), crate::error::Kind::Unsupported);
+        assert_eq!(error.offset(), Some(8));
+        assert!(listing(op("s_nop")).try_body(&Image::new(), BodyKind::Kernel, 0).is_ok(), "no vector register is used");
+        let loop_back = Listing::at(0).label("top").push(add()).push(set(1)).push(branch_scc1("top")).push(end());
+        assert!(loop_back.try_body(&Image::new(), BodyKind::Kernel, 0).is_err());
+    }
+
+    #[test]
+    fn calls_return_with_none_set_and_mode_may_set_them() {
+        let body = Listing::at(0).push(set(1)).push(swappc(30, 4)).push(add()).push(end()).kernel();
+        assert_eq!(vectors(body.reads(InstId(2)))[0], Reg::vector(2, 1));
+        let mode = |first: i64, size: i64| MODE as i64 | first << 6 | (size - 1) << 11;
+        let setreg = |hwreg: i64| op("s_setreg_b32").reads(Reg::scalar(3, 1)).imm(hwreg);
+        let with = |write: Op| Listing::at(0).push(set(1)).push(write).push(add()).push(end()).try_body(&Image::new(), BodyKind::Kernel, 0);
+        assert!(with(setreg(mode(0, 8))).is_ok());
+        assert!(with(setreg(mode(8, 8))).is_err());
+        assert!(with(setreg(2)).is_ok(), "another register");
+        let literal = |value: u32| op("s_setreg_imm32_b32").literal(value).imm(mode(0, 4));
+        assert!(with(literal(0x0000_4000)).is_ok(), "source 0 has bit 14 of MODE");
+        assert!(with(literal(0)).is_err());
+    }
+
+    #[test]
+    fn places_that_nobody_knows_are_refused() {
+        let load = || op("image_sample").memory(Memory::Image, crate::isa::Counters::VM, crate::isa::Flags::LOAD).writes(Reg::vector(1, 1));
+        let with = |bits| Listing::at(0).push(set(bits)).push(load()).push(end()).try_body(&Image::new(), BodyKind::Kernel, 0);
+        assert!(with(0).is_ok());
+        assert!(with(0x40).is_err());
+    }
+}
