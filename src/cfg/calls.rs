@@ -49,7 +49,7 @@ impl Program {
     /// Decodes the bodies at `entries` (name, kind, address) and all that they call.
     #[must_use]
     pub fn build(target: Target, image: &Image<'_>, entries: impl IntoIterator<Item = (String, BodyKind, u64)>) -> Program {
-        let decode = |name: &str, kind, address| Body::decode(target, image, name, kind, address);
+        let decode = |target, name: &str, kind, address| Body::decode(target, image, name, kind, address);
         Self::build_with(target, image, entries, decode)
     }
 
@@ -57,20 +57,29 @@ impl Program {
         target: Target,
         image: &Image<'_>,
         entries: impl IntoIterator<Item = (String, BodyKind, u64)>,
-        decode: impl Fn(&str, BodyKind, u64) -> Result<Body, Error>,
+        decode: impl Fn(Target, &str, BodyKind, u64) -> Result<Body, Error>,
     ) -> Program {
         let mut program = Program { target, bodies: Vec::new(), by_entry: BTreeMap::new(), undecodable: Vec::new() };
         let mut work: Vec<_> = entries.into_iter().collect();
+        // A function has the waves of its callers: where these differ, kernels come first.
+        let common = image.common_wave_size();
+        if common.is_none() {
+            work.sort_by_key(|(_, kind, _)| *kind == BodyKind::Function);
+        }
         work.reverse();
+        let mut wave_sizes = BTreeMap::new();
         let mut seen = std::collections::BTreeSet::new();
         while let Some((name, kind, address)) = work.pop() {
             if !seen.insert(address) {
                 continue;
             }
-            match decode(&name, kind, address) {
+            let lanes = image.wave_size(address).or(common).or_else(|| wave_sizes.get(&address).copied());
+            let target = lanes.and_then(|lanes| target.with_wave_size(lanes)).unwrap_or(target);
+            match decode(target, &name, kind, address) {
                 Ok(body) => {
-                    for (_, target) in body.calls() {
-                        if let CallTarget::Known(to) = target {
+                    for (_, call) in body.calls() {
+                        if let CallTarget::Known(to) = call {
+                            wave_sizes.entry(to).or_insert(target.wave_size());
                             let name = image.entry_name(to).map_or_else(|| format!("function_at_{to:#x}"), str::to_owned);
                             // Entries that were asked for come first, with the kind that was asked for.
                             work.insert(0, (name, BodyKind::Function, to));
@@ -83,7 +92,25 @@ impl Program {
                 Err(error) => program.undecodable.push((name, address, error)),
             }
         }
+        program.forget_ambiguous();
         program
+    }
+
+    /// Functions that waves of different sizes call mean different things to these: calls of them count as unknown.
+    fn forget_ambiguous(&mut self) {
+        let callers = self.bodies.iter().flat_map(|body| body.calls().map(|(_, target)| (body.target().wave_size(), target)));
+        let ambiguous: std::collections::BTreeSet<u64> = callers
+            .filter_map(|(lanes, target)| {
+                let CallTarget::Known(address) = target else { return None };
+                (self.body(self.at(address)?).target().wave_size() != lanes).then_some(address)
+            })
+            .collect();
+        for address in ambiguous {
+            if let Some(id) = self.by_entry.remove(&address) {
+                let error = Error::unsupported("waves of 32 and of 64 lanes call it").at(address);
+                self.undecodable.push((self.body(id).name().to_owned(), address, error));
+            }
+        }
     }
 
     /// The processor.

@@ -189,7 +189,7 @@ fn the_call_graph_finds_functions_without_symbols_recursion_and_the_unknown() {
     image.add_code(0x1000, vec![0; 0x4000].leak());
     image.add_entry(0x2000, BodyKind::Function, "named");
     let names = std::cell::RefCell::new(BTreeSet::new());
-    let decode = |name: &str, kind, address| -> Result<Body, _> {
+    let decode = |_, name: &str, kind, address| -> Result<Body, _> {
         names.borrow_mut().insert(name.to_owned());
         listing(address).try_body(&image, kind, address)
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::body::BodyKind;
-use crate::code_object::CodeObject;
+use crate::code_object::{CodeObject, Field};
 use crate::elf::constants::RelocationType;
 use crate::error::Result;
 
@@ -18,6 +18,8 @@ pub struct Image<'d> {
     code: BTreeMap<u64, &'d [u8]>,
     entries: BTreeMap<u64, (String, BodyKind)>,
     pointers: BTreeMap<u64, u64>,
+    /// Lanes of a kernel's waves, by its entry.
+    wave_sizes: BTreeMap<u64, u32>,
 }
 
 impl<'d> Image<'d> {
@@ -41,6 +43,7 @@ impl<'d> Image<'d> {
         }
         for kernel in object.kernels() {
             image.add_entry(kernel.entry, BodyKind::Kernel, &kernel.name);
+            image.set_wave_size(kernel.entry, if kernel.descriptor.is_set(Field::ENABLE_WAVEFRONT_SIZE32) { 32 } else { 64 });
         }
         for relocation in object.relocations() {
             let base = match relocation.kind {
@@ -67,6 +70,25 @@ impl<'d> Image<'d> {
     /// Adds the start of a kernel or device function and its name.
     pub fn add_entry(&mut self, address: u64, kind: BodyKind, name: impl Into<String>) {
         self.entries.insert(address, (name.into(), kind));
+    }
+
+    /// Says how many lanes the waves of the kernel at `address` have. Without it they have as many as the processor's have by default.
+    pub fn set_wave_size(&mut self, address: u64, lanes: u32) {
+        self.wave_sizes.insert(address, lanes);
+    }
+
+    /// Lanes of the waves of the kernel that starts at `address`, if that was said.
+    #[must_use]
+    pub fn wave_size(&self, address: u64) -> Option<u32> {
+        self.wave_sizes.get(&address).copied()
+    }
+
+    /// Lanes of the waves of all kernels, if they are the same.
+    #[must_use]
+    pub fn common_wave_size(&self) -> Option<u32> {
+        let mut sizes = self.wave_sizes.values();
+        let first = *sizes.next()?;
+        sizes.all(|size| *size == first).then_some(first)
     }
 
     /// Adds an 8-byte slot in memory that the loader fills with a pointer (a relocation), and the address it will point to.

@@ -93,7 +93,7 @@ impl Context<'_> {
             findings.push(Finding::new(Rule::Skeleton, "the original cannot be decoded").at(old.entry));
             return;
         };
-        let body = match Body::decode(self.target, self.new_image, &new.name, BodyKind::Kernel, new.entry) {
+        let body = match Body::decode(self.program.body(id).target(), self.new_image, &new.name, BodyKind::Kernel, new.entry) {
             Ok(body) => body,
             Err(error) => return findings.push(Finding::new(Rule::Skeleton, error.to_string()).at(new.entry)),
         };
