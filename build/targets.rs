@@ -11,8 +11,20 @@ use super::{Failure, LATENCIES, read};
 
 /// Facts that say what this project can do with a target: a target that is like another one is not taken to be ready for the same.
 const NOT_INHERITED: [&str; 2] = ["emulated", "rewritable"];
-/// Lists of `names.yaml` that become fields of the target.
-const NAME_LISTS: [&str; 2] = ["hardware_registers", "messages"];
+/// Lists of `names.yaml`; `src/isa/names.rs` has the same list of enum values.
+const NAME_LISTS: [&str; 9] = [
+    "hardware_registers",
+    "messages",
+    "system_operations",
+    "export_targets",
+    "buffer_formats",
+    "image_dimensions",
+    "delay_instructions",
+    "delay_skips",
+    "scopes",
+];
+/// The list of `names.yaml` whose names are those of fields.
+const FIELD_LIST: &str = "dependency_fields";
 
 /// One row of `targets.yaml`.
 #[derive(Deserialize, Clone)]
@@ -40,13 +52,27 @@ impl Target {
     }
 }
 
-/// A name of `names.yaml`, for a number on the targets that have it.
+/// Names of `names.yaml`, for a number and those that follow it on the targets that have them.
 #[derive(Deserialize)]
 struct NameRow {
     list: String,
-    number: u32,
-    name: String,
+    number: u8,
+    width: Option<u8>,
+    name: Option<String>,
+    #[serde(default)]
+    names: Vec<String>,
     targets: Option<Vec<String>>,
+}
+
+impl NameRow {
+    /// Each number and its name.
+    fn entries(&self) -> impl Iterator<Item = (u8, &str)> {
+        (self.number..).zip(self.name.iter().chain(&self.names).map(String::as_str))
+    }
+
+    fn is_for(&self, target: &Target) -> bool {
+        self.targets.as_ref().is_none_or(|targets| target.is_in(targets))
+    }
 }
 
 #[derive(Deserialize)]
@@ -78,8 +104,14 @@ impl Targets {
                 return Err(format!("'{name}' in names.yaml or latency.yaml is no target, instruction set or group of targets.yaml").into());
             }
         }
-        if let Some(row) = names.iter().find(|row| !NAME_LISTS.contains(&row.list.as_str())) {
-            return Err(format!("names.yaml: there is no list '{}'", row.list).into());
+        for row in &names {
+            let fields = row.list == FIELD_LIST;
+            if !fields && !NAME_LISTS.contains(&row.list.as_str()) {
+                return Err(format!("names.yaml: there is no list '{}'", row.list).into());
+            }
+            if row.entries().count() == 0 || row.width.is_some() != fields {
+                return Err(format!("names.yaml: {} {} has no name, or a width in the wrong list", row.list, row.number).into());
+            }
         }
         Ok(Targets { targets, names, latencies })
     }
@@ -119,17 +151,19 @@ impl Targets {
         for (fact, value) in &target.facts {
             writeln!(out, "        {fact}: {},", literal(value).ok_or_else(|| format!("{fact}: {value:?} is no value for a fact"))?)?;
         }
+        writeln!(out, "        names: [")?;
         for list in NAME_LISTS {
-            let mut entries: Vec<(u32, &str)> = Vec::new();
-            for row in self.names.iter().filter(|row| row.list == list && row.targets.as_ref().is_none_or(|targets| target.is_in(targets)))
-            {
-                if let Some((_, other)) = entries.iter().find(|(number, _)| *number == row.number) {
-                    return Err(format!("names.yaml: {list} {} is {other} and {}", row.number, row.name).into());
-                }
-                entries.push((row.number, &row.name));
+            let rows = self.names.iter().filter(|row| row.list == list && row.is_for(target));
+            let mut entries: Vec<(u8, &str)> = rows.flat_map(NameRow::entries).collect();
+            entries.sort_unstable();
+            if let Some(pair) = entries.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+                return Err(format!("names.yaml: {list} {} is {} and {}", pair[0].0, pair[0].1, pair[1].1).into());
             }
-            writeln!(out, "        {list}: &{entries:?},")?;
+            writeln!(out, "            &{entries:?},")?;
         }
+        let fields = self.names.iter().filter(|row| row.list == FIELD_LIST && row.is_for(target));
+        let fields: Vec<_> = fields.flat_map(|row| row.entries().map(|(bit, name)| (bit, row.width.unwrap_or(0), name))).collect();
+        writeln!(out, "        ],\n        dependency_fields: &{fields:?},")?;
         writeln!(out, "        latencies: [")?;
         for class in LATENCIES {
             let rows: Vec<_> = self.latencies.iter().filter(|row| row.class == class && target.is_in(&row.targets)).collect();

@@ -38,7 +38,7 @@ fn kernels_functions_and_metadata_agree_with_llvm() {
             assert_eq!(metadata.group_segment_fixed_size, u64::from(kernel.descriptor.get(Field::GROUP_SEGMENT_FIXED_SIZE)));
             assert_eq!(metadata.kernarg_segment_size, u64::from(kernel.descriptor.get(Field::KERNARG_SIZE)));
             assert!(metadata.vgpr_count <= u64::from(kernel.descriptor.allocated_vgprs(object.target().expect("known"))));
-            assert!(metadata.sgpr_count <= u64::from(kernel.descriptor.allocated_sgprs()));
+            assert!(metadata.sgpr_count <= u64::from(kernel.descriptor.allocated_sgprs(object.target().expect("known"))));
             assert_eq!(metadata.args[0].offset, 0);
             assert_eq!((metadata.args[1].offset, metadata.args[1].size), (8, 4));
         }
@@ -95,7 +95,7 @@ fn descriptor_fields_agree_with_llvm_objdump() {
             assert_eq!(Some(kernel.descriptor.allocated_vgprs(known)), directive("next_free_vgpr"), "{text}");
             // The directive is counted in eights; the hardware gives sixteens.
             assert_eq!(
-                Some(kernel.descriptor.allocated_sgprs()),
+                Some(kernel.descriptor.allocated_sgprs(known)),
                 directive("next_free_sgpr").map(|count| count.next_multiple_of(16)),
                 "{text}"
             );

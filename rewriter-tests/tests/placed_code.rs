@@ -167,7 +167,9 @@ fn inserted_code_writes_no_register_of_the_original() {
             });
             for reg in inst.writes() {
                 let inside = match reg.file {
-                    RegFile::Scalar => reg.first >= 102 || u32::from(reg.first) + u32::from(reg.dwords) + 6 <= descriptor.allocated_sgprs(),
+                    RegFile::Scalar => {
+                        reg.first >= 102 || u32::from(reg.first) + u32::from(reg.dwords) + 6 <= descriptor.allocated_sgprs(placed.target)
+                    }
                     RegFile::Vector => u32::from(reg.first) + u32::from(reg.dwords) <= vgprs,
                     RegFile::Accum => false,
                 };

@@ -113,7 +113,7 @@ impl Program {
         }
     }
 
-    /// The processor.
+    /// The processor. Its bodies may have waves of another size, see [`Body::target`].
     #[must_use]
     pub fn target(&self) -> Target {
         self.target

@@ -2,7 +2,7 @@
 
 use crate::bytes;
 use crate::error::{Error, Result};
-use crate::isa::Target;
+use crate::isa::{Demand, Target};
 
 /// Bytes of a kernel descriptor.
 pub const DESCRIPTOR_SIZE: u64 = 64;
@@ -48,6 +48,15 @@ impl Field {
     /// Waves of a workgroup may run on different compute units (gfx90a, gfx94x).
     pub const TG_SPLIT: Field = field(RSRC3, 16, 1);
 
+    /// Vector registers that the two halves of a wave of 64 share, in eights ([`Target::has_shared_vgprs`]).
+    pub const SHARED_VGPR_COUNT: Field = field(RSRC3, 0, 4);
+    /// Workgroups of a cluster are spread out (gfx12).
+    pub const GLG_EN: Field = field(RSRC3, 13, 1);
+    /// Named barriers of a workgroup, in fours ([`Target::has_named_barriers`]).
+    pub const NAMED_BAR_CNT: Field = field(RSRC3, 14, 3);
+    /// There are image operations (gfx11 and later).
+    pub const IMAGE_OP: Field = field(RSRC3, 31, 1);
+
     /// Vector registers in granules, minus one.
     pub const GRANULATED_WORKITEM_VGPR_COUNT: Field = field(RSRC1, 0, 6);
     /// Scalar registers in eights, minus one.
@@ -77,9 +86,16 @@ impl Field {
     /// Half precision overflow clamps to the largest number.
     pub const FP16_OVFL: Field = field(RSRC1, 26, 1);
 
+    /// A workgroup has the two compute units of a workgroup processor ([`Target::has_wgp_mode`]).
+    pub const WGP_MODE: Field = field(RSRC1, 29, 1);
+    /// Memory operations of a wave complete in order (gfx10 and later).
+    pub const MEM_ORDERED: Field = field(RSRC1, 30, 1);
+    /// Waves are scheduled so that each makes progress (gfx10 and later).
+    pub const FWD_PROGRESS: Field = field(RSRC1, 31, 1);
+
     /// There is scratch; on targets without architected flat scratch this also asks for the wave's scratch offset register.
     pub const ENABLE_PRIVATE_SEGMENT: Field = field(RSRC2, 0, 1);
-    /// Number of user SGPRs.
+    /// Number of user SGPRs where there are at most 16 ([`KernelDescriptor::user_sgpr_count`]).
     pub const USER_SGPR_COUNT: Field = field(RSRC2, 1, 5);
     /// Set by the command processor.
     pub const ENABLE_TRAP_HANDLER: Field = field(RSRC2, 6, 1);
@@ -120,6 +136,13 @@ impl Field {
     /// Dword of the kernel arguments where preloading starts.
     pub const KERNARG_PRELOAD_OFFSET: Field = field(PRELOAD, 7, 9);
 }
+
+/// Number of user SGPRs where there are more than 16 (gfx1250): the bit above is that of the trap handler elsewhere.
+const WIDE_USER_SGPR_COUNT: Field = field(RSRC2, 1, 6);
+/// User SGPRs that the narrow field counts.
+const NARROW_USER_SGPRS: u32 = 16;
+/// First bit of `INST_PREF_SIZE` in `COMPUTE_PGM_RSRC3`.
+const PREFETCH_BIT: u16 = 4;
 
 /// Byte offset of the signed distance from the descriptor to the kernel's entry.
 const ENTRY_BYTE_OFFSET: u64 = 16;
@@ -220,10 +243,44 @@ impl KernelDescriptor {
         self.word(RSRC3.into())
     }
 
-    /// Vector registers that a lane is given, accumulation registers included where they share the allocation.
+    /// The target as this kernel uses it: with waves of the size that it asks for. Targets that have no choice ignore what it says.
+    #[must_use]
+    pub fn machine(&self, target: Target) -> Target {
+        let lanes = if self.is_set(Field::ENABLE_WAVEFRONT_SIZE32) { 32 } else { 64 };
+        target.with_wave_size(lanes).unwrap_or(target)
+    }
+
+    /// What a kernel with this descriptor asks of the machine, for workgroups of `workgroup_size` work items with `lds_bytes` of LDS.
+    #[must_use]
+    pub fn demand(&self, target: Target, lds_bytes: u32, workgroup_size: u32) -> Demand {
+        let machine = self.machine(target);
+        Demand {
+            vgprs: self.allocated_vgprs(machine),
+            sgprs: self.allocated_sgprs(machine),
+            lds_bytes,
+            workgroup_size,
+            wgp_mode: machine.has_wgp_mode() && self.is_set(Field::WGP_MODE),
+        }
+    }
+
+    /// Number of user SGPRs.
+    #[must_use]
+    pub fn user_sgpr_count(&self, target: Target) -> u32 {
+        self.get(if target.max_user_sgprs() > NARROW_USER_SGPRS { WIDE_USER_SGPR_COUNT } else { Field::USER_SGPR_COUNT })
+    }
+
+    /// Bytes from the kernel's entry that are fetched ahead of its start (`INST_PREF_SIZE`); `None` on targets that cannot.
+    #[must_use]
+    pub fn prefetched_bytes(&self, target: Target) -> Option<u32> {
+        let width = target.prefetch_size_bits();
+        (width > 0).then(|| self.get(field(RSRC3, PREFETCH_BIT, width)) * target.code_line_bytes())
+    }
+
+    /// Vector registers that a lane asks for, accumulation registers included where they share the allocation. What it is given may be more, see
+    /// [`Target::vgpr_granule`].
     #[must_use]
     pub fn allocated_vgprs(&self, target: Target) -> u32 {
-        (self.get(Field::GRANULATED_WORKITEM_VGPR_COUNT) + 1) * target.vgpr_granule()
+        (self.get(Field::GRANULATED_WORKITEM_VGPR_COUNT) + 1) * target.vgpr_encoded_granule()
     }
 
     /// Asks for at least `count` vector registers (accumulation registers included where they share the allocation).
@@ -231,7 +288,7 @@ impl KernelDescriptor {
     /// # Errors
     /// A limit if the field cannot say so.
     pub fn set_allocated_vgprs(&mut self, target: Target, count: u32) -> Result<()> {
-        self.set(Field::GRANULATED_WORKITEM_VGPR_COUNT, count.max(1).div_ceil(target.vgpr_granule()) - 1)
+        self.set(Field::GRANULATED_WORKITEM_VGPR_COUNT, count.max(1).div_ceil(target.vgpr_encoded_granule()) - 1)
     }
 
     /// First accumulation register as counted in vector registers: how many registers `v0..` may use. `None` where they do not share
@@ -252,13 +309,14 @@ impl KernelDescriptor {
         self.set(Field::ACCUM_OFFSET, first / ACCUM_GRANULE - 1)
     }
 
-    /// Scalar registers that a wave is given (gfx9: a multiple of 16, with VCC and what else lies behind the numbered ones).
+    /// Scalar registers that a wave is given, with VCC and what else lies behind the numbered ones. From gfx10 on it is always the same number.
     #[must_use]
-    pub fn allocated_sgprs(&self) -> u32 {
-        (self.get(Field::GRANULATED_WAVEFRONT_SGPR_COUNT) / 2 + 1) * SGPR_GRANULE
+    pub fn allocated_sgprs(&self, target: Target) -> u32 {
+        let asked = (self.get(Field::GRANULATED_WAVEFRONT_SGPR_COUNT) + 1) * ENCODED_SGPRS;
+        target.fixed_sgprs().unwrap_or(asked.next_multiple_of(target.sgpr_granule()))
     }
 
-    /// Asks for at least `count` scalar registers, VCC and what else lies behind the numbered ones included (gfx9).
+    /// Asks for at least `count` scalar registers, VCC and what else lies behind the numbered ones included (gfx8 and gfx9).
     ///
     /// # Errors
     /// A limit if the field cannot say so.
@@ -273,11 +331,21 @@ const ACCUM_GRANULE: u32 = 4;
 /// Scalar registers are allocated in this many on gfx9.
 const SGPR_GRANULE: u32 = 16;
 
+/// The descriptor counts scalar registers in this many.
+const ENCODED_SGPRS: u32 = 8;
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const ALL: [Field; 39] = [
+    const ALL: [Field; 46] = [
+        Field::SHARED_VGPR_COUNT,
+        Field::GLG_EN,
+        Field::NAMED_BAR_CNT,
+        Field::IMAGE_OP,
+        Field::WGP_MODE,
+        Field::MEM_ORDERED,
+        Field::FWD_PROGRESS,
         Field::GROUP_SEGMENT_FIXED_SIZE,
         Field::PRIVATE_SEGMENT_FIXED_SIZE,
         Field::KERNARG_SIZE,
@@ -341,6 +409,29 @@ mod tests {
     }
 
     #[test]
+    fn later_targets_count_differently() {
+        let mut descriptor = KernelDescriptor::from_bytes([0; 64]);
+        let target = |name| Target::by_name(name).expect(name);
+        let wide = target("gfx1030").with_wave_size(64).expect("has both");
+        assert_eq!(descriptor.machine(target("gfx1030")), wide);
+        descriptor.set(Field::ENABLE_WAVEFRONT_SIZE32, 1).expect("fits");
+        assert_eq!(descriptor.machine(wide), target("gfx1030"));
+        assert_eq!(descriptor.machine(target("gfx906")).wave_size(), 64, "which has no other waves");
+        for (machine, asked, given) in [(target("gfx1030"), 9, 16), (wide, 9, 12), (target("gfx1250"), 1000, 1008)] {
+            descriptor.set_allocated_vgprs(machine, asked).expect("fits");
+            assert_eq!(descriptor.allocated_vgprs(machine), given);
+        }
+        let sgprs = ["gfx802", "gfx803", "gfx1030"].map(|name| descriptor.allocated_sgprs(target(name)));
+        assert_eq!(sgprs, [96, 16, 128]);
+        descriptor.set(Field::USER_SGPR_COUNT, 0).expect("fits");
+        descriptor.set(Field::ENABLE_TRAP_HANDLER, 1).expect("fits");
+        assert_eq!(["gfx1200", "gfx1250"].map(|name| descriptor.user_sgpr_count(target(name))), [0, 32]);
+        descriptor.set(field(RSRC3, PREFETCH_BIT, 8), 0x41).expect("fits");
+        let prefetched = ["gfx1030", "gfx1100", "gfx1200"].map(|name| descriptor.prefetched_bytes(target(name)));
+        assert_eq!(prefetched, [None, Some(128), Some(0x41 * 128)]);
+    }
+
+    #[test]
     fn register_counts() {
         let mut descriptor = KernelDescriptor::from_bytes([0; 64]);
         let target = |name| Target::by_name(name).expect(name);
@@ -357,7 +448,7 @@ mod tests {
         );
         for (asked, given) in [(0, 16), (16, 16), (17, 32), (102, 112)] {
             descriptor.set_allocated_sgprs(asked).expect("fits");
-            assert_eq!(descriptor.allocated_sgprs(), given);
+            assert_eq!(descriptor.allocated_sgprs(target("gfx906")), given);
         }
         descriptor.set_entry_byte_offset(-0x1_2345_6700);
         assert_eq!(descriptor.entry_byte_offset(), -0x1_2345_6700);

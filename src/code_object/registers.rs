@@ -4,7 +4,7 @@ use super::descriptor::{Field, KernelDescriptor};
 use crate::error::{Error, Result};
 use crate::isa::Target;
 
-/// Most user SGPRs that the hardware sets.
+/// Most user SGPRs that the hardware sets, on targets before gfx1250.
 pub const MAX_USER_SGPRS: u16 = 16;
 
 /// The registers that are set before a kernel's first instruction. Scalar registers are numbered from s0; a value of several registers starts
@@ -27,6 +27,8 @@ pub struct InitialRegisters {
     pub kernarg_preload: Option<KernargPreload>,
     /// One register: scratch bytes per work-item.
     pub private_segment_size: Option<u16>,
+    /// Workgroup ids are in no numbered registers but in ttmp9 (x) and ttmp7 (y in the low half, z in the high one), whether asked for or not.
+    pub workgroup_ids_in_ttmp: bool,
     /// One register: workgroup id x.
     pub workgroup_id_x: Option<u16>,
     /// One register: workgroup id y.
@@ -109,10 +111,11 @@ impl Next {
 ///
 /// # Errors
 /// Malformed if the descriptor enables more user SGPRs than it counts or names a work-item id dimension that does not exist; unsupported if it
-/// asks for waves of 32 or for something that has no agreed place.
+/// asks for waves that the target does not have, or for something that has no agreed place.
 pub fn initial_registers(descriptor: &KernelDescriptor, target: Target) -> Result<InitialRegisters> {
-    if descriptor.is_set(Field::ENABLE_WAVEFRONT_SIZE32) {
-        return Err(Error::unsupported(format!("the kernel asks for waves of 32 on {}", target.name())));
+    let lanes = if descriptor.is_set(Field::ENABLE_WAVEFRONT_SIZE32) { 32 } else { 64 };
+    if target.with_wave_size(lanes).is_none() {
+        return Err(Error::unsupported(format!("the kernel asks for waves of {lanes} on {}", target.name())));
     }
     let mut next = Next(0);
     let mut registers = InitialRegisters {
@@ -135,17 +138,20 @@ pub fn initial_registers(descriptor: &KernelDescriptor, target: Target) -> Resul
         registers.kernarg_preload = Some(KernargPreload { first: next.advance(length), length, offset });
     }
     registers.used_user_sgprs = next.0;
-    registers.user_sgprs = descriptor.get(Field::USER_SGPR_COUNT) as u16;
-    if next.0 > registers.user_sgprs || registers.user_sgprs > MAX_USER_SGPRS {
-        let message =
-            format!("a kernel descriptor enables {} user SGPRs and counts {}, of at most {MAX_USER_SGPRS}", next.0, registers.user_sgprs);
+    registers.user_sgprs = descriptor.user_sgpr_count(target) as u16;
+    let most = target.max_user_sgprs() as u16;
+    if next.0 > registers.user_sgprs || registers.user_sgprs > most {
+        let message = format!("a kernel descriptor enables {} user SGPRs and counts {}, of at most {most}", next.0, registers.user_sgprs);
         return Err(Error::malformed(message));
     }
     next.0 = registers.user_sgprs;
-    registers.workgroup_id_x = next.take(descriptor, Field::ENABLE_WORKGROUP_ID_X, 1);
-    registers.workgroup_id_y = next.take(descriptor, Field::ENABLE_WORKGROUP_ID_Y, 1);
-    registers.workgroup_id_z = next.take(descriptor, Field::ENABLE_WORKGROUP_ID_Z, 1);
-    registers.workgroup_info = next.take(descriptor, Field::ENABLE_WORKGROUP_INFO, 1);
+    registers.workgroup_ids_in_ttmp = target.architected_workgroup_ids();
+    if !registers.workgroup_ids_in_ttmp {
+        registers.workgroup_id_x = next.take(descriptor, Field::ENABLE_WORKGROUP_ID_X, 1);
+        registers.workgroup_id_y = next.take(descriptor, Field::ENABLE_WORKGROUP_ID_Y, 1);
+        registers.workgroup_id_z = next.take(descriptor, Field::ENABLE_WORKGROUP_ID_Z, 1);
+        registers.workgroup_info = next.take(descriptor, Field::ENABLE_WORKGROUP_INFO, 1);
+    }
     if !target.architected_flat_scratch() {
         registers.private_segment_wave_offset = next.take(descriptor, Field::ENABLE_PRIVATE_SEGMENT, 1);
     }

@@ -94,7 +94,7 @@ pub(super) struct Allocation<'a> {
 impl Allocation<'_> {
     /// Numbered scalar registers inside the allocation.
     pub(super) fn sgprs(&self) -> u32 {
-        (self.descriptor.allocated_sgprs().saturating_sub(NAMED_SGPRS)).min(self.target.addressable_sgprs())
+        (self.descriptor.allocated_sgprs(self.target).saturating_sub(NAMED_SGPRS)).min(self.target.addressable_sgprs())
     }
 
     /// Numbered vector registers inside the allocation.
@@ -126,7 +126,7 @@ impl Allocation<'_> {
     /// Grows the allocation in a descriptor so that scalar registers below `sgprs` and vector registers below `vgprs` can be used. It never shrinks.
     pub(super) fn grow(&self, descriptor: &mut KernelDescriptor, sgprs: u32, vgprs: u32) -> Result<(), Stop> {
         let wanted = sgprs + NAMED_SGPRS;
-        if wanted > descriptor.allocated_sgprs() {
+        if wanted > descriptor.allocated_sgprs(self.target) {
             descriptor.set_allocated_sgprs(wanted)?;
         }
         let limit = if self.target.unified_accum() { self.target.vgpr_total() } else { NUMBERED_VGPRS.into() };
@@ -165,27 +165,12 @@ impl Allocation<'_> {
 /// `ACCUM_OFFSET` counts in this many registers (AMDGPUUsage, "Kernel Descriptor").
 const ACCUM_GRANULE: u32 = 4;
 
-/// SIMDs of a compute unit.
-const SIMDS: u32 = 4;
-/// LDS is allocated in this many bytes.
-const LDS_GRANULE: u32 = 512;
-/// Most waves of a SIMD by allocated scalar registers (gfx8 and gfx9).
-const SGPR_CAPS: [(u32, u32); 3] = [(80, 10), (88, 9), (100, 8)];
-/// With more scalar registers than that.
-const SGPR_CAP_REST: u32 = 7;
-
-/// What a kernel with this descriptor needs, and how many waves of it a SIMD holds at most, for workgroups of `workgroup_size` work-items with
+/// What a kernel with this descriptor needs, and how many waves of it a SIMD holds at most, for workgroups of up to `workgroup_size` work-items with
 /// `lds_bytes` of LDS. The size of its code is not known here and left 0.
 #[must_use]
 pub fn resources(target: Target, descriptor: &KernelDescriptor, lds_bytes: u32, workgroup_size: u32) -> Resources {
-    let (sgprs, vgprs) = (descriptor.allocated_sgprs(), descriptor.allocated_vgprs(target));
-    let by_sgprs = SGPR_CAPS.iter().find(|(registers, _)| sgprs <= *registers).map_or(SGPR_CAP_REST, |(_, waves)| *waves);
-    let by_vgprs = target.vgpr_total() / vgprs.next_multiple_of(target.vgpr_granule());
-    let waves = workgroup_size.max(1).div_ceil(target.wave_size());
-    let by_lds = match lds_bytes {
-        0 => u32::MAX,
-        bytes => (target.lds_bytes() / bytes.next_multiple_of(LDS_GRANULE)).saturating_mul(waves).div_ceil(SIMDS),
-    };
-    let waves_per_simd = target.max_waves_per_simd().min(by_sgprs).min(by_vgprs).min(by_lds);
-    Resources { sgprs, vgprs, lds_bytes, waves_per_simd, code_bytes: 0 }
+    let machine = descriptor.machine(target);
+    let demand = descriptor.demand(machine, lds_bytes, workgroup_size);
+    let waves_per_simd = machine.best_occupancy(&demand).waves;
+    Resources { sgprs: demand.sgprs, vgprs: demand.vgprs, lds_bytes, waves_per_simd, code_bytes: 0 }
 }

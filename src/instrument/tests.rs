@@ -218,7 +218,7 @@ fn accumulation_registers_move_behind_a_grown_allocation() {
         let mut after = before;
         allocation
             .grow(&mut after, sgprs, vgprs)
-            .map(|()| (after.allocated_sgprs(), after.accum_offset(target), after.allocated_vgprs(target)))
+            .map(|()| (after.allocated_sgprs(target), after.accum_offset(target), after.allocated_vgprs(target)))
     };
     // 82 are allocated as 88: 56 of them behind the offset.
     assert_eq!(grown(58, 32), Ok((64, Some(32), 88)));

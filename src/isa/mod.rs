@@ -8,6 +8,7 @@ mod encode;
 mod inst;
 mod layout;
 mod load;
+mod names;
 mod occupancy;
 mod print;
 mod print_names;
@@ -17,6 +18,7 @@ mod wait;
 
 pub use inst::{Access, Dpp, Inst, Modifiers, Operand, Reg, RegFile, Role, Sdwa, Value, ValueType, scalar};
 pub use layout::{Accepts, Bits, Coding, Form, Kind, Layout, Modifier, Run};
+pub use names::{Field, NameList};
 pub use occupancy::{Demand, Limit, Occupancy};
 pub use table::{Branch, Condition, Counters, Encoding, Flags, Implicit, Latency, Memory, OperandSpec, Variant, Written};
 pub use target::{LatencyRange, Target};

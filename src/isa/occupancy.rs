@@ -113,4 +113,18 @@ impl Target {
         }
         occupancy
     }
+
+    /// [`Target::occupancy`] for the best workgroup size up to that of `demand`: what a kernel can reach that leaves its size open.
+    #[must_use]
+    pub fn best_occupancy(self, demand: &Demand) -> Occupancy {
+        let largest = demand.workgroup_size.clamp(1, self.max_workgroup());
+        let mut best = self.occupancy(&Demand { workgroup_size: largest, ..*demand });
+        for waves in 1..largest.div_ceil(self.wave_size()) {
+            let other = self.occupancy(&Demand { workgroup_size: waves * self.wave_size(), ..*demand });
+            if other.waves > best.waves {
+                best = other;
+            }
+        }
+        best
+    }
 }

@@ -1,5 +1,6 @@
 //! Targets and what differs between them, asked by name.
 
+use super::names::NAME_LISTS;
 use super::table::Latency;
 
 /// A processor, `gfx90a` for example. Everything that differs between processors is asked of it; nothing else compares target names.
@@ -76,8 +77,8 @@ pub(crate) struct TargetData {
     pub(crate) row_newbcast: bool,
     pub(crate) row_share: bool,
     pub(crate) wave_shifts: bool,
-    pub(crate) hardware_registers: &'static [(u8, &'static str)],
-    pub(crate) messages: &'static [(u8, &'static str)],
+    pub(crate) names: [&'static [(u8, &'static str)]; NAME_LISTS],
+    pub(crate) dependency_fields: &'static [(u8, u8, &'static str)],
     pub(crate) latencies: [LatencyRange; LATENCY_CLASSES],
 }
 
@@ -416,18 +417,6 @@ impl Target {
     #[must_use]
     pub fn l1_line_bytes(self) -> u32 {
         self.data.l1_line_bytes
-    }
-
-    /// The name of a hardware register (`s_getreg`, `s_setreg`).
-    #[must_use]
-    pub fn hardware_register(self, number: u8) -> Option<&'static str> {
-        self.data.hardware_registers.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
-    }
-
-    /// The name of a message (`s_sendmsg`).
-    #[must_use]
-    pub fn message(self, number: u8) -> Option<&'static str> {
-        self.data.messages.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
     }
 
     /// How long an instruction of a latency class takes: an estimate, see `isa-tables/latency.yaml`.

@@ -163,18 +163,20 @@ impl Context<'_> {
             None => {}
         }
         let behind = behind_sgprs(used, self.target, self.rewritten.features().xnack);
-        if scalars + behind > new.descriptor.allocated_sgprs() {
+        if scalars + behind > new.descriptor.allocated_sgprs(self.target) {
             complain(format!(
                 "code uses s{} of {} scalar registers, of which {behind} lie behind",
                 scalars - 1,
-                new.descriptor.allocated_sgprs()
+                new.descriptor.allocated_sgprs(self.target)
             ));
         }
-        if allocated < old.descriptor.allocated_vgprs(self.target) || new.descriptor.allocated_sgprs() < old.descriptor.allocated_sgprs() {
+        if allocated < old.descriptor.allocated_vgprs(self.target)
+            || new.descriptor.allocated_sgprs(self.target) < old.descriptor.allocated_sgprs(self.target)
+        {
             complain("fewer registers are allocated than before: functions that nobody knows may use them".to_owned());
         }
         let (Some(before), Some(now)) = (&old.metadata, &new.metadata) else { return };
-        if now.vgpr_count > u64::from(allocated) || now.sgpr_count > u64::from(new.descriptor.allocated_sgprs()) {
+        if now.vgpr_count > u64::from(allocated) || now.sgpr_count > u64::from(new.descriptor.allocated_sgprs(self.target)) {
             let (vgprs, sgprs) = (now.vgpr_count, now.sgpr_count);
             findings.push(Finding::new(
                 Rule::Metadata,
