@@ -59,30 +59,100 @@ pub enum Format {
     Yaml,
 }
 
-/// Show bundles, targets, kernels, registers, LDS and occupancy
+/// Show bundles, code objects, kernels and functions: registers, LDS, occupancy and what limits it
 ///
-/// FILE is a HIP executable or shared library, an offload bundle or a code object.
+/// FILE is a HIP executable or shared library, an offload bundle or a code object. Every entry of every bundle has an id (bundle.entry), which --entry
+/// takes. With --extract the code objects are written to files.
+///
+/// "VGPRs 41 of 48" means that the kernel uses 41 vector registers of a lane and is given 48. Occupancy is the number of waves that a SIMD holds at once;
+/// "next step" says what the kernel would have to do with for more.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  wavetap inspect hip-samples/bin/divergence\n  wavetap inspect app --target gfx90a --format json")]
+#[command(after_help = "Examples:
+  wavetap inspect hip-samples/bin/divergence
+  wavetap inspect app --target gfx90a,gfx942 --kernel 'reduce*'
+  wavetap inspect app --format json
+  wavetap inspect libfoo.so --extract objects          every code object as objects/libfoo.so.0.1.gfx90a.co …
+  wavetap inspect libfoo.so --entry 0.3 --extract .    one of them
+  wavetap inspect app --workgroup 256                  occupancy of launches with workgroups of 256")]
 pub struct InspectArgs {
-    /// The file to look into
+    /// The file to look into; `-` is stdin
     pub file: PathBuf,
     #[command(flatten)]
     pub select: SelectArgs,
+    #[command(flatten)]
+    pub entry: EntryArgs,
+    /// Write the selected code objects to files in this folder, which is made if it is not there
+    #[arg(short = 'o', long, value_name = "DIR")]
+    pub extract: Option<PathBuf>,
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// Print annotated disassembly: blocks, branch targets, what each wait waits for, source lines
+/// Print annotated disassembly: functions, blocks, loops, branches, waits, live registers, source lines
+///
+/// Without --kernel or --function every byte of every executable section is listed: what is no instruction as `.long`, what control does not reach as
+/// such, padding once with the number of its words.
+///
+/// The columns V, A and S are the vector, accumulation and scalar registers that are live behind the instruction. A note "waits for 1e08" names the
+/// operations that a wait waits for, "waited for at 1e14" the way back.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  wavetap disasm hip-samples/bin/divergence --target gfx90a\n  wavetap disasm app --kernel 'reduce*'")]
+#[command(after_help = "Examples:
+  wavetap disasm hip-samples/bin/divergence --target gfx90a
+  wavetap disasm app --kernel 'reduce*' --target gfx90a --source
+  wavetap disasm app --function 'helper*' --bytes
+  wavetap disasm app --format json | jq '.objects[].code[] | {name, pressure}'
+  diff <(llvm-objdump -d k.co) <(wavetap disasm --plain k.co)")]
 pub struct DisasmArgs {
-    /// The file to look into
+    /// The file to look into; `-` is stdin
     pub file: PathBuf,
     #[command(flatten)]
     pub select: SelectArgs,
+    /// Only functions or kernels whose name matches, without those that they call (besides --kernel, which lists those too; may be given several times)
+    #[arg(long, value_name = "GLOB")]
+    pub function: Vec<String>,
+    #[command(flatten)]
+    pub entry: EntryArgs,
+    /// Show the words of each instruction
+    #[arg(long)]
+    pub bytes: bool,
+    /// Show the text of source lines, where the files are there
+    #[arg(long)]
+    pub source: bool,
+    /// Look for source files below this folder, too (implies --source; may be given several times)
+    #[arg(long, value_name = "DIR")]
+    pub source_path: Vec<PathBuf>,
+    /// Leave these out of the text
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
+    pub hide: Vec<Hidden>,
+    /// Only addresses, instructions and words, in the form of `llvm-objdump -d`
+    #[arg(long, conflicts_with_all = ["bytes", "source", "source_path", "hide"])]
+    pub plain: bool,
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// `--hide`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Hidden {
+    /// The arrows of branches.
+    Arrows,
+    /// Live registers.
+    Registers,
+    /// Source lines.
+    Source,
+    /// What waits wait for.
+    Waits,
+}
+
+/// Which entries, and for which launches.
+#[derive(Debug, Clone, Default, Args)]
+pub struct EntryArgs {
+    /// Only this entry of a bundle, as `inspect` numbers them (`0.2`: bundle 0, entry 2; may be given several times)
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    pub entry: Vec<String>,
+    /// Occupancy of launches with workgroups of this many work-items [default: what the kernel requires or allows]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub workgroup: Option<u32>,
 }
 
 /// Write an executable whose kernels count

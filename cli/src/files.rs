@@ -1,9 +1,9 @@
 //! Reading inputs and writing outputs: an output appears whole or not at all, and never by surprise.
 
 use std::fs::{self, Permissions};
-use std::io::Write;
+use std::io::{BufWriter, Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 use wavetap::error::{Error, Kind, Result};
@@ -17,6 +17,24 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
         return Err(Error::new(Kind::Io, format!("{}: is a directory, a file was expected", path.display())));
     }
     fs::read(path).map_err(|error| io(path, "cannot read", &error))
+}
+
+/// The path that means stdin.
+const STDIN: &str = "-";
+
+/// Reads a whole input file, or stdin for `-`.
+pub fn read_or_stdin(path: &Path) -> Result<Vec<u8>> {
+    if path.as_os_str() != STDIN {
+        return read(path);
+    }
+    let mut data = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut data).map_err(|error| io(Path::new("stdin"), "cannot read", &error))?;
+    Ok(data)
+}
+
+/// What an input is called in messages.
+pub fn name(path: &Path) -> String {
+    if path.as_os_str() == STDIN { "stdin".to_owned() } else { path.display().to_string() }
 }
 
 /// An error that names the file.
@@ -54,6 +72,37 @@ pub fn write(path: &Path, bytes: &[u8], force: bool, permissions: Option<Permiss
     let renamed = if force { file.persist(path) } else { file.persist_noclobber(path) };
     renamed.map_err(|e| failed(&e.error))?;
     Ok(())
+}
+
+/// An output that is written bit by bit and appears when it is complete.
+pub struct Pending {
+    path: PathBuf,
+    force: bool,
+    file: BufWriter<NamedTempFile>,
+}
+
+impl Pending {
+    /// Begins the file at `path`.
+    pub fn new(path: &Path, force: bool) -> Result<Pending> {
+        may_write(path, force)?;
+        let file = NamedTempFile::new_in(directory(path)).map_err(|error| io(path, "cannot write", &error))?;
+        Ok(Pending { path: path.to_owned(), force, file: BufWriter::new(file) })
+    }
+
+    /// Appends to it.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.write_all(bytes).map_err(|error| io(&self.path, "cannot write", &error))
+    }
+
+    /// Gives it its name.
+    pub fn finish(self) -> Result<()> {
+        let failed = |error: &std::io::Error| io(&self.path, "cannot write", error);
+        let file = self.file.into_inner().map_err(|error| failed(error.error()))?;
+        file.as_file().set_permissions(default_permissions()).map_err(|error| failed(&error))?;
+        let renamed = if self.force { file.persist(&self.path) } else { file.persist_noclobber(&self.path) };
+        renamed.map_err(|error| failed(&error.error))?;
+        Ok(())
+    }
 }
 
 /// The folder a file is in.

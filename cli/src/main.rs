@@ -6,6 +6,7 @@
 
 mod args;
 mod commands;
+mod disassembly;
 mod files;
 mod launch;
 mod output;

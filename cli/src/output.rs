@@ -1,6 +1,6 @@
 //! Where reports go and in which form.
 
-use std::io::{IsTerminal, Write};
+use std::io::{BufWriter, IsTerminal, StdoutLock, Write};
 
 use serde::Serialize;
 use wavetap::error::{Error, Kind, Result};
@@ -28,10 +28,48 @@ pub fn emit<T: Serialize>(args: &OutputArgs, colour: ColorChoice, value: &T, tex
 /// Writes to stdout; a reader that went away is an error of its own.
 pub fn stdout(bytes: &[u8]) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| match error.kind() {
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| stdout_failed(&error))
+}
+
+fn stdout_failed(error: &std::io::Error) -> Error {
+    match error.kind() {
         std::io::ErrorKind::BrokenPipe => Error::new(Kind::Io, BROKEN_PIPE),
         _ => Error::new(Kind::Io, format!("cannot write to stdout: {error}")),
-    })
+    }
+}
+
+/// A report that is too big to be made before it is written.
+pub enum Stream {
+    /// To stdout.
+    Stdout(BufWriter<StdoutLock<'static>>),
+    /// To a file that appears when it is complete.
+    File(files::Pending),
+}
+
+impl Stream {
+    /// Opens it where `args` say.
+    pub fn open(args: &OutputArgs) -> Result<Stream> {
+        Ok(match &args.report {
+            Some(path) => Stream::File(files::Pending::new(path, args.force)?),
+            None => Stream::Stdout(BufWriter::new(std::io::stdout().lock())),
+        })
+    }
+
+    /// Writes the next part.
+    pub fn write(&mut self, text: &str) -> Result<()> {
+        match self {
+            Stream::Stdout(out) => out.write_all(text.as_bytes()).map_err(|error| stdout_failed(&error)),
+            Stream::File(file) => file.write(text.as_bytes()),
+        }
+    }
+
+    /// There is no more.
+    pub fn finish(self) -> Result<()> {
+        match self {
+            Stream::Stdout(mut out) => out.flush().map_err(|error| stdout_failed(&error)),
+            Stream::File(file) => file.finish(),
+        }
+    }
 }
 
 /// Fails now if the report could not be written later.
@@ -39,7 +77,8 @@ pub fn check(args: &OutputArgs) -> Result<()> {
     args.report.as_ref().map_or(Ok(()), |path| files::may_write(path, args.force))
 }
 
-fn style(args: &OutputArgs, choice: ColorChoice) -> Style {
+/// Whether to use colours.
+pub fn style(args: &OutputArgs, choice: ColorChoice) -> Style {
     let colour = match choice {
         ColorChoice::Always => true,
         ColorChoice::Never => false,

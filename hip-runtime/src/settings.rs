@@ -51,7 +51,7 @@ impl Settings {
         let target = match set("WAVETAP_TARGET") {
             None => None,
             Some(text) => {
-                let id = TargetId::parse(&text).filter(|id| is_emulated(id));
+                let id = TargetId::parse(&text).filter(is_emulated);
                 Some(id.ok_or_else(|| format!("WAVETAP_TARGET={text}: not a target that can be emulated"))?)
             }
         };

@@ -9,7 +9,7 @@ use rewriter_tests::full;
 use wavetap::code_object::CodeObject;
 use wavetap::isa::Target;
 use wavetap::offload_bundle::Input;
-use wavetap::pipeline::{self, Selection};
+use wavetap::pipeline::{self, Inspected};
 
 /// A kernel that needs no header and no library.
 const SOURCE: &str = "extern \"C\" __attribute__((global)) void scale(unsigned *values, unsigned count) {
@@ -113,7 +113,7 @@ fn check(data: &[u8], targets: &[&str], compressed: bool) {
         assert_eq!(kernel.name, "scale", "{id}");
         assert!(kernel.sized && kernel.metadata.is_some(), "{id}");
     }
-    let inspection = pipeline::inspect(data, &Selection::default()).expect("inspected");
+    let inspection = pipeline::inspect(data, &Inspected::default(), None).expect("inspected");
     let listed: BTreeSet<&str> = inspection.objects.iter().map(|object| object.target.as_str()).collect();
     assert_eq!(listed, asked);
     assert!(inspection.objects.iter().all(|object| object.kernels.len() == 1));

@@ -14,6 +14,8 @@ pub struct Accesses {
     pub writes: RegSet,
     /// What it certainly overwrites as a whole: a subset of `writes`, scalar registers only.
     pub kills: RegSet,
+    /// What it overwrites in every lane that is active: as `kills`, with the vector registers. What survives of a register is among `reads`.
+    pub lane_kills: RegSet,
 }
 
 impl Accesses {
@@ -32,7 +34,7 @@ impl Accesses {
     }
 
     fn with(inst: &Inst, reads: RegSet, writes: RegSet, indexed: bool) -> Accesses {
-        let mut accesses = Accesses { reads, writes, kills: RegSet::EMPTY };
+        let mut accesses = Accesses { reads, writes, kills: RegSet::EMPTY, lane_kills: writes.vectors() };
         accesses.kills = if conditional(inst) { RegSet::EMPTY } else { writes.difference(writes.vectors()) };
         // MODE is written in parts (`s_setreg_b32` of some of its bits, `s_set_gpr_idx_on` of one).
         accesses.kills.remove(Reg::scalar(crate::isa::scalar::MODE, 1));
@@ -55,6 +57,7 @@ impl Accesses {
         if name.starts_with("v_movrel") || name.starts_with("v_swaprel") || (indexed && inst.variant.flags.contains(Flags::VALU)) {
             accesses.reads = accesses.reads.union(all_vectors());
             accesses.writes = accesses.writes.union(all_vectors());
+            accesses.lane_kills = RegSet::EMPTY;
         }
         if inst.variant.branch == crate::isa::Branch::Trap {
             // The trap handler may look at anything.
@@ -63,6 +66,11 @@ impl Accesses {
         if inst.variant.memory == Memory::Message {
             accesses.reads.insert(Reg::M0);
         }
+        if name.starts_with("v_writelane") {
+            // One lane only.
+            accesses.lane_kills = RegSet::EMPTY;
+        }
+        accesses.lane_kills = accesses.lane_kills.union(accesses.kills);
         accesses
     }
 

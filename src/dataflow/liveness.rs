@@ -27,10 +27,22 @@ impl Liveness {
         Self::solve(body, cfg, summaries, RegSet::ALL)
     }
 
+    /// Liveness as one lane sees it, for counting registers only: a vector write ends the life of what the register held, because a lane that takes no
+    /// part in the write is on another path of the program. That is how compilers allocate registers. It does *not* say that a register is free to be
+    /// used by inserted code, which may run under a wider EXEC.
+    #[must_use]
+    pub fn of_lanes(body: &Body, cfg: &Cfg, summaries: &Summaries) -> Liveness {
+        Self::solve_with(body, cfg, summaries, RegSet::ALL, true)
+    }
+
     /// Liveness with a given set live where control goes back to the caller.
     pub(super) fn solve(body: &Body, cfg: &Cfg, summaries: &Summaries, at_return: RegSet) -> Liveness {
+        Self::solve_with(body, cfg, summaries, at_return, false)
+    }
+
+    fn solve_with(body: &Body, cfg: &Cfg, summaries: &Summaries, at_return: RegSet, lanes: bool) -> Liveness {
         let indexed = Accesses::indexed(body);
-        let effects: Vec<Effect> = body.ids().map(|id| Effect::of(body, id, indexed, summaries, at_return)).collect();
+        let effects: Vec<Effect> = body.ids().map(|id| Effect::of(body, id, indexed, summaries, at_return, lanes)).collect();
         let mut block_in = vec![RegSet::EMPTY; cfg.len()];
         let mut queued = vec![true; cfg.len()];
         // Processed from the back: postorder first.
@@ -107,9 +119,10 @@ struct Effect {
 }
 
 impl Effect {
-    fn of(body: &Body, id: InstId, indexed: bool, summaries: &Summaries, at_return: RegSet) -> Effect {
+    fn of(body: &Body, id: InstId, indexed: bool, summaries: &Summaries, at_return: RegSet, lanes: bool) -> Effect {
         let own = Accesses::at(body, id, indexed);
-        let mut effect = Effect { reads: own.reads, kills: own.kills, leaving: RegSet::EMPTY };
+        let kills = if lanes { own.lane_kills } else { own.kills };
+        let mut effect = Effect { reads: own.reads, kills, leaving: RegSet::EMPTY };
         match body.flow(id) {
             // The callee reads what the call itself left, so a link register that the call writes is not read from before it.
             Flow::Call(target) => effect.reads = effect.reads.union(summaries.of(target).reads.difference(own.kills)),

@@ -219,10 +219,77 @@ fn indirectly_writes_scalars(inst: &Inst) -> bool {
 
 /// The targets of all indirect calls and jumps of a body.
 pub(super) fn indirect_targets(body: &Body, image: &Image<'_>) -> Vec<(InstId, Target)> {
-    let indirect = |id: &InstId| matches!(body.inst(*id).variant.branch, Branch::IndirectCall | Branch::IndirectJump);
-    if !body.ids().any(|id| indirect(&id)) {
+    let indirect = |id: InstId| matches!(body.inst(id).variant.branch, Branch::IndirectCall | Branch::IndirectJump);
+    if !body.ids().any(indirect) {
         return Vec::new();
     }
+    let mut found: FxHashMap<InstId, Target> = FxHashMap::default();
+    let before = |id: InstId, state: &State| {
+        if indirect(id) {
+            found.insert(id, state.target(body.inst(id), body.end_address(id)));
+        }
+    };
+    walk(body, image, before, |_, _| {});
+    let mut found: Vec<_> = found.into_iter().collect();
+    found.sort_by_key(|(id, _)| *id);
+    found
+}
+
+/// The addresses that a body forms relative to its own place (`s_getpc_b64` and additions) or loads from slots that the loader relocates: the instruction
+/// that completes the address in a pair of scalar registers, and the address. What it is the address of is not looked at here.
+///
+/// ```
+/// # use wavetap::{isa::Target, kernel::{self, Body, BodyKind, Image}};
+/// # let Some(target) = Target::by_name("gfx90a") else { return };
+/// // s_getpc_b64 s[0:1]; s_add_u32 s0, s0, 0x40; s_addc_u32 s1, s1, 0; s_endpgm
+/// let words = [0xbe801c00_u32, 0x8000ff00, 0x40, 0x82018001, 0xbf810000];
+/// let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+/// let mut image = Image::new();
+/// image.add_code(0x1000, &code);
+/// let body = Body::decode(target, &image, "kernel", BodyKind::Kernel, 0x1000)?;
+/// let addresses: Vec<u64> = kernel::formed_addresses(&body, &image).into_iter().map(|(_, address)| address).collect();
+/// assert_eq!(addresses, [0x1044]);
+/// # Ok::<(), wavetap::error::Error>(())
+/// ```
+#[must_use]
+pub fn formed_addresses(body: &Body, image: &Image<'_>) -> Vec<(InstId, u64)> {
+    if !body.insts().iter().any(|inst| matches!(inst.name(), "s_getpc_b64" | "s_get_pc_i64")) {
+        return Vec::new();
+    }
+    // Whether the last visit, which has the states that hold on every path, still knew the address.
+    let mut found: FxHashMap<InstId, Option<u64>> = FxHashMap::default();
+    let after = |id: InstId, state: &State| {
+        let inst = body.inst(id);
+        let pair = match inst.name() {
+            "s_addc_u32" | "s_subb_u32" | "s_add_co_ci_u32" | "s_sub_co_ci_u32" => {
+                inst.operand(Role::Sdst).and_then(|operand| operand.reg()).and_then(|high| {
+                    let low = high.first.checked_sub(1)?;
+                    Some(Reg::scalar(low, 2))
+                })
+            }
+            "s_add_nc_u64" | "s_sub_nc_u64" => inst.operand(Role::Sdst).and_then(|operand| operand.reg()),
+            name if name.starts_with("s_load_dword") || name.starts_with("s_load_b") => {
+                inst.operand(Role::Sdata).and_then(|operand| operand.reg())
+            }
+            _ => None,
+        };
+        if let Some(pair) = pair.filter(|pair| pair.dwords >= 2) {
+            let address = match (state.word(pair, 0), state.word(pair, 1)) {
+                (Word::Known(low), Word::Known(high)) => Some(u64::from(low) | u64::from(high) << 32),
+                _ => None,
+            };
+            found.insert(id, address);
+        }
+    };
+    walk(body, image, |_, _| {}, after);
+    let mut found: Vec<_> = found.into_iter().filter_map(|(id, address)| Some((id, address?))).collect();
+    found.sort_by_key(|(id, _)| *id);
+    found
+}
+
+/// Follows constants through a body. `before` and `after` are called with every reachable instruction and the state there, again whenever less is known: the
+/// last call holds on every path.
+fn walk(body: &Body, image: &Image<'_>, mut before: impl FnMut(InstId, &State), mut after: impl FnMut(InstId, &State)) {
     // States are kept where control joins or turns only; straight code is walked again from there.
     let mut states: FxHashMap<InstId, State> = FxHashMap::default();
     let mut leaders = vec![false; body.len()];
@@ -234,15 +301,13 @@ pub(super) fn indirect_targets(body: &Body, image: &Image<'_>) -> Vec<(InstId, T
     }
     states.insert(body.entry(), State::at_entry(body.kind()));
     let mut work = vec![body.entry()];
-    let mut found: FxHashMap<InstId, Target> = FxHashMap::default();
     while let Some(leader) = work.pop() {
         let mut state = states[&leader].clone();
         let mut id = leader;
         loop {
-            if indirect(&id) {
-                found.insert(id, state.target(body.inst(id), body.end_address(id)));
-            }
+            before(id, &state);
             state.step(body.inst(id), body.end_address(id), image);
+            after(id, &state);
             let mut following = None;
             for to in body.successors(id) {
                 if !leaders[to.index()] {
@@ -266,9 +331,6 @@ pub(super) fn indirect_targets(body: &Body, image: &Image<'_>) -> Vec<(InstId, T
             }
         }
     }
-    let mut found: Vec<_> = found.into_iter().collect();
-    found.sort_by_key(|(id, _)| *id);
-    found
 }
 
 /// EXEC and the other named registers have codes below 128 too, so one array serves all.

@@ -18,6 +18,7 @@ mod vgpr_msb;
 
 pub use adjacency::{Clause, Delay, Dependency, Neighbours, Tie};
 pub use body::{Body, BodyKind, CallTarget, Flow};
+pub use constants::formed_addresses;
 pub use image::Image;
 pub use refusal::{Reason, Refusal, Stop};
 pub(crate) use vgpr_msb::SET_VGPR_MSB;

@@ -1,42 +1,70 @@
-//! Bundles, targets, kernels and what they need of the machine.
+//! Bundles, entries, targets, kernels and what they need of the machine.
 
-use super::object::{digest, place, target_id};
+use super::kernel_facts::kernel_facts;
+use super::object::{Opened, digest, entry_id, every_object, place};
 use super::options::Selection;
-use crate::code_object::{CodeObject, Field, Kernel, demangle};
-use crate::error::{Result, ResultExt};
-use crate::instrument::resources;
-use crate::offload_bundle::{Container, Found, Input};
-use crate::report::inspect::{InspectedBundle, InspectedKernel, InspectedObject, Inspection, SCHEMA};
+use crate::code_object::{CodeObject, DESCRIPTOR_SUFFIX, demangle};
+use crate::elf::{self, Symbol};
+use crate::error::{Error, Kind, Result, ResultExt};
+use crate::offload_bundle::{Bundle, Container, Found, Input};
+use crate::report::inspect::{
+    Contents, InspectedBundle, InspectedEntry, InspectedFunction, InspectedKernel, InspectedObject, InspectedVariable, Inspection, SCHEMA,
+};
 
-/// Workgroups may have this many work-items where the metadata does not say (AMDGPUUsage, "amdgpu-flat-work-group-size").
-const DEFAULT_WORKGROUP: u64 = 1024;
+/// What to look into and how.
+#[derive(Debug, Clone, Default)]
+pub struct Inspected {
+    /// Which kernels and targets.
+    pub selection: Selection,
+    /// Entries (`0.2`), any of which has to match; none selects every entry.
+    pub entries: Vec<String>,
+    /// The workgroup size that occupancy is for.
+    pub workgroup: Option<u32>,
+}
 
-/// What is in an input.
+/// What is in an input. With `extract`, that is called with each selected code object's entry and bytes and returns where it put them.
+///
+/// ```
+/// use wavetap::pipeline::{Inspected, inspect};
+///
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/hip-samples/bin/divergence");
+/// # let data = std::fs::read(path).unwrap();
+/// let inspection = inspect(&data, &Inspected::default(), None)?;
+/// let entry = &inspection.bundles[0].entries[2];
+/// assert_eq!((entry.id.as_str(), entry.target.as_deref()), ("0.2", Some("gfx90a")));
+/// assert_eq!(inspection.objects.len(), 3);
+/// # Ok::<(), wavetap::error::Error>(())
+/// ```
 ///
 /// # Errors
-/// Malformed or unsupported if the input, or a selected code object in it, breaks its format.
-pub fn inspect(data: &[u8], selection: &Selection) -> Result<Inspection> {
+/// Malformed if the input, or a selected code object in it, breaks its format, or if a selection selects nothing; what `extract` reports.
+pub fn inspect(data: &[u8], inspected: &Inspected, mut extract: Option<&mut Extract<'_>>) -> Result<Inspection> {
     let input = Input::parse(data)?;
-    let bundles = input
-        .bundles
-        .iter()
-        .enumerate()
-        .map(|(index, bundle)| InspectedBundle {
-            offset: bundle.offset,
-            size: bundle.size,
-            compressed: bundle.compressed.as_ref().map(|header| header.version),
-            registered: input.is_live(index),
-            entries: bundle
-                .entries
-                .iter()
-                .filter(|entry| entry.target.as_ref().is_none_or(|target| selection.has_target(&target.to_string())))
-                .map(|entry| entry.id.clone())
-                .collect(),
-        })
-        .collect();
+    if extract.is_some() && input.bundles.is_empty() {
+        return Err(Error::unsupported("a code object by itself: there is nothing to extract from it"));
+    }
+    // Says so if nothing is selected.
+    let selected = every_object(&input, &inspected.entries, &inspected.selection)?;
     let mut objects = Vec::new();
-    for found in input.code_objects() {
-        objects.extend(inspect_object(&found, selection).within(|| place(&found))?);
+    let mut has_kernel = false;
+    for found in &selected {
+        let object = inspect_object(found, inspected).within(|| place(found))?;
+        has_kernel |= !object.kernels.is_empty();
+        objects.push(object);
+    }
+    if !has_kernel && !inspected.selection.kernels.is_empty() {
+        return Err(Error::malformed(format!("no kernel matches {:?}", inspected.selection.kernels.join(" "))));
+    }
+    let mut bundles = Vec::new();
+    for (index, bundle) in input.bundles.iter().enumerate() {
+        bundles.push(inspect_bundle(&input, index, bundle, inspected));
+    }
+    if let Some(extract) = &mut extract {
+        for entry in bundles.iter_mut().flat_map(|bundle| &mut bundle.entries).filter(|entry| entry.is_code()) {
+            let (bundle, index) = entry.place();
+            let bytes = input.bundles.get(bundle).map_or(&[][..], |bundle| bundle.entry_bytes(index));
+            entry.extracted = Some(extract(entry, bytes)?);
+        }
     }
     let container = match &input.container {
         Container::Host { .. } => "host ELF file",
@@ -46,52 +74,124 @@ pub fn inspect(data: &[u8], selection: &Selection) -> Result<Inspection> {
     Ok(Inspection { schema: SCHEMA.to_owned(), container: container.to_owned(), bundles, objects })
 }
 
-fn inspect_object(found: &Found<'_>, selection: &Selection) -> Result<Option<InspectedObject>> {
-    let code = CodeObject::parse(found.bytes)?;
-    let target = target_id(found, &code);
-    if !selection.has_target(&target) {
-        return Ok(None);
+/// Puts an entry's bytes somewhere and says where.
+pub type Extract<'a> = dyn FnMut(&InspectedEntry, &[u8]) -> Result<String> + 'a;
+
+fn inspect_bundle(input: &Input<'_>, index: usize, bundle: &Bundle<'_>, inspected: &Inspected) -> InspectedBundle {
+    let selected = |id: &str, target: Option<&str>| {
+        let entry = inspected.entries.is_empty() || inspected.entries.iter().any(|wanted| wanted == id);
+        entry && target.is_none_or(|target| inspected.selection.has_target(target))
+    };
+    let mut entries = Vec::new();
+    for (number, entry) in bundle.entries.iter().enumerate() {
+        let id = entry_id(Some((index, number)));
+        let target = entry.target.as_ref().map(ToString::to_string);
+        if !selected(&id, target.as_deref()) {
+            continue;
+        }
+        let bytes = bundle.entry_bytes(number);
+        entries.push(InspectedEntry {
+            id,
+            name: entry.id.clone(),
+            target,
+            offset: entry.offset,
+            file_offset: bundle.compressed.is_none().then(|| bundle.offset + entry.offset),
+            size: entry.size,
+            contents: contents(bytes),
+            code_object_version: CodeObject::parse(bytes).ok().map(|code| code.version()),
+            extracted: None,
+        });
     }
-    let kernels =
-        code.kernels().iter().filter(|kernel| selection.has_kernel(&kernel.name)).map(|kernel| inspect_kernel(&code, kernel)).collect();
-    Ok(Some(InspectedObject {
-        bundle: found.place.map(|(bundle, _)| bundle),
-        entry: found.place.map(|(_, entry)| entry),
-        target,
-        handled: code.target().is_some(),
-        code_object_version: code.version(),
-        size: found.bytes.len() as u64,
-        digest: digest(found.bytes),
-        counts: code.is_rewritten(),
-        line_table: code.line_table().is_ok_and(|lines| lines.is_some()),
-        functions: code.functions().iter().map(|function| demangle(&function.name).into_owned()).collect(),
-        kernels,
-    }))
+    InspectedBundle {
+        index,
+        offset: bundle.offset,
+        size: bundle.size,
+        compressed: bundle.compressed.as_ref().map(|header| header.version),
+        unpacked_size: bundle.compressed.as_ref().map(|header| header.uncompressed_size),
+        registered: input.is_live(index),
+        entries,
+    }
 }
 
-fn inspect_kernel(code: &CodeObject<'_>, kernel: &Kernel) -> InspectedKernel {
-    let metadata = kernel.metadata.as_ref();
-    let descriptor = &kernel.descriptor;
-    let lds = metadata.map_or(descriptor.get(Field::GROUP_SEGMENT_FIXED_SIZE).into(), |metadata| metadata.group_segment_fixed_size);
-    let workgroup = metadata.map_or(0, |metadata| metadata.max_flat_workgroup_size);
-    let for_occupancy = if workgroup == 0 { DEFAULT_WORKGROUP } else { workgroup };
-    let resources = code.target().map(|target| {
-        let saturated = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-        let mut resources = resources(target, descriptor, saturated(lds), saturated(for_occupancy));
-        resources.code_bytes = kernel.code.end - kernel.code.start;
-        resources
-    });
-    InspectedKernel {
+fn contents(bytes: &[u8]) -> Contents {
+    /// The first bytes of LLVM bitcode.
+    const BITCODE: &[u8] = b"BC\xc0\xde";
+    /// The first word of SPIR-V.
+    const SPIRV: &[u8] = &[0x03, 0x02, 0x23, 0x07];
+    match bytes {
+        [] => Contents::Empty,
+        _ if elf::is_elf(bytes) => Contents::Elf,
+        _ if bytes.starts_with(BITCODE) => Contents::Bitcode,
+        _ if bytes.starts_with(SPIRV) => Contents::Spirv,
+        _ => Contents::Unknown,
+    }
+}
+
+fn inspect_object(found: &Found<'_>, inspected: &Inspected) -> Result<InspectedObject> {
+    let selection = &inspected.selection;
+    let Opened { code, target_id: target, .. } = match Opened::open(found) {
+        Ok(opened) => opened,
+        // Listed, though nothing is known of what is inside.
+        Err(error) if error.kind() == Kind::Unsupported => {
+            let target = found.target.map(ToString::to_string).unwrap_or_default();
+            return Ok(InspectedObject {
+                id: entry_id(found.place),
+                target,
+                size: found.bytes.len() as u64,
+                digest: digest(found.bytes),
+                problem: Some(error.to_string()),
+                ..InspectedObject::default()
+            });
+        }
+        Err(error) => return Err(error),
+    };
+    let kernels = code.kernels().iter().filter(|kernel| selection.has_kernel(&kernel.name)).map(|kernel| InspectedKernel {
         name: kernel.name.clone(),
         demangled: demangle(&kernel.name).into_owned(),
         entry: kernel.entry,
         code_bytes: kernel.code.end - kernel.code.start,
-        agprs: metadata.map(|metadata| metadata.agpr_count),
-        scratch_bytes: descriptor.get(Field::PRIVATE_SEGMENT_FIXED_SIZE).into(),
-        kernarg_bytes: descriptor.get(Field::KERNARG_SIZE).into(),
-        spilled_sgprs: metadata.map(|metadata| metadata.sgpr_spill_count),
-        spilled_vgprs: metadata.map(|metadata| metadata.vgpr_spill_count),
-        workgroup_size: (workgroup > 0).then_some(workgroup),
-        resources,
-    }
+        facts: kernel_facts(&code, kernel, inspected.workgroup),
+    });
+    let functions = code.functions().iter().map(|function| InspectedFunction {
+        name: function.name.clone(),
+        demangled: demangle(&function.name).into_owned(),
+        address: function.code.start,
+        code_bytes: function.code.end - function.code.start,
+    });
+    Ok(InspectedObject {
+        id: entry_id(found.place),
+        target,
+        handled: code.target().is_some(),
+        problem: None,
+        code_object_version: Some(code.version()),
+        size: found.bytes.len() as u64,
+        digest: digest(found.bytes),
+        counts: code.is_rewritten(),
+        line_table: code.line_table().is_ok_and(|lines| lines.is_some()),
+        kernels: kernels.collect(),
+        functions: functions.collect(),
+        variables: variables(&code),
+    })
+}
+
+/// The data symbols, descriptors left out.
+fn variables(code: &CodeObject<'_>) -> Vec<InspectedVariable> {
+    let table = if code.symbols().is_empty() { code.dynamic_symbols() } else { code.symbols() };
+    let is_variable = |symbol: &&Symbol<'_>| symbol.is_object() && !symbol.name.is_empty() && !symbol.name.ends_with(DESCRIPTOR_SUFFIX);
+    let mut variables: Vec<InspectedVariable> = table
+        .iter()
+        .filter(is_variable)
+        .map(|symbol| {
+            let section = symbol.section.index().and_then(|index| code.elf().sections.get(usize::from(index)));
+            InspectedVariable {
+                name: symbol.name.to_owned(),
+                demangled: demangle(symbol.name).into_owned(),
+                address: symbol.address,
+                size: symbol.size,
+                section: section.filter(|_| symbol.is_defined()).map(|section| section.name.to_owned()),
+            }
+        })
+        .collect();
+    variables.sort_by(|a, b| (a.address, &a.name).cmp(&(b.address, &b.name)));
+    variables
 }

@@ -7,15 +7,18 @@
 //!
 //! Files, processes and terminals are no business of this module: bytes in, values out.
 
+mod annotate;
 mod disassemble;
 mod inspect;
+mod kernel_facts;
 mod object;
 mod options;
 mod rewrite;
+mod symbols;
 pub mod waits;
 
-pub use disassemble::disassemble;
-pub use inspect::inspect;
+pub use disassemble::{Listed, SourceText, disassemble};
+pub use inspect::{Extract, Inspected, inspect};
 pub use object::{Object, objects};
 pub use options::{Counters, Options, Probe, Selection};
 pub use rewrite::{Progress, Rewritten, rewrite, rewrite_with_progress};

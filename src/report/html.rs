@@ -134,7 +134,11 @@ fn wait_table(kernel: &Kernel) -> Markup {
                 tr { th { "Address" } th { "Wait" } th { "Source" } th.n { "Executions" } th.n { "Cycles" } th { "Waits for" } }
                 @for wait in kernel.waits.iter().filter(|wait| !wait.operations.is_empty()) {
                     tr {
-                        td { code { (format!("{:#x}", wait.address)) } } td { code { (wait.instruction) } } td { (place(wait.source.as_ref())) }
+                        td { code { (format!("{:#x}", wait.address)) } } td {
+                            code { (wait.instruction) }
+                            @if kernel.waits.iter().filter(|other| other.address == wait.address).count() > 1 { " (" (wait.counter) ")" }
+                        }
+                        td { (place(wait.source.as_ref())) }
                         td.n { @if let Some(n) = wait.executions { (grouped(n)) } }
                         td.n { (grouped(wait.predicted_cycles)) }
                         td {

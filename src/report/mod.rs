@@ -5,11 +5,15 @@
 //!
 //! Nothing here computes a count: every number is copied from the profile or is a difference or quotient of two of its numbers.
 
+mod arrows;
 pub mod compare;
 pub mod disassembly;
 pub mod html;
 pub mod inspect;
+pub mod listing;
 mod model;
+pub mod occupancy;
+pub mod plain;
 pub mod rewrite;
 pub mod slice;
 pub mod table;

@@ -35,6 +35,18 @@ impl Style {
         self.wrap("33", text)
     }
 
+    /// `text` as something that changes where control goes.
+    #[must_use]
+    pub fn flow(self, text: &str) -> String {
+        self.wrap("36", text)
+    }
+
+    /// `text` as something that is not as it should be.
+    #[must_use]
+    pub fn bad(self, text: &str) -> String {
+        self.wrap("31", text)
+    }
+
     fn wrap(self, code: &str, text: &str) -> String {
         if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
@@ -198,6 +210,7 @@ pub(super) fn wait_lines(waits: &[WaitSlice], style: Style, lines: &mut Vec<Stri
     let mut table = Table::new(&[
         ("address", Align::Right),
         ("wait", Align::Left),
+        ("counter", Align::Left),
         ("source", Align::Left),
         ("executions", Align::Right),
         ("cycles", Align::Right),
@@ -206,16 +219,19 @@ pub(super) fn wait_lines(waits: &[WaitSlice], style: Style, lines: &mut Vec<Stri
     let waiting: Vec<&WaitSlice> = waits.iter().filter(|wait| !wait.operations.is_empty()).collect();
     for wait in waiting.iter().take(WAITS_SHOWN) {
         let mut operations = wait.operations.iter().map(operation_text);
+        // Only where one instruction waits on several counters, each with a row of its own.
+        let several = waiting.iter().filter(|other| other.address == wait.address).count() > 1;
         table.row([
             format!("{:#x}", wait.address),
             wait.instruction.clone(),
+            if several { format!("{}({})", wait.counter, wait.count) } else { String::new() },
             place(wait.source.as_ref()),
             wait.executions.map(grouped).unwrap_or_else(|| "?".to_owned()),
             grouped(wait.predicted_cycles),
             operations.next().unwrap_or_default(),
         ]);
         for operation in operations {
-            table.row([String::new(), String::new(), String::new(), String::new(), String::new(), operation]);
+            table.row([String::new(), String::new(), String::new(), String::new(), String::new(), String::new(), operation]);
         }
     }
     push_table("waits (predicted: executions × static latency, nothing was timed)", &table, style, lines);

@@ -1,24 +1,93 @@
-//! `wavetap disasm`: annotated disassembly.
+//! `wavetap disasm`: annotated disassembly, written while it is made.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use wavetap::error::{Result, ResultExt};
-use wavetap::pipeline;
+use wavetap::error::{Error, Kind, Result, ResultExt};
+use wavetap::pipeline::{self, Listed};
+use wavetap::report::listing::Listing;
 
-use crate::args::{ColorChoice, DisasmArgs};
+use crate::args::{ColorChoice, DisasmArgs, Format, Hidden};
+use crate::disassembly::{Form, Writer};
 use crate::{files, output};
 
-/// Exit code: it ran, and some of the code could not be decoded.
+/// Exit code: it ran, and some of the code could not be disassembled.
 const REFUSED: u8 = 1;
 
 /// Disassembles the file.
 pub fn run(args: &DisasmArgs, colour: ColorChoice) -> Result<ExitCode> {
-    output::check(&args.output)?;
-    let data = files::read(&args.file)?;
-    let disassembly = pipeline::disassemble(&data, &args.select.selection()).within(|| args.file.display().to_string())?;
-    output::emit(&args.output, colour, &disassembly, |disassembly, style| disassembly.render(style))?;
-    for failed in &disassembly.undecodable {
-        eprintln!("wavetap: not decoded: {failed}");
+    if args.plain && args.output.format != Format::Text {
+        return Err(Error::new(Kind::Io, "--plain is a form of text: it cannot be combined with --format json or yaml"));
     }
-    Ok(if disassembly.undecodable.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
+    output::check(&args.output)?;
+    let data = files::read_or_stdin(&args.file)?;
+    let sources = Sources::below(&args.source_path);
+    let source_text = |file: &str, line: u32| sources.line(file, line);
+    let mut listed = Listed {
+        selection: args.select.selection(),
+        functions: args.function.clone(),
+        entries: args.entry.entry.clone(),
+        workgroup: args.entry.workgroup,
+        source_text: None,
+    };
+    if args.source || !args.source_path.is_empty() {
+        listed.source_text = Some(&source_text);
+    }
+    let shown = |what| !args.hide.contains(&what);
+    let listing = Listing {
+        style: output::style(&args.output, colour),
+        bytes: args.bytes,
+        arrows: shown(Hidden::Arrows),
+        registers: shown(Hidden::Registers),
+        source: shown(Hidden::Source),
+        waits: shown(Hidden::Waits),
+    };
+    let form = match args.output.format {
+        Format::Text if args.plain => Form::plain(files::name(&args.file)),
+        Format::Text => Form::Listing(listing),
+        Format::Json => Form::Json,
+        Format::Yaml => Form::Yaml,
+    };
+    let mut writer = Writer::new(output::Stream::open(&args.output)?, form);
+    let refused = match pipeline::disassemble(&data, &listed, &mut writer) {
+        // The reader went away: not an error of the file.
+        Err(error) if error.kind() == Kind::Io => return Err(writer.failure.unwrap_or(error)),
+        result => result.within(|| files::name(&args.file))?,
+    };
+    writer.finish()?;
+    for failed in &refused {
+        eprintln!("wavetap: not followed: {}", failed.replace(['\n', '\r'], " "));
+    }
+    Ok(if refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
+}
+
+/// Source files, each read once.
+struct Sources<'a> {
+    folders: &'a [PathBuf],
+    lines: RefCell<HashMap<String, Vec<String>>>,
+}
+
+impl<'a> Sources<'a> {
+    fn below(folders: &'a [PathBuf]) -> Sources<'a> {
+        Sources { folders, lines: RefCell::default() }
+    }
+
+    fn line(&self, file: &str, line: u32) -> Option<String> {
+        let mut files = self.lines.borrow_mut();
+        let lines = files.entry(file.to_owned()).or_insert_with(|| self.read(file));
+        lines.get((line as usize).checked_sub(1)?).cloned()
+    }
+
+    /// The lines of a file, none if it is nowhere.
+    fn read(&self, file: &str) -> Vec<String> {
+        let below = Path::new(file.trim_start_matches('/'));
+        let candidates = std::iter::once(PathBuf::from(file)).chain(self.folders.iter().map(|folder| folder.join(below)));
+        let bytes = candidates.into_iter().find_map(|path| fs::read(path).ok()).unwrap_or_default();
+        // A terminal must not be told what to do by a source file.
+        let clean = |line: &str| line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        String::from_utf8_lossy(&bytes).lines().map(clean).collect()
+    }
 }

@@ -1,18 +1,62 @@
 //! `wavetap inspect`: what is in a file.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use wavetap::error::{Result, ResultExt};
-use wavetap::pipeline;
+use wavetap::pipeline::{self, Inspected};
+use wavetap::report::inspect::InspectedEntry;
 
 use crate::args::{ColorChoice, InspectArgs};
 use crate::{files, output};
 
+/// Exit code: it ran, and something in the file is of a kind that is not handled.
+const REFUSED: u8 = 1;
+
 /// Looks into the file.
 pub fn run(args: &InspectArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::check(&args.output)?;
-    let data = files::read(&args.file)?;
-    let inspection = pipeline::inspect(&data, &args.select.selection()).within(|| args.file.display().to_string())?;
+    let data = files::read_or_stdin(&args.file)?;
+    let inspected = Inspected { selection: args.select.selection(), entries: args.entry.entry.clone(), workgroup: args.entry.workgroup };
+    let inspect =
+        |extract: Option<&mut pipeline::Extract<'_>>| pipeline::inspect(&data, &inspected, extract).within(|| files::name(&args.file));
+    let inspection = match &args.extract {
+        None => inspect(None)?,
+        Some(folder) => {
+            // All names are known to be free before the first file is written.
+            let planned = inspect(None)?;
+            let name = |entry: &InspectedEntry| folder.join(file_name(&args.file, entry));
+            for entry in planned.bundles.iter().flat_map(|bundle| &bundle.entries).filter(|entry| folder.is_dir() && entry.is_code()) {
+                files::may_write(&name(entry), args.output.force)?;
+            }
+            let mut extract = |entry: &InspectedEntry, bytes: &[u8]| {
+                let path = name(entry);
+                fs::create_dir_all(folder).map_err(|error| files::io(folder, "cannot be made", &error))?;
+                files::write(&path, bytes, args.output.force, None)?;
+                Ok(path.display().to_string())
+            };
+            inspect(Some(&mut extract))?
+        }
+    };
     output::emit(&args.output, colour, &inspection, |inspection, style| inspection.render(style))?;
-    Ok(ExitCode::SUCCESS)
+    let mut code = ExitCode::SUCCESS;
+    for object in &inspection.objects {
+        if let Some(problem) = &object.problem {
+            eprintln!("wavetap: not looked into: {}: {problem}", object.id);
+            code = ExitCode::from(REFUSED);
+        }
+    }
+    Ok(code)
+}
+
+/// `libfoo.so.0.2.gfx90a_xnack-.co`: the input's name, the entry's id, its target without characters that other systems forbid in file names.
+fn file_name(input: &Path, entry: &InspectedEntry) -> PathBuf {
+    let stem = match input.file_name() {
+        Some(name) if input.as_os_str() != "-" => name.to_string_lossy().into_owned(),
+        _ => "stdin".to_owned(),
+    };
+    let fine = |c: char| if c.is_ascii_alphanumeric() || "+-_.".contains(c) { c } else { '_' };
+    let target: String = entry.target.as_deref().unwrap_or("host").chars().map(fine).collect();
+    PathBuf::from(format!("{stem}.{}.{target}.{}", entry.id, entry.contents.extension()))
 }

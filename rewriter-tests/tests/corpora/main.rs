@@ -26,7 +26,7 @@ use rewriter_tests::full;
 use tally::Tally;
 use wavetap::isa::Target;
 use wavetap::offload_bundle::Input;
-use wavetap::pipeline::{self, Selection};
+use wavetap::pipeline::{self, Inspected};
 
 /// Processors whose code must be decoded. Code for others is counted as not handled.
 const HANDLED: [&str; 5] = ["gfx900", "gfx906", "gfx908", "gfx90a", "gfx942"];
@@ -60,7 +60,7 @@ fn inspect_lists_everything_in_every_library() {
         let (mut objects, mut kernels, mut code_bytes) = (0, 0, 0);
         for file in corpus.files() {
             let inspection =
-                pipeline::inspect(&read(&file), &Selection::default()).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+                pipeline::inspect(&read(&file), &Inspected::default(), None).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
             let entries: usize = inspection.bundles.iter().map(|bundle| bundle.entries.len()).sum();
             // Each bundle has an empty entry for the host beside those of the device.
             assert_eq!(inspection.objects.len(), entries - inspection.bundles.len(), "{}", file.display());
@@ -73,8 +73,10 @@ fn inspect_lists_everything_in_every_library() {
                 kernels += object.kernels.len();
                 code_bytes += object.kernels.iter().map(|kernel| kernel.code_bytes).sum::<u64>();
                 for kernel in &object.kernels {
-                    assert_eq!(kernel.resources.is_some(), known, "{}: {}", file.display(), kernel.name);
-                    assert!(kernel.workgroup_size.is_some(), "{}: no metadata for {}", file.display(), kernel.name);
+                    let occupancy =
+                        kernel.facts.occupancy.as_ref().unwrap_or_else(|| panic!("{}: {processor} is not known", file.display()));
+                    assert!(occupancy.waves > 0 && occupancy.waves <= occupancy.most, "{}: {}", file.display(), kernel.name);
+                    assert!(kernel.facts.workgroup_size.is_some(), "{}: no metadata for {}", file.display(), kernel.name);
                 }
             }
         }
