@@ -4,6 +4,7 @@
 //! for them, however many targets there are. What is small (targets, latencies) becomes Rust source. `isa-tables/README.md` explains the rows.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -18,7 +19,7 @@ use targets::Targets;
 type Failure = Box<dyn std::error::Error>;
 
 /// The files of rows, in `isa-tables/instructions/`.
-const ROW_FILES: [&str; 11] = [
+const ROW_FILES: [&str; 12] = [
     "scalar",
     "scalar_memory",
     "vector_1",
@@ -26,6 +27,7 @@ const ROW_FILES: [&str; 11] = [
     "vector_compare",
     "vector_3",
     "vector_packed",
+    "vector_dual",
     "lds",
     "flat",
     "buffer",
@@ -33,13 +35,47 @@ const ROW_FILES: [&str; 11] = [
 ];
 
 // The numbers that stand for names in the binary table are positions in these lists; `src/isa/load.rs` has the same lists of enum values.
-const CODINGS: [&str; 11] =
-    ["vector", "accum", "vector_acc", "src", "src_acc", "src_accum", "sdwa", "sdwa_sdst", "literal", "signed", "unsigned"];
-const ACCEPTS: &str = "vasmferdil";
-const TYPES: [&str; 16] =
-    ["b16", "b32", "b64", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "v2i16", "v2f16", "v2bf16", "v2i32", "v2f32", "untyped"];
+const CODINGS: [&str; 16] = [
+    "vector",
+    "accum",
+    "vector_acc",
+    "src",
+    "src_acc",
+    "src_accum",
+    "sdwa",
+    "sdwa_sdst",
+    "literal",
+    "signed",
+    "unsigned",
+    "vector_other_parity",
+    "src_low128",
+    "src_half",
+    "vector_low128",
+    "vector_half",
+];
+const ACCEPTS: &str = "vasmferdiln";
+const TYPES: [&str; 18] = [
+    "b16",
+    "b32",
+    "b64",
+    "i16",
+    "i32",
+    "i64",
+    "f16",
+    "bf16",
+    "f32",
+    "f64",
+    "v2i16",
+    "v2f16",
+    "v2bf16",
+    "v2i32",
+    "v2f32",
+    "untyped",
+    "v2f16_splat",
+    "v2f16_literal",
+];
 const FORMS: [&str; 6] = ["decimal", "hex", "inline", "index_mode", "slot", "endpgm"];
-const ROLES: [&str; 29] = [
+const ROLES: [&str; 43] = [
     "vdst",
     "sdst",
     "src0",
@@ -69,8 +105,22 @@ const ROLES: [&str; 29] = [
     "format",
     "dmask",
     "other",
+    "delay",
+    "dep_ctr",
+    "version",
+    "wait_event",
+    "vdst_y",
+    "src0_y",
+    "src1_y",
+    "src2_y",
+    "scale0",
+    "scale1",
+    "vaddr1",
+    "vaddr2",
+    "vaddr3",
+    "vaddr4",
 ];
-const MODIFIERS: [&str; 43] = [
+const MODIFIERS: [&str; 69] = [
     "neg",
     "abs",
     "neg_hi",
@@ -114,9 +164,35 @@ const MODIFIERS: [&str; 43] = [
     "export_valid_mask",
     "cache",
     "done",
+    "dlc",
+    "a16",
+    "fi",
+    "dpp8",
+    "dim",
+    "wait_exp",
+    "wait_vdst",
+    "wait_vsrc",
+    "bitop3",
+    "byte_sel",
+    "scale_sel",
+    "index_key",
+    "matrix_a_fmt",
+    "matrix_b_fmt",
+    "matrix_a_scale",
+    "matrix_b_scale",
+    "matrix_a_scale_fmt",
+    "matrix_b_scale_fmt",
+    "matrix_a_reuse",
+    "matrix_b_reuse",
+    "th",
+    "scope",
+    "scale_offset",
+    "nsa",
+    "row_en",
+    "dpp8_fi",
 ];
 const ACCESSES: [&str; 4] = ["r", "w", "rw", "-"];
-const ENCODINGS: [&str; 25] = [
+const ENCODINGS: [&str; 39] = [
     "sop1",
     "sop2",
     "sopk",
@@ -142,8 +218,22 @@ const ENCODINGS: [&str; 25] = [
     "vop1_sdwa",
     "vop2_sdwa",
     "vopc_sdwa",
+    "vop1_dpp8",
+    "vop2_dpp8",
+    "vopc_dpp",
+    "vopc_dpp8",
+    "vop3_dpp",
+    "vop3_dpp8",
+    "vop3p_dpp",
+    "vop3p_dpp8",
+    "vopd",
+    "vinterp",
+    "ldsdir",
+    "vimage",
+    "vsample",
+    "tensor",
 ];
-const IMPLICIT: [&str; 6] = ["scc", "vcc", "exec", "m0", "flat_scratch", "mode"];
+const IMPLICIT: [&str; 7] = ["scc", "vcc", "exec", "m0", "flat_scratch", "mode", "xnack_mask"];
 const BRANCHES: [&str; 15] = [
     "none",
     "jump",
@@ -166,8 +256,10 @@ const COUNTERS: [&str; 13] = ["vm", "lgkm", "exp", "vs", "load", "sample", "bvh"
 const LATENCIES: [&str; 14] =
     ["valu32", "valu64", "valu_f64", "trans", "mfma", "salu", "smem", "lds", "vmem", "export", "branch", "barrier", "message", "wait"];
 const FLAGS: [&str; 12] = ["valu", "salu", "load", "store", "atomic", "returns", "mfma", "trans", "d16", "barrier", "wait", "packed"];
+/// What a form adds to an operation's name.
+const FORM_ENDINGS: [&str; 5] = ["_e64_dpp", "_e32", "_e64", "_dpp", "_sdwa"];
 /// Operand positions that print a fixed word and have no field.
-const FIXED_OPERANDS: [&str; 2] = ["vcc", "off"];
+const FIXED_OPERANDS: [&str; 6] = ["vcc", "off", "m0", "second", "literal_x", "offset"];
 /// Most runs of bits one field may be split into.
 const MAX_RUNS: usize = 4;
 
@@ -185,23 +277,29 @@ struct Kind {
     #[serde(default)]
     signs: bool,
     #[serde(default)]
+    mask: bool,
+    #[serde(default)]
     form: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Layout {
     bytes: u8,
+    #[serde(default)]
+    signed_offset: bool,
     fields: HashMap<String, String>,
 }
 
+/// What rows have in common that differ in name and opcode only.
 #[derive(Deserialize)]
-struct Row {
-    name: String,
-    mnemonic: Option<String>,
+struct Form {
     encoding: String,
-    op: u16,
-    mask: u64,
-    r#match: u64,
+    mask: u128,
+    #[serde(default)]
+    r#match: u128,
+    /// Where the rows' numbers are, `high:low`; absent: the fixed bits are all in `match`.
+    #[serde(default)]
+    op_at: Option<String>,
     layout: String,
     #[serde(default)]
     operands: Vec<String>,
@@ -220,7 +318,24 @@ struct Row {
     latency: String,
     #[serde(default)]
     flags: Vec<String>,
-    targets: Vec<String>,
+    /// The wave size that it needs; 0: any.
+    #[serde(default)]
+    wave: u8,
+}
+
+/// A form and its rows, each `opcode mnemonic sets`.
+#[derive(Deserialize)]
+struct Group {
+    form: Form,
+    rows: Vec<String>,
+}
+
+/// One row of `instruction_sets.yaml`.
+#[derive(Deserialize)]
+struct SetRow {
+    name: String,
+    #[serde(flatten)]
+    facts: std::collections::BTreeMap<String, serde_yaml::Value>,
 }
 
 fn main() -> Result<(), Failure> {
@@ -230,10 +345,13 @@ fn main() -> Result<(), Failure> {
     let tables = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("isa-tables");
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     let targets = Targets::read(&tables)?;
-    let (table, with_rows) = instructions(&tables, &targets.instruction_sets())?;
+    let set_rows: Vec<SetRow> = read(&tables.join("instruction_sets.yaml"))?;
+    let sets: Vec<&str> = set_rows.iter().map(|set| set.name.as_str()).collect();
+    let (table, with_rows) = instructions(&tables, &sets)?;
     std::fs::write(out.join("instructions.bin"), table)?;
-    std::fs::write(out.join("targets.rs"), targets.source(with_rows)?)?;
     std::fs::write(out.join("waits.rs"), waits::source(&tables, &targets.names())?)?;
+    std::fs::write(out.join("instruction_sets.rs"), sets_source(&set_rows)?)?;
+    std::fs::write(out.join("targets.rs"), targets.source(&sets, with_rows)?)?;
     Ok(())
 }
 
@@ -258,18 +376,19 @@ fn instructions(tables: &Path, sets: &[&str]) -> Result<(Vec<u8>, u32), Failure>
         out.push(kind.dwords);
         out.push(kind.shown.unwrap_or(kind.dwords));
         out.push(position(&TYPES, &kind.r#type, name)?);
-        out.push(u8::from(kind.even) | u8::from(kind.signs) << 1);
+        out.push(u8::from(kind.even) | u8::from(kind.signs) << 1 | u8::from(kind.mask) << 2);
         out.push(position(&FORMS, kind.form.as_deref().unwrap_or("decimal"), name)?);
     }
-    let mut rows = Vec::new();
+    let mut groups: Vec<Group> = Vec::new();
     for file in ROW_FILES {
-        let more: Vec<Row> = read(&tables.join("instructions").join(format!("{file}.yaml")))?;
-        rows.extend(more);
+        let more: Vec<Group> = read(&tables.join("instructions").join(format!("{file}.yaml")))?;
+        groups.extend(more);
     }
     let layout_names: HashMap<&str, usize> = layouts.keys().enumerate().map(|(index, name)| (name.as_str(), index)).collect();
     put16(&mut out, layouts.len())?;
     for (name, layout) in &layouts {
         out.push(layout.bytes);
+        out.push(layout.signed_offset.into());
         let mut modifiers: Vec<(u8, &String)> = layout
             .fields
             .iter()
@@ -282,29 +401,29 @@ fn instructions(tables: &Path, sets: &[&str]) -> Result<(Vec<u8>, u32), Failure>
             put_bits(&mut out, bits, name)?;
         }
     }
-    put16(&mut out, rows.len())?;
+    put16(&mut out, groups.len())?;
     let mut with_rows = 0;
-    for row in &rows {
-        with_rows |= put_row(&mut out, row, &kinds, &layouts, &layout_names, sets)
-            .map_err(|error| format!("{} ({}): {error}", row.name, row.encoding))?;
+    for group in &groups {
+        let form = &group.form;
+        put_form(&mut out, form, &kinds, &layouts, &layout_names)
+            .map_err(|error| format!("{:?} ({}): {error}", group.rows, form.encoding))?;
+        put16(&mut out, group.rows.len())?;
+        for row in &group.rows {
+            with_rows |= put_row(&mut out, row, form, sets).map_err(|error| format!("{row} ({}): {error}", form.encoding))?;
+        }
     }
     Ok((out, with_rows))
 }
 
-fn put_row(
+fn put_form(
     out: &mut Vec<u8>,
-    row: &Row,
+    row: &Form,
     kinds: &std::collections::BTreeMap<String, Kind>,
     layouts: &std::collections::BTreeMap<String, Layout>,
     layout_names: &HashMap<&str, usize>,
-    sets: &[&str],
-) -> Result<u32, Failure> {
-    put_text(out, &row.name)?;
-    put_text(out, row.mnemonic.as_deref().unwrap_or(&row.name))?;
+) -> Result<(), Failure> {
     out.push(position(&ENCODINGS, &row.encoding, "encoding")?);
-    out.extend(row.op.to_le_bytes());
     out.extend(row.mask.to_le_bytes());
-    out.extend(row.r#match.to_le_bytes());
     let layout = &layouts[&row.layout];
     put16(out, layout_names[row.layout.as_str()])?;
     out.push(u8::try_from(row.operands.len())?);
@@ -313,7 +432,8 @@ fn put_row(
             out.push(0x80 | word as u8);
             continue;
         }
-        let parts: Vec<&str> = operand.split(' ').collect();
+        // In brackets: a field that is not written.
+        let parts: Vec<&str> = operand.trim_matches(['(', ')']).split(' ').collect();
         let [role, access, kind] = parts[..] else { return Err(format!("operand '{operand}' is not 'role access kind'").into()) };
         out.push(position(&ROLES, role, "role")?);
         out.push(position(&ACCESSES, access, "access")?);
@@ -334,9 +454,40 @@ fn put_row(
     put16(out, set(&COUNTERS, &row.counters)?)?;
     out.push(position(&LATENCIES, &row.latency, "latency")?);
     put16(out, set(&FLAGS, &row.flags)?)?;
-    let has = u32::try_from(set(sets, &row.targets)?)?;
-    out.extend(has.to_le_bytes());
-    Ok(has)
+    out.push(row.wave);
+    Ok(())
+}
+
+/// A row, `opcode mnemonic[=name] sets…`: names, opcode, fixed bits and instruction sets.
+fn put_row(out: &mut Vec<u8>, row: &str, form: &Form, sets: &[&str]) -> Result<u32, Failure> {
+    let mut words = row.split(' ');
+    let (Some(opcode), Some(mnemonic)) = (words.next(), words.next()) else { return Err("expected 'opcode mnemonic sets'".into()) };
+    let opcode: u16 = opcode.parse()?;
+    let (mnemonic, name) = match mnemonic.split_once('=') {
+        Some((mnemonic, name)) => (mnemonic, name),
+        None => (mnemonic, FORM_ENDINGS.iter().find_map(|ending| mnemonic.strip_suffix(ending)).unwrap_or(mnemonic)),
+    };
+    put_text(out, name)?;
+    put_text(out, mnemonic)?;
+    out.extend(opcode.to_le_bytes());
+    let mut matches = form.r#match;
+    if let Some(place) = &form.op_at {
+        let (_, low) = place.split_once(':').ok_or("op_at is not 'high:low'")?;
+        matches |= u128::from(opcode) << low.parse::<u32>()?;
+    }
+    if matches & !form.mask != 0 {
+        return Err("the opcode has bits that the form does not fix".into());
+    }
+    out.extend(matches.to_le_bytes());
+    let mut members = 0u32;
+    for range in words {
+        let (first, last) = range.split_once("..").unwrap_or((range, range));
+        for set in position(sets, first, "set")?..=position(sets, last, "set")? {
+            members |= 1 << set;
+        }
+    }
+    out.extend(members.to_le_bytes());
+    Ok(members)
 }
 
 fn put16(out: &mut Vec<u8>, value: usize) -> Result<(), Failure> {
@@ -373,4 +524,23 @@ fn position(names: &[&str], name: &str, what: &str) -> Result<u8, Failure> {
 
 fn set(names: &[&str], members: &[String]) -> Result<usize, Failure> {
     members.iter().try_fold(0, |bits, member| Ok(bits | 1 << position(names, member, "set")?))
+}
+
+/// Rust source of the `INSTRUCTION_SETS` array.
+fn sets_source(sets: &[SetRow]) -> Result<String, Failure> {
+    let mut out = format!("pub(crate) static INSTRUCTION_SETS: [InstructionSet; {}] = [\n", sets.len());
+    for set in sets {
+        writeln!(out, "    InstructionSet {{\n        name: {:?},", set.name)?;
+        for (fact, value) in &set.facts {
+            let value = match value {
+                serde_yaml::Value::Bool(value) => value.to_string(),
+                serde_yaml::Value::Number(value) => value.to_string(),
+                other => return Err(format!("{}: {fact}: {other:?} is neither a number nor a truth value", set.name).into()),
+            };
+            writeln!(out, "        {fact}: {value},")?;
+        }
+        writeln!(out, "    }},")?;
+    }
+    out.push_str("];\n");
+    Ok(out)
 }

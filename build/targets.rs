@@ -121,32 +121,20 @@ impl Targets {
         self.targets.iter().map(|target| target.name.as_str()).collect()
     }
 
-    /// The names of the instruction sets, in the order in which the targets name them first.
-    pub(super) fn instruction_sets(&self) -> Vec<&str> {
-        let mut sets: Vec<&str> = Vec::new();
-        for target in &self.targets {
-            if !sets.contains(&target.instructions.as_str()) {
-                sets.push(&target.instructions);
-            }
-        }
-        sets
-    }
-
-    /// Rust source of the arrays of instruction sets and of targets; `with_rows` has the sets that there are rows for.
-    pub(super) fn source(&self, with_rows: u32) -> Result<String, Failure> {
-        let sets = self.instruction_sets();
-        let mut out = format!("pub(crate) const INSTRUCTION_SETS: [&str; {}] = {sets:?};\n", sets.len());
-        writeln!(out, "pub(crate) const SETS_WITH_ROWS: u32 = {with_rows:#x};")?;
+    /// Rust source of the array of targets; `sets` are the instruction sets, `with_rows` has the bits of those that there are rows for.
+    pub(super) fn source(&self, sets: &[&str], with_rows: u32) -> Result<String, Failure> {
+        let mut out = format!("pub(crate) const SETS_WITH_ROWS: u32 = {with_rows:#x};\n");
         writeln!(out, "pub(crate) static TARGETS: [TargetData; {}] = [", self.targets.len())?;
         for target in &self.targets {
-            self.target_source(&mut out, target, &sets).map_err(|error| format!("{}: {error}", target.name))?;
+            self.target_source(&mut out, target, sets).map_err(|error| format!("{}: {error}", target.name))?;
         }
         out.push_str("];\n");
         Ok(out)
     }
 
     fn target_source(&self, out: &mut String, target: &Target, sets: &[&str]) -> Result<(), Failure> {
-        let set = sets.iter().position(|set| *set == target.instructions).unwrap_or(0);
+        let set = sets.iter().position(|set| *set == target.instructions);
+        let set = set.ok_or_else(|| format!("instruction_sets.yaml has no {}", target.instructions))?;
         writeln!(out, "    TargetData {{\n        name: {:?},\n        instructions: {set},", target.name)?;
         for (fact, value) in &target.facts {
             writeln!(out, "        {fact}: {},", literal(value).ok_or_else(|| format!("{fact}: {value:?} is no value for a fact"))?)?;

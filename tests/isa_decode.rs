@@ -73,8 +73,8 @@ fn changed_bits_of_real_rows_never_panic() {
     for target in Target::all().filter(|target| target.has_instructions()) {
         for variant in isa::variants(target) {
             for _ in 0..20 {
-                let word = variant.matches ^ (next(&mut state) & next(&mut state) & next(&mut state));
-                let bytes = [word.to_le_bytes(), next(&mut state).to_le_bytes()].concat();
+                let word = variant.matches ^ u128::from(next(&mut state) & next(&mut state) & next(&mut state));
+                let bytes = [&word.to_le_bytes()[..], &next(&mut state).to_le_bytes()].concat();
                 for length in 0..12 {
                     if let Ok(inst) = isa::decode(target, &bytes[..length]) {
                         assert_eq!(isa::encode(target, &inst).unwrap(), bytes[..usize::from(inst.size)]);

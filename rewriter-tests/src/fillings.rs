@@ -1,6 +1,6 @@
 //! Random words for rows of the instruction tables, mostly legal ones: what the tests ask LLVM about.
 
-use wavetap::isa::{self, Accepts, Coding, Modifier, Variant};
+use wavetap::isa::{self, Accepts, Coding, Modifier, Target, Variant};
 
 /// Attempts at a legal filling before a row counts as unreachable.
 pub const ATTEMPTS: usize = 4000;
@@ -32,14 +32,14 @@ impl Random {
 fn likely_number(random: &mut Random, variant: &Variant, operand: usize) -> u64 {
     let spec = &variant.operands[operand];
     let width = spec.bits.width();
-    let any = random.next() & ((1u64 << width) - 1);
+    let any = random.next() & (u64::MAX >> (64 - width));
     let kind = spec.kind;
-    let step = u64::from(kind.dwords).next_power_of_two().min(4);
+    let step = if kind.mask { 2 } else { u64::from(kind.dwords).next_power_of_two().min(4) };
     match kind.coding {
-        Coding::Source | Coding::SourceAcc | Coding::SourceAccum if width >= 7 => {
+        Coding::Source | Coding::SourceAcc | Coding::SourceAccum | Coding::SrcHalf | Coding::SrcLow128 if width >= 7 => {
             let scalar =
-                [random.below(102 / step) * step, 106, 108 + random.below(12) / step * step, 124, 126, 127][random.below(6) as usize];
-            let constant = [128 + random.below(81), 240 + random.below(9), 255, 251 + random.below(3), 235 + random.below(5)]
+                [random.below(102 / step) * step, 106, 108 + random.below(12) / step * step, 124, 125, 126, 127][random.below(7) as usize];
+            let constant = [128 + random.below(81), 240 + random.below(9), 255, 251 + random.below(4), 235 + random.below(5)]
                 [random.below(5) as usize];
             let vector = (256 + (random.below(256) & if kind.even { !1 } else { !0 })) | (any & 512);
             let accepts = |what: Accepts| kind.accepts.intersects(what);
@@ -65,7 +65,8 @@ fn likely_number(random: &mut Random, variant: &Variant, operand: usize) -> u64 
 /// The bytes of a random filling of a row of the instruction tables, which need not be legal: the row's fixed bits, its fields, and random bits everywhere else; a literal follows.
 #[must_use]
 pub fn filling(random: &mut Random, variant: &Variant) -> Vec<u8> {
-    let mut word = random.next() & !variant.mask | variant.matches;
+    let any = u128::from(random.next()) | u128::from(random.next()) << 64;
+    let mut word = any & !variant.mask | variant.matches;
     if random.below(2) == 0 {
         // Selectors of SDWA and the like have few legal numbers: often leave the bits that are no operand's clear.
         word &= variant.matches | variant.operands.iter().fold(0, |mask, spec| mask | spec.bits.mask());
@@ -75,6 +76,7 @@ pub fn filling(random: &mut Random, variant: &Variant) -> Vec<u8> {
         let number = match modifier {
             Modifier::DstSel | Modifier::Src0Sel | Modifier::Src1Sel => random.below(7),
             Modifier::DstUnused => random.below(3),
+            Modifier::Dpp8Fi => 1 + random.below(2),
             Modifier::DppCtrl => {
                 [random.below(256), 0x101 + random.below(15), 0x111 + random.below(15), 0x140 + random.below(20)][random.below(4) as usize]
             }
@@ -91,8 +93,39 @@ pub fn filling(random: &mut Random, variant: &Variant) -> Vec<u8> {
         }
     }
     let mut bytes = word.to_le_bytes()[..usize::from(variant.layout.bytes)].to_vec();
+    // Enough for a literal of 64 bits.
+    bytes.extend(literal(random).to_le_bytes());
     bytes.extend(literal(random).to_le_bytes());
     bytes
+}
+
+/// What LLVM has to be asked for to disassemble code of a target: processor and features.
+#[must_use]
+pub fn llvm_processor(target: Target) -> String {
+    let wave = match target.with_wave_size(96 - target.wave_size()) {
+        None => String::new(),
+        Some(other) => format!(",-wavefrontsize{},+wavefrontsize{}", other.wave_size(), target.wave_size()),
+    };
+    let halves = if isa::variants(target).any(|variant| variant.operands.iter().any(|spec| spec.kind.coding == Coding::VectorHalf)) {
+        ",+real-true16"
+    } else {
+        ""
+    };
+    format!("{}{wave}{halves}", target.instruction_set())
+}
+
+/// Every instruction set once with each of its wave sizes.
+#[must_use]
+pub fn instruction_sets() -> Vec<Target> {
+    let mut found: Vec<Target> = Vec::new();
+    let both = |target: Target| [64, 32].into_iter().filter_map(move |lanes| target.with_wave_size(lanes));
+    for target in Target::all().filter(|target| target.has_instructions()).flat_map(both) {
+        let known = |other: &Target| other.instruction_set() == target.instruction_set() && other.wave_size() == target.wave_size();
+        if !found.iter().any(known) {
+            found.push(target);
+        }
+    }
+    found
 }
 
 /// A literal: any, or one that has the value of an inline constant of some type, which is printed in its own way.

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use llvm_oracle::{Answer, Oracle, Query};
-use rewriter_tests::fillings::{ATTEMPTS, Random, filling};
+use rewriter_tests::fillings::{ATTEMPTS, Random, filling, instruction_sets, llvm_processor};
 use rewriter_tests::full;
 use wavetap::isa::{self, Accepts, Target, Variant};
 
@@ -19,6 +19,7 @@ const FULL_FILLINGS: usize = 16;
 const SHOWN: usize = 60;
 /// Questions that are asked at a time.
 const PORTION: usize = 128;
+
 fn fillings() -> usize {
     let asked = std::env::var("WAVETAP_ISA_FILLINGS").ok().and_then(|count| count.parse().ok());
     asked.unwrap_or(if full() { FULL_FILLINGS } else { QUICK_FILLINGS })
@@ -27,7 +28,11 @@ fn fillings() -> usize {
 /// Why a difference from LLVM is right, if it is. LLVM's disassembler takes a good deal that no assembler makes and no processor promises to
 /// understand; the tables refuse it. `/*` marks what LLVM itself calls invalid.
 fn reasoned_difference(target: Target, one: &Try, llvm: Option<(usize, &str)>) -> Option<&'static str> {
-    let (size, text) = llvm?;
+    let Some((size, text)) = llvm else {
+        // Compilers wrote these with another number in the destination's place, which the hardware ignores; LLVM insists on EXEC's.
+        let compare = one.variant.name.starts_with("v_cmpx_") && one.variant.mnemonic.contains("_e64");
+        return (one.ours.is_some() && compare).then_some("v_cmpx in VOP3 with a destination number that is not EXEC's");
+    };
     let has = |what: &str| text.contains(what);
     let variant = one.variant;
     if one.ours.is_some() {
@@ -39,7 +44,10 @@ fn reasoned_difference(target: Target, one: &Try, llvm: Option<(usize, &str)>) -
     let takes_no_literal = variant.operands.iter().all(|spec| !spec.kind.accepts.contains(Accepts::LITERAL));
     let reasons = [
         (has("scalar reg isn't aligned"), "scalar registers that start at an odd place (LLVM prints others than are encoded)"),
-        (has("null"), "the null register, which gfx10 brought"),
+        (
+            has("null") && !isa::variants(target).any(|row| row.name == "s_waitcnt_vscnt" || row.name == "s_wait_loadcnt"),
+            "the null register, which gfx10 brought",
+        ),
         (has("src_flat_scratch_base"), "a source that gfx12.5 brought"),
         (takes_no_literal && size > usize::from(variant.layout.bytes), "a literal in a form that takes none"),
         (beyond("s[", 102), "scalar registers that run into FLAT_SCRATCH"),
@@ -107,7 +115,8 @@ fn check(target: Target) {
         }
     }
     assert!(unreachable.is_empty(), "{}: too few fillings decode to {unreachable:?}", target.name());
-    let queries: Vec<Query<'_>> = tries.iter().map(|one| Query { target: target.name(), bytes: &one.bytes, pc: 0 }).collect();
+    let processor = llvm_processor(target);
+    let queries: Vec<Query<'_>> = tries.iter().map(|one| Query { target: &processor, bytes: &one.bytes, pc: 0 }).collect();
     // In small portions, because after a word that LLVM dies on the rest of its portion is asked again.
     let mut oracle = Oracle::new().expect("the oracle is built");
     let answers: Vec<Answer> = queries.chunks(PORTION).flat_map(|portion| oracle.ask_all(portion)).collect();
@@ -125,6 +134,10 @@ fn check(target: Target) {
             differences.push(format!("{} {}\n    ours {:?}\n    LLVM {llvm:?}", one.variant.mnemonic, hex(&one.bytes), one.ours));
         }
     }
+    if let Some(folder) = std::env::var_os("WAVETAP_ISA_REPORT") {
+        let file = std::path::Path::new(&folder).join(format!("{}-{}.txt", target.name(), target.wave_size()));
+        std::fs::write(file, differences.join("\n")).expect("the report is written");
+    }
     println!("{}: {same} of {} fillings are the same; different on purpose: {excused:?}", target.name(), tries.len());
     assert!(
         differences.is_empty(),
@@ -135,27 +148,30 @@ fn check(target: Target) {
     );
 }
 
-#[test]
-fn gfx900() {
-    check(Target::by_name("gfx900").unwrap());
+/// The target that an instruction set is named for, with a wave size.
+fn set(name: &str, wave_size: u32) {
+    let found = instruction_sets().into_iter().find(|target| target.instruction_set() == name && target.wave_size() == wave_size);
+    check(found.unwrap_or_else(|| panic!("no instruction set {name} with waves of {wave_size}")));
 }
 
-#[test]
-fn gfx906() {
-    check(Target::by_name("gfx906").unwrap());
+macro_rules! sets {
+    ($($name:ident: $set:literal, $wave_size:literal;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                set($set, $wave_size);
+            }
+        )*
+    };
 }
 
-#[test]
-fn gfx908() {
-    check(Target::by_name("gfx908").unwrap());
-}
-
-#[test]
-fn gfx90a() {
-    check(Target::by_name("gfx90a").unwrap());
-}
-
-#[test]
-fn gfx942() {
-    check(Target::by_name("gfx942").unwrap());
+sets! {
+    gfx9_generic: "gfx9-generic", 64;
+    gfx900: "gfx900", 64;
+    gfx904: "gfx904", 64;
+    gfx906: "gfx906", 64;
+    gfx908: "gfx908", 64;
+    gfx90a: "gfx90a", 64;
+    gfx9_4_generic: "gfx9-4-generic", 64;
+    gfx942: "gfx942", 64;
 }

@@ -164,8 +164,14 @@ mod tests {
         let mut missing = std::collections::BTreeSet::new();
         for target in Target::all().filter(|target| target.emulated()) {
             for variant in variants(target) {
-                let inst =
-                    Inst { variant, size: 8, operands: Default::default(), modifiers: Modifiers::default(), ignored: Default::default() };
+                let inst = Inst {
+                    variant,
+                    size: 8,
+                    operands: Default::default(),
+                    modifiers: Modifiers::default(),
+                    ignored: Default::default(),
+                    wave_size: 64,
+                };
                 if meaning(&inst).is_none() && !REFUSED.iter().chain(&REFUSED_CONTROL).any(|prefix| variant.name.starts_with(prefix)) {
                     missing.insert(variant.name);
                 }

@@ -179,6 +179,8 @@ pub(super) struct Op {
 /// The bits of an inline constant or literal in a type.
 pub(super) fn constant(value: Value, ty: Ty, signed64: bool) -> Option<u64> {
     match value {
+        // No emulated target has them.
+        Value::Literal64(_) => None,
         Value::InlineInt(i) => Some(match ty {
             Ty::B16 | Ty::F16 => u64::from(i16::from(i) as u16),
             Ty::B64 | Ty::F64 | Ty::Mask => i64::from(i) as u64,

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::encode;
-use super::inst::{Inst, Modifiers, Operand, Reg, Value};
+use super::inst::{Half, Inst, Modifiers, Operand, Reg, Value};
 use super::layout::{Coding, Modifier};
 use super::table::{Encoding, Flags, Variant, Written};
 use super::target::Target;
@@ -32,8 +32,15 @@ pub(super) fn build(target: Target, mnemonic: &str, values: &[Value]) -> Result<
 
 /// The instruction, if the values fit this form.
 fn form(target: Target, variant: &'static Variant, values: &[Value]) -> Option<Inst> {
-    let mut inst =
-        Inst { variant, size: variant.layout.bytes, operands: SmallVec::new(), modifiers: initial_modifiers(variant), ignored: 0 };
+    let wave_size = target.wave_size() as u8;
+    let mut inst = Inst {
+        variant,
+        size: variant.layout.bytes,
+        operands: SmallVec::new(),
+        modifiers: initial_modifiers(variant),
+        ignored: 0,
+        wave_size,
+    };
     let (values, offset) = operand_values(variant, values)?;
     if let Some(offset) = offset {
         inst.modifiers.offset = i32::try_from(offset).ok()?;
@@ -44,10 +51,17 @@ fn form(target: Target, variant: &'static Variant, values: &[Value]) -> Option<I
         inst.modifiers.export_enable = sources.fold(0, |enable, (source, value)| enable | u8::from(*value != Value::Off) << source);
     }
     for (spec, value) in variant.operands.iter().zip(&values) {
-        inst.operands.push(Operand { role: spec.role, value: *value, access: spec.access, ty: spec.ty, dwords: spec.dwords });
+        inst.operands.push(Operand {
+            role: spec.role,
+            value: *value,
+            access: spec.access,
+            ty: spec.ty,
+            dwords: spec.dwords,
+            half: Half::Whole,
+        });
     }
     // What decodes to the same is what was meant: this checks register files, widths, alignment and literals in one place.
-    let bytes = encode::encode(&inst).ok()?;
+    let bytes = encode::encode(target, &inst).ok()?;
     let decoded = decode::decode(target, &bytes).ok()?;
     let same = decoded.variant == variant && decoded.operands.iter().map(|operand| operand.value).eq(values.iter().copied());
     same.then_some(decoded)
@@ -91,7 +105,7 @@ fn initial_modifiers(variant: &Variant) -> Modifiers {
         match modifier {
             // Packed operations use the high halves for the high result.
             Modifier::OpSelHi if variant.flags.contains(Flags::PACKED) => {
-                modifiers.op_sel_hi = bits.get(u64::MAX) as u8;
+                modifiers.op_sel_hi = bits.get(u128::MAX) as u8;
             }
             Modifier::RowMask => modifiers.dpp.get_or_insert_default().row_mask = ALL_ROWS,
             Modifier::BankMask => modifiers.dpp.get_or_insert_default().bank_mask = ALL_ROWS,

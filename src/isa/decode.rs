@@ -5,8 +5,8 @@
 
 use smallvec::SmallVec;
 
-use super::inst::{Access, Inst, Modifiers, Operand, Reg, Role, Value, scalar};
-use super::layout::{Accepts, Coding, Kind};
+use super::inst::{Access, Half, Inst, Modifiers, Operand, Reg, RegFile, Role, Value, scalar};
+use super::layout::{Accepts, Bits, Coding, Kind};
 use super::load::tables;
 use super::table::{Encoding, Memory, Variant};
 use super::target::Target;
@@ -27,18 +27,20 @@ const FIRST_VECTOR: u64 = 256;
 const VECTOR_REGISTERS: u64 = 256;
 /// The bit of a field that says accumulation register.
 const ACCUM_BIT: u64 = 1 << 9;
+/// The bit of a 16-bit operand's field that says high half.
+const HALF_BIT: u64 = 1 << 7;
 /// The bit of an SDWA source that says scalar operand.
 const SDWA_SCALAR_BIT: u64 = 1 << 8;
 /// The bit of an SDWA compare that says that the destination is named.
 const SDWA_SDST_BIT: u64 = 1 << 7;
 /// `dst_unused` of SDWA: the other bits of the destination stay.
 const UNUSED_PRESERVE: u8 = 2;
-/// Largest offset of a flat instruction (Vega and CDNA ISA guides, "FLAT").
-const MAX_FLAT_OFFSET: i32 = 0xfff;
-/// Number of `s` registers that operand codes name (gfx9 ISA guides, "SGPRs").
-const SCALAR_REGISTERS: u16 = 102;
-/// Trap temporaries: `ttmp0..ttmp15`.
-const TRAP_REGISTERS: u16 = 16;
+/// Largest offset of a buffer instruction (RDNA4 ISA guide, "VBUFFER"; earlier ones have narrower fields).
+const MAX_BUFFER_OFFSET: i32 = 0x7f_ffff;
+/// Operand code: a 64-bit literal follows.
+const LITERAL64: u64 = 254;
+/// Operand code of `src_flat_scratch_base_lo`; the high half follows.
+const FLAT_SCRATCH_BASE: u16 = 230;
 
 #[derive(Debug)]
 enum Node {
@@ -56,8 +58,10 @@ pub(super) struct Dispatch {
 }
 
 impl Dispatch {
-    pub(super) fn new(variants: &[Variant], target: u32) -> Self {
-        let mut all: Vec<u16> = (0..variants.len() as u16).filter(|&index| variants[usize::from(index)].targets & target != 0).collect();
+    /// Of the rows that the sets of the mask have with this wave size.
+    pub(super) fn new(variants: &[Variant], sets: u32, wave_size: u32) -> Self {
+        let has = |row: &Variant| row.targets & sets != 0 && (row.wave_size == 0 || u32::from(row.wave_size) == wave_size);
+        let mut all: Vec<u16> = (0..variants.len() as u16).filter(|&index| has(&variants[usize::from(index)])).collect();
         // The most specific row first.
         all.sort_by_key(|&index| std::cmp::Reverse(variants[usize::from(index)].mask.count_ones()));
         let mut dispatch = Dispatch { nodes: Vec::new(), rows: Vec::new() };
@@ -67,12 +71,12 @@ impl Dispatch {
     }
 
     /// Makes node `at` a switch over the given bits. `used` are the bits that were switched over on the way.
-    fn switch(&mut self, variants: &[Variant], at: usize, rows: &[u16], used: u64, low: u32, bits: u32) {
+    fn switch(&mut self, variants: &[Variant], at: usize, rows: &[u16], used: u128, low: u32, bits: u32) {
         let first = self.nodes.len();
         self.nodes[at] = Node::Switch { low: low as u8, bits: bits as u8, first: first as u32 };
         self.nodes.extend((0..1 << bits).map(|_| Node::Leaf { first: 0, count: 0 }));
         let used = used | ((1 << bits) - 1) << low;
-        for choice in 0..1u64 << bits {
+        for choice in 0..1u128 << bits {
             let matching: Vec<u16> = rows
                 .iter()
                 .copied()
@@ -86,7 +90,7 @@ impl Dispatch {
         }
     }
 
-    fn node(&mut self, variants: &[Variant], at: usize, rows: &[u16], used: u64) {
+    fn node(&mut self, variants: &[Variant], at: usize, rows: &[u16], used: u128) {
         let fixed_by_all = rows.iter().fold(!used, |mask, &index| mask & variants[usize::from(index)].mask);
         if rows.len() >= MIN_SWITCH_ROWS {
             let (low, bits) = longest_run(fixed_by_all);
@@ -99,7 +103,7 @@ impl Dispatch {
     }
 
     /// The rows that may match.
-    fn candidates(&self, word: u64) -> &[u16] {
+    pub(super) fn candidates(&self, word: u128) -> &[u16] {
         let mut node = &self.nodes[0];
         loop {
             match *node {
@@ -113,9 +117,9 @@ impl Dispatch {
 }
 
 /// The longest run of ones, as its lowest bit and its length (at most [`MAX_SWITCH_BITS`]).
-fn longest_run(mask: u64) -> (u32, u32) {
+fn longest_run(mask: u128) -> (u32, u32) {
     let (mut best, mut low) = ((0, 0), 0);
-    while low < u64::BITS {
+    while low < u128::BITS {
         let length = (mask >> low).trailing_ones();
         if length > best.1 {
             best = (low, length.min(MAX_SWITCH_BITS));
@@ -127,56 +131,136 @@ fn longest_run(mask: u64) -> (u32, u32) {
 
 /// Decodes the instruction at the start of `bytes`.
 pub(super) fn decode(target: Target, bytes: &[u8]) -> Result<Inst> {
-    let dword =
-        |index: usize| bytes.get(4 * index..4 * index + 4).map(|four| u64::from(u32::from_le_bytes([four[0], four[1], four[2], four[3]])));
-    let Some(low) = dword(0) else {
+    if bytes.len() < 4 {
         return Err(Error::malformed(format!("expected an instruction of {}, found {} bytes", target.name(), bytes.len())));
-    };
-    let word = low | dword(1).unwrap_or(0) << 32;
+    }
+    let word = word(bytes);
     let tables = tables();
-    let found = tables.dispatch[target.instruction_table()].candidates(word).iter().map(|&index| &tables.variants[usize::from(index)]);
+    let mut found = tables.dispatch(target).candidates(word).iter().map(|&index| &tables.variants[usize::from(index)]);
     // The most specific row decides: where its operands mean nothing, a less specific one would misread the word.
-    let malformed = |what: &str| Error::malformed(format!("{what} of {}: {low:#010x} {:#010x}", target.name(), word >> 32));
-    let Some(variant) = found.into_iter().find(|variant| word & variant.mask == variant.matches) else {
+    let malformed =
+        |what: &str| Error::malformed(format!("{what} of {}: {:#010x} {:#010x}", target.name(), word as u32, (word >> 32) as u32));
+    let Some(variant) = found.find(|variant| word & variant.mask == variant.matches) else {
         return Err(malformed("no instruction"));
     };
-    let size = usize::from(variant.layout.bytes);
-    if bytes.len() < size {
+    if bytes.len() < usize::from(variant.layout.bytes) {
         return Err(malformed(&format!("the code ends within {}", variant.mnemonic)));
     }
-    operands(target, variant, word, dword(size / 4).map(|literal| literal as u32))
-        .ok_or_else(|| malformed(&format!("fields that mean nothing in {}", variant.mnemonic)))
+    operands(target, variant, word, bytes).ok_or_else(|| malformed(&format!("fields that mean nothing in {}", variant.mnemonic)))
+}
+
+/// The first 16 bytes as a number; what is missing is 0.
+fn word(bytes: &[u8]) -> u128 {
+    match bytes.first_chunk() {
+        Some(all) => u128::from_le_bytes(*all),
+        None => {
+            let mut all = [0; 16];
+            all[..bytes.len()].copy_from_slice(bytes);
+            u128::from_le_bytes(all)
+        }
+    }
+}
+
+/// What follows an instruction's fixed bits: its literal, of which there is at most one.
+struct Literals<'a> {
+    /// The code behind the fixed bits.
+    rest: &'a [u8],
+    /// The literal that the form has inside.
+    inside: Option<u64>,
+    /// Bytes of the literal that was read.
+    size: u8,
+}
+
+impl Literals<'_> {
+    fn dword(&mut self) -> Option<u32> {
+        if let Some(literal) = self.inside {
+            return Some(literal as u32);
+        }
+        // There is one literal, whatever the number of sources that take it.
+        if self.size == 8 {
+            return None;
+        }
+        self.size = 4;
+        Some(u32::from_le_bytes(*self.rest.first_chunk()?))
+    }
+
+    fn quad(&mut self) -> Option<u64> {
+        if let Some(literal) = self.inside {
+            return Some(literal);
+        }
+        if self.size == 4 {
+            return None;
+        }
+        self.size = 8;
+        Some(u64::from_le_bytes(*self.rest.first_chunk()?))
+    }
 }
 
 /// The instruction of a row, or `None` if an operand's number means nothing there.
-fn operands(target: Target, variant: &'static Variant, word: u64, next: Option<u32>) -> Option<Inst> {
-    let mut inst = Inst { variant, size: variant.layout.bytes, operands: SmallVec::new(), modifiers: Modifiers::default(), ignored: 0 };
+fn operands(target: Target, variant: &'static Variant, word: u128, bytes: &[u8]) -> Option<Inst> {
+    let mut inst = Inst {
+        variant,
+        size: variant.layout.bytes,
+        operands: SmallVec::new(),
+        modifiers: Modifiers::default(),
+        ignored: 0,
+        wave_size: target.wave_size() as u8,
+    };
     let mut used = variant.mask;
     for (modifier, bits) in &variant.layout.modifiers {
         used |= bits.mask();
         inst.modifiers.set(*modifier, bits.get(word), variant.signed_offset(bits));
     }
     // `v_madmk` and `v_madak` have their literal inside; a source that is a literal is the same one.
-    let inside = variant.operands.iter().any(|spec| spec.kind.coding == Coding::Literal);
-    let next = if inside { Some((word >> 32) as u32) } else { next };
-    let mut literal = false;
+    let inside = variant.operands.iter().find(|spec| spec.kind.coding == Coding::Literal).map(|spec| spec.bits.get(word));
+    let mut literals = Literals { rest: &bytes[usize::from(variant.layout.bytes)..], inside, size: 0 };
     for spec in variant.operands {
         used |= spec.bits.mask();
         let number = spec.bits.get(word);
-        let value = value(target, spec.kind, &spec.bits, number, next, &mut literal)?;
-        inst.operands.push(Operand { role: spec.role, value, access: spec.access, ty: spec.ty, dwords: spec.dwords });
-        if spec.kind.coding == Coding::SdwaSdst && value == Value::Reg(Reg::VCC) {
+        let (number, half) = half(&inst, spec.role, spec.kind.coding, number);
+        let value = match spec.kind.coding {
+            Coding::VectorOtherParity => vector(target, spec.kind, number | u64::from(!first_number(&inst)? & 1), false),
+            _ => value(target, spec.kind, &spec.bits, number, &mut literals),
+        }?;
+        let half = if matches!(value, Value::Reg(reg) if reg.file == RegFile::Vector) { half } else { Half::Whole };
+        let dwords = if spec.kind.mask { (target.wave_size() / 32) as u8 } else { spec.dwords };
+        inst.operands.push(Operand { role: spec.role, value, access: spec.access, ty: spec.ty, dwords, half });
+        if spec.kind.coding == Coding::SdwaSdst && matches!(value, Value::Reg(reg) if reg.first == scalar::VCC) {
             // VCC is written without being named, the rest of the field being ignored, or by its code: keep which.
             inst.ignored |= word & spec.bits.mask();
         }
     }
-    if literal && !inside {
-        inst.size += 4;
-    }
-    let size_mask = if variant.layout.bytes == 4 { u64::from(u32::MAX) } else { u64::MAX };
-    inst.ignored |= word & !used & size_mask;
+    inst.size += literals.size;
+    let fixed = u128::MAX >> (128 - 8 * u32::from(variant.layout.bytes));
+    inst.ignored |= word & !used & fixed;
     adjust(target, &mut inst)?;
     Some(inst)
+}
+
+/// The register number of the first destination.
+fn first_number(inst: &Inst) -> Option<u16> {
+    inst.operands.first()?.reg().map(|reg| reg.first)
+}
+
+/// The number in a field without the bit that chooses a half, and the half.
+fn half(inst: &Inst, role: Role, coding: Coding, number: u64) -> (u64, Half) {
+    let choose = |high: bool| if high { Half::High } else { Half::Low };
+    match coding {
+        Coding::VectorLow128 => (number & !HALF_BIT, choose(number & HALF_BIT != 0)),
+        Coding::SrcLow128 if number >= FIRST_VECTOR => (number & !HALF_BIT, choose(number & HALF_BIT != 0)),
+        Coding::VectorHalf | Coding::SrcHalf => (number, choose(inst.modifiers.op_sel >> op_sel_bit(role) & 1 != 0)),
+        _ => (number, Half::Whole),
+    }
+}
+
+/// The bit of `op_sel` that chooses an operand's half.
+pub(super) fn op_sel_bit(role: Role) -> u8 {
+    match role {
+        Role::Src0 => 0,
+        Role::Src1 => 1,
+        Role::Src2 => 2,
+        _ => 3,
+    }
 }
 
 /// What fields change about operands.
@@ -202,14 +286,24 @@ fn adjust(target: Target, inst: &mut Inst) -> Option<()> {
                 return None;
             }
         }
-        Encoding::Vop1Dpp | Encoding::Vop2Dpp => {
+        Encoding::Vop1Dpp | Encoding::Vop2Dpp | Encoding::VopcDpp | Encoding::Vop3Dpp | Encoding::Vop3pDpp => {
             let control = inst.modifiers.dpp.map_or(0, |dpp| dpp.ctrl);
             let wide = inst.operands.iter().any(|operand| operand.dwords == 2);
             return legal_dpp(target, control, wide).then_some(());
         }
+        Encoding::Vop1Dpp8 | Encoding::Vop2Dpp8 | Encoding::VopcDpp8 | Encoding::Vop3Dpp8 | Encoding::Vop3pDpp8
+            if !matches!(inst.modifiers.dpp8_fi, 1 | 2) =>
+        {
+            return None;
+        }
         Encoding::Ds if inst.modifiers.gds && !target.has_gds() && inst.variant.memory != Memory::Gds => return None,
-        // The offset of the flat segment has 12 bits, unsigned; the field's 13th is for the other segments.
-        Encoding::Flat if inst.modifiers.offset > MAX_FLAT_OFFSET => return None,
+        // The flat segment has unsigned offsets of a bit less than the other segments' field.
+        Encoding::Flat if inst.modifiers.offset as u32 > target.max_flat_offset() && !inst.variant.layout.signed_offset => return None,
+        // Buffer offsets are not negative, though the field is as wide as that of other segments.
+        Encoding::Mubuf | Encoding::Mtbuf if inst.modifiers.offset > MAX_BUFFER_OFFSET => return None,
+        Encoding::Smem if inst.modifiers.offset < 0 && target.set().generation >= 12 && inst.variant.name.starts_with("s_buffer_load") => {
+            return None;
+        }
         Encoding::Exp => export_sources(inst),
         Encoding::Mimg => image_data(target, inst)?,
         _ => {}
@@ -236,12 +330,14 @@ fn export_sources(inst: &mut Inst) {
     }
 }
 
-/// Whether a `dpp_ctrl` means something (Vega and CDNA ISA guides, "DPP_CTRL").
+/// Whether a `dpp_ctrl` means something (Vega, CDNA and RDNA ISA guides, "DPP_CTRL").
 fn legal_dpp(target: Target, control: u16, wide: bool) -> bool {
     match control {
-        0x150..=0x15f => target.row_newbcast(),
+        0x150..=0x15f if target.row_newbcast() => true,
         _ if wide && target.row_newbcast() => false,
-        0..=0xff | 0x101..=0x10f | 0x111..=0x11f | 0x121..=0x12f | 0x130 | 0x134 | 0x138 | 0x13c | 0x140..=0x143 => true,
+        0x150..=0x16f => target.row_share(),
+        0..=0xff | 0x101..=0x10f | 0x111..=0x11f | 0x121..=0x12f | 0x140 | 0x141 => true,
+        0x130 | 0x134 | 0x138 | 0x13c | 0x142 | 0x143 => target.wave_shifts(),
         _ => false,
     }
 }
@@ -286,18 +382,19 @@ fn image_data(target: Target, inst: &mut Inst) -> Option<()> {
 }
 
 /// What the number in an operand's field means, or `None` if nothing.
-fn value(target: Target, kind: &Kind, bits: &super::layout::Bits, number: u64, next: Option<u32>, literal: &mut bool) -> Option<Value> {
+fn value(target: Target, kind: &Kind, bits: &Bits, number: u64, literals: &mut Literals<'_>) -> Option<Value> {
     match kind.coding {
-        Coding::Vector => vector(target, kind, number, false),
+        Coding::Vector | Coding::VectorLow128 | Coding::VectorHalf | Coding::VectorOtherParity => vector(target, kind, number, false),
         Coding::Accum => vector(target, kind, number, true),
         Coding::VectorAcc => vector(target, kind, number & (VECTOR_REGISTERS - 1), number & ACCUM_BIT != 0),
-        Coding::Source => source(target, kind, number, false, next, literal),
-        Coding::SourceAcc => source(target, kind, number & !ACCUM_BIT, number & ACCUM_BIT != 0, next, literal),
-        Coding::SourceAccum => source(target, kind, number, true, next, literal),
+        Coding::Source | Coding::SrcLow128 | Coding::SrcHalf => source(target, kind, number, false, literals),
+        Coding::SourceAcc => source(target, kind, number & !ACCUM_BIT, number & ACCUM_BIT != 0, literals),
+        Coding::SourceAccum => source(target, kind, number, true, literals),
         Coding::Sdwa if number & SDWA_SCALAR_BIT == 0 => vector(target, kind, number, false),
-        Coding::Sdwa => source(target, kind, number & !SDWA_SCALAR_BIT, false, next, literal),
-        Coding::SdwaSdst if number & SDWA_SDST_BIT == 0 => Some(Value::Reg(Reg::VCC)),
-        Coding::SdwaSdst => source(target, kind, number & !SDWA_SDST_BIT, false, next, literal),
+        Coding::Sdwa => source(target, kind, number & !SDWA_SCALAR_BIT, false, literals),
+        Coding::SdwaSdst if number & SDWA_SDST_BIT == 0 => Some(Value::Reg(Reg::scalar(scalar::VCC, (target.wave_size() / 32) as u8))),
+        Coding::SdwaSdst => source(target, kind, number & !SDWA_SDST_BIT, false, literals),
+        Coding::Literal if kind.dwords == 2 => Some(Value::Literal64(number)),
         Coding::Literal => Some(Value::Literal(number as u32)),
         Coding::Unsigned => Some(Value::Imm(number as i64)),
         Coding::Signed => {
@@ -313,7 +410,7 @@ fn vector(target: Target, kind: &Kind, number: u64, accum: bool) -> Option<Value
     // Where both files are possible, memory instructions reach accumulation registers only if the allocation is one.
     let unreachable = accum && kind.coding == Coding::VectorAcc && !target.unified_accum();
     // Image addresses are as long as the image needs: `dwords` is the most, and the file ends the run.
-    let dwords = u64::from(kind.dwords).min(VECTOR_REGISTERS - number);
+    let dwords = u64::from(kind.dwords).min(VECTOR_REGISTERS.checked_sub(number)?);
     if !kind.accepts.contains(wanted) || odd || unreachable || dwords < u64::from(kind.shown) {
         return None;
     }
@@ -321,43 +418,53 @@ fn vector(target: Target, kind: &Kind, number: u64, accum: bool) -> Option<Value
     Some(Value::Reg(if accum { Reg::accum(first, dwords) } else { Reg::vector(first, dwords) }))
 }
 
-fn source(target: Target, kind: &Kind, number: u64, accum: bool, next: Option<u32>, literal: &mut bool) -> Option<Value> {
+fn source(target: Target, kind: &Kind, number: u64, accum: bool, literals: &mut Literals<'_>) -> Option<Value> {
     if number >= FIRST_VECTOR {
         return vector(target, kind, number - FIRST_VECTOR, accum);
     }
     let accepts = |what: Accepts, value: Value| kind.accepts.contains(what).then_some(value);
     match number {
-        LITERAL => {
-            *literal = true;
-            accepts(Accepts::LITERAL, Value::Literal(next?))
+        LITERAL if kind.accepts.contains(Accepts::LITERAL) => Some(Value::Literal(literals.dword()?)),
+        LITERAL64 if target.set().literal64 => {
+            if !kind.accepts.contains(Accepts::LITERAL) || kind.dwords != 2 {
+                return None;
+            }
+            Some(Value::Literal64(literals.quad()?))
         }
         128..=192 => accepts(Accepts::INLINE, Value::InlineInt((number - 128) as i8)),
         193..=208 => accepts(Accepts::INLINE, Value::InlineInt(-((number - 192) as i8))),
         240..=248 => accepts(Accepts::INLINE, Value::InlineFloat(number as u8)),
-        _ => scalar_register(kind, number as u16).map(Value::Reg),
+        _ => scalar_register(target, kind, number as u16).map(Value::Reg),
     }
 }
 
 /// The scalar registers at an operand code.
-fn scalar_register(kind: &Kind, code: u16) -> Option<Reg> {
-    let dwords = u16::from(kind.dwords);
+fn scalar_register(target: Target, kind: &Kind, code: u16) -> Option<Reg> {
+    let set = target.set();
+    let dwords = if kind.mask { (target.wave_size() / 32) as u16 } else { u16::from(kind.dwords) };
     let aligned = |index: u16| index.is_multiple_of(dwords.next_power_of_two().min(4));
-    let (needed, fits) = match code {
-        0..SCALAR_REGISTERS => (Accepts::SCALAR, aligned(code) && code + dwords <= SCALAR_REGISTERS),
-        scalar::FLAT_SCRATCH..scalar::TTMP0 => (Accepts::SCALAR, dwords <= 2 && aligned(code)),
-        scalar::TTMP0..scalar::M0 => {
-            let index = code - scalar::TTMP0;
-            (Accepts::SCALAR, aligned(index) && index + dwords <= TRAP_REGISTERS)
-        }
-        scalar::M0 => (Accepts::M0, dwords == 1),
-        scalar::EXEC if dwords == 1 => (Accepts::EXEC_LO, true),
-        scalar::EXEC => (Accepts::EXEC_LO.union(Accepts::EXEC_HI), dwords == 2),
-        127 => (Accepts::EXEC_HI, dwords == 1),
-        scalar::SHARED_BASE..=239 | scalar::VCCZ..=scalar::SCC => (Accepts::READ_ONLY, dwords <= 2),
-        scalar::LDS_DIRECT => (Accepts::LDS_DIRECT, dwords == 1),
-        _ => return None,
+    let reg = |canonical: u16, needed: Accepts, fits: bool| {
+        // The read-only sources are numbered one by one: none is a half of another, however wide the operand.
+        let dwords = if needed == Accepts::READ_ONLY { 1 } else { dwords };
+        (fits && kind.accepts.contains(needed)).then_some(Reg::scalar(canonical, dwords as u8))
     };
-    // The read-only sources are numbered one by one: none is a half of another, however wide the operand.
-    let dwords = if needed == Accepts::READ_ONLY { 1 } else { kind.dwords };
-    (fits && kind.accepts.contains(needed)).then_some(Reg::scalar(code, dwords))
+    match code {
+        _ if code < set.sgprs => reg(code, Accepts::SCALAR, aligned(code) && code + dwords <= set.sgprs),
+        _ if (set.ttmp_code..set.ttmp_code + set.ttmps).contains(&code) => {
+            let index = code - set.ttmp_code;
+            reg(code, Accepts::SCALAR, aligned(index) && index + dwords <= set.ttmps)
+        }
+        // FLAT_SCRATCH, XNACK_MASK and VCC; on gfx8 also TBA and TMA.
+        scalar::FLAT_SCRATCH..scalar::M0 => reg(code, Accepts::SCALAR, dwords <= 2 && aligned(code)),
+        _ if code == set.m0_code => reg(scalar::M0, Accepts::M0, dwords == 1),
+        // The null register is as wide as the operand.
+        _ if code == set.null_code => reg(scalar::NULL, Accepts::NULL, true),
+        scalar::EXEC if dwords == 1 => reg(code, Accepts::EXEC_LO, true),
+        scalar::EXEC => reg(code, Accepts::EXEC_LO.union(Accepts::EXEC_HI), dwords == 2),
+        127 => reg(code, Accepts::EXEC_HI, dwords == 1),
+        FLAT_SCRATCH_BASE | 231 if set.flat_scratch_base => reg(code, Accepts::READ_ONLY, dwords <= 2),
+        scalar::SHARED_BASE..=239 | scalar::VCCZ..=scalar::SCC => reg(code, Accepts::READ_ONLY, dwords <= 2),
+        scalar::LDS_DIRECT if set.lds_direct => reg(code, Accepts::LDS_DIRECT, dwords == 1),
+        _ => None,
+    }
 }

@@ -136,6 +136,27 @@ pub enum Role {
     Format,
     Dmask,
     Other,
+    /// The immediate of `s_delay_alu`.
+    Delay,
+    /// The immediate of `s_waitcnt_depctr` and `s_wait_alu`.
+    DepCtr,
+    /// The immediate of `s_version`.
+    Version,
+    /// The immediate of `s_wait_event`.
+    WaitEvent,
+    /// VOPD: the second operation's.
+    VdstY,
+    Src0Y,
+    Src1Y,
+    Src2Y,
+    /// Scales of a scaled matrix operation.
+    Scale0,
+    Scale1,
+    /// Further image addresses.
+    Vaddr1,
+    Vaddr2,
+    Vaddr3,
+    Vaddr4,
 }
 
 /// Whether an instruction reads or writes an operand.
@@ -172,6 +193,10 @@ pub enum ValueType {
     /// Packed pairs of 32-bit values (`v_pk_fma_f32`).
     V2I32,
     V2F32,
+    /// A pair of 16-bit floats of which an inline constant fills both.
+    V2F16Splat,
+    /// A pair of 16-bit floats whose constants are printed as they are encoded.
+    V2F16Literal,
     /// Wider than 64 bits or without a type.
     Untyped,
 }
@@ -187,11 +212,25 @@ pub enum Value {
     InlineFloat(u8),
     /// A 32-bit literal that follows the instruction.
     Literal(u32),
+    /// A 64-bit literal that follows the instruction (gfx1250).
+    Literal64(u64),
     /// An immediate from a field: offsets, `simm16` (sign-extended where the instruction does so), hwreg, counters. A branch target is the displacement
     /// in dwords from the next instruction.
     Imm(i64),
     /// The operand is absent (`off` as saddr/vaddr, unused src2).
     Off,
+}
+
+/// Which part of a 32-bit register an operand is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Half {
+    /// All of it, or a constant.
+    #[default]
+    Whole,
+    /// Bits 15:0 (`v1.l`).
+    Low,
+    /// Bits 31:16 (`v1.h`).
+    High,
 }
 
 /// One operand of a decoded instruction.
@@ -207,6 +246,8 @@ pub struct Operand {
     pub ty: ValueType,
     /// Width in 32-bit registers that the instruction really reads or writes (1 for 16-bit values).
     pub dwords: u8,
+    /// Which half of a register, where operations name halves (gfx11 and later).
+    pub half: Half,
 }
 
 impl Operand {
@@ -231,6 +272,8 @@ pub struct Dpp {
     pub bank_mask: u8,
     /// `bound_ctrl` as encoded (1: out-of-range lanes read 0).
     pub bound_ctrl: bool,
+    /// `fi`: inactive lanes are read, too (gfx10 and later; DPP8 has it in its source code).
+    pub fetch_inactive: bool,
 }
 
 /// SDWA fields of an instruction; selectors as encoded: 0-3 BYTE_n, 4 WORD_0, 5 WORD_1, 6 DWORD.
@@ -299,6 +342,47 @@ pub struct Modifiers {
     pub done: bool,
     pub dpp: Option<Dpp>,
     pub sdwa: Option<Sdwa>,
+    /// DPP8: the lane that each lane of eight reads, 3 bits each, the first lowest.
+    pub dpp8: Option<u32>,
+    /// DPP8: 1, or 2 if inactive lanes are read, too (the low bits of its source code).
+    pub dpp8_fi: u8,
+    /// gfx10 and gfx11.
+    pub dlc: bool,
+    pub a16: bool,
+    /// Image dimension as encoded (gfx10 and later).
+    pub dim: u8,
+    /// Image addresses that are not consecutive: further dwords of them (gfx10, gfx11).
+    pub nsa: u8,
+    /// gfx12: temporal hint.
+    pub th: u8,
+    /// gfx12: 0 CU, 1 SE, 2 DEV, 3 SYS.
+    pub scope: u8,
+    pub scale_offset: bool,
+    pub wait_exp: u8,
+    pub wait_vdst: u8,
+    pub wait_vsrc: u8,
+    /// The truth table of `v_bitop3`.
+    pub bitop3: u8,
+    pub byte_sel: u8,
+    pub scale_sel: u8,
+    pub index_key: u8,
+    /// Export: `row_en`.
+    pub row_en: bool,
+    pub matrix: Matrix,
+}
+
+/// Fields of scaled and mixed matrix operations (gfx1250), as encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[allow(missing_docs)] // The names are the assembler's.
+pub struct Matrix {
+    pub a_fmt: u8,
+    pub b_fmt: u8,
+    pub a_scale: u8,
+    pub b_scale: u8,
+    pub a_scale_fmt: u8,
+    pub b_scale_fmt: u8,
+    pub a_reuse: u8,
+    pub b_reuse: u8,
 }
 
 /// One decoded instruction.
@@ -315,7 +399,9 @@ pub struct Inst {
     /// Modifiers.
     pub modifiers: Modifiers,
     /// The bits of the encoding that no operand or modifier stands for and the hardware ignores: kept so that encoding gives the same bytes back.
-    pub ignored: u64,
+    pub ignored: u128,
+    /// Lanes of the wave that it was decoded for.
+    pub wave_size: u8,
 }
 
 impl Inst {
@@ -338,7 +424,7 @@ impl Inst {
             .iter()
             .filter(|operand| matches!(operand.access, Access::Read | Access::ReadWrite))
             .filter_map(Operand::reg)
-            .chain(self.variant.implicit_reads.regs())
+            .chain(self.variant.implicit_reads.regs(self.wave_size.into()))
             // Global data share: M0 has base and size of the allocation.
             .chain(self.modifiers.gds.then_some(Reg::M0))
     }
@@ -349,7 +435,7 @@ impl Inst {
             .iter()
             .filter(|operand| matches!(operand.access, Access::Write | Access::ReadWrite))
             .filter_map(Operand::reg)
-            .chain(self.variant.implicit_writes.regs())
+            .chain(self.variant.implicit_writes.regs(self.wave_size.into()))
     }
 
     /// Displacement of a direct branch, in dwords from the next instruction.

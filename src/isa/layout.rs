@@ -32,21 +32,21 @@ impl Bits {
 
     /// The value in `word`.
     #[must_use]
-    pub fn get(&self, word: u64) -> u64 {
+    pub fn get(&self, word: u128) -> u64 {
         let mut value = 0;
         for run in self.runs() {
-            value |= (word >> run.low & ((1 << run.length) - 1)) << run.shift;
+            value |= ((word >> run.low) as u64 & ones(run.length)) << run.shift;
         }
         value
     }
 
     /// The instruction bits that hold `value`, or `None` if it has bits for which there is no place.
     #[must_use]
-    pub fn put(&self, value: u64) -> Option<u64> {
+    pub fn put(&self, value: u64) -> Option<u128> {
         let (mut word, mut placed) = (0, 0);
         for run in self.runs() {
-            let ones = (1 << run.length) - 1;
-            word |= (value >> run.shift & ones) << run.low;
+            let ones = ones(run.length);
+            word |= u128::from(value >> run.shift & ones) << run.low;
             placed |= ones << run.shift;
         }
         (value & !placed == 0).then_some(word)
@@ -54,8 +54,8 @@ impl Bits {
 
     /// The instruction bits of the field.
     #[must_use]
-    pub fn mask(&self) -> u64 {
-        self.runs().iter().fold(0, |mask, run| mask | ((1 << run.length) - 1) << run.low)
+    pub fn mask(&self) -> u128 {
+        self.runs().iter().fold(0, |mask, run| mask | u128::from(ones(run.length)) << run.low)
     }
 
     /// How many value bits the field has, gaps at the bottom included.
@@ -63,6 +63,11 @@ impl Bits {
     pub fn width(&self) -> u32 {
         self.runs().iter().map(|run| u32::from(run.shift + run.length)).max().unwrap_or(0)
     }
+}
+
+/// So many ones, 1 to 64.
+fn ones(count: u8) -> u64 {
+    u64::MAX >> (64 - count)
 }
 
 /// How the number in an operand's field is understood.
@@ -90,6 +95,16 @@ pub enum Coding {
     Signed,
     /// An unsigned immediate.
     Unsigned,
+    /// The number of a vector register without its lowest bit, which is not that of the first destination's (VOPD).
+    VectorOtherParity,
+    /// A source operand code of a 16-bit value: of a vector register's number bit 7 chooses the half.
+    SrcLow128,
+    /// A source operand code of a 16-bit value, of which `op_sel` chooses the half.
+    SrcHalf,
+    /// The number of one of 128 vector registers; bit 7 chooses the half.
+    VectorLow128,
+    /// The number of a vector register, of which `op_sel` chooses the half.
+    VectorHalf,
 }
 
 bitflags::bitflags! {
@@ -116,6 +131,8 @@ bitflags::bitflags! {
         const INLINE = 256;
         /// A literal behind the instruction.
         const LITERAL = 512;
+        /// The null register, where the target has one.
+        const NULL = 1024;
     }
 }
 
@@ -153,6 +170,8 @@ pub struct Kind {
     pub even: bool,
     /// Sign modifiers are written around it (`-|v0|`).
     pub signs: bool,
+    /// A lane mask: as wide as the wave, `dwords` being the most.
+    pub mask: bool,
     /// How an immediate is printed.
     pub form: Form,
 }
@@ -205,6 +224,33 @@ pub enum Modifier {
     /// Only printed: `glc`, `slc`, `scc` together.
     Cache,
     Done,
+    Dlc,
+    A16,
+    Fi,
+    Dpp8,
+    Dim,
+    WaitExp,
+    WaitVdst,
+    WaitVsrc,
+    Bitop3,
+    ByteSel,
+    ScaleSel,
+    IndexKey,
+    MatrixAFmt,
+    MatrixBFmt,
+    MatrixAScale,
+    MatrixBScale,
+    MatrixAScaleFmt,
+    MatrixBScaleFmt,
+    MatrixAReuse,
+    MatrixBReuse,
+    Th,
+    Scope,
+    ScaleOffset,
+    Nsa,
+    RowEn,
+    /// DPP8: 1, or 2 if inactive lanes are read, too.
+    Dpp8Fi,
 }
 
 /// The modifier fields of an encoding form.
@@ -212,6 +258,8 @@ pub enum Modifier {
 pub struct Layout {
     /// Encoded size in bytes, without a literal.
     pub bytes: u8,
+    /// Whether the offset field is signed.
+    pub signed_offset: bool,
     /// The modifiers and where they are.
     pub modifiers: Vec<(Modifier, Bits)>,
 }
@@ -273,6 +321,32 @@ impl Modifiers {
             Modifier::ExportCompressed => self.export_compressed = on,
             Modifier::ExportValidMask => self.export_valid_mask = on,
             Modifier::Done => self.done = on,
+            Modifier::Dlc => self.dlc = on,
+            Modifier::A16 => self.a16 = on,
+            Modifier::Fi => self.dpp.get_or_insert_default().fetch_inactive = on,
+            Modifier::Dpp8 => self.dpp8 = Some(value as u32),
+            Modifier::Dim => self.dim = small,
+            Modifier::WaitExp => self.wait_exp = small,
+            Modifier::WaitVdst => self.wait_vdst = small,
+            Modifier::WaitVsrc => self.wait_vsrc = small,
+            Modifier::Bitop3 => self.bitop3 = small,
+            Modifier::ByteSel => self.byte_sel = small,
+            Modifier::ScaleSel => self.scale_sel = small,
+            Modifier::IndexKey => self.index_key = small,
+            Modifier::MatrixAFmt => self.matrix.a_fmt = small,
+            Modifier::MatrixBFmt => self.matrix.b_fmt = small,
+            Modifier::MatrixAScale => self.matrix.a_scale = small,
+            Modifier::MatrixBScale => self.matrix.b_scale = small,
+            Modifier::MatrixAScaleFmt => self.matrix.a_scale_fmt = small,
+            Modifier::MatrixBScaleFmt => self.matrix.b_scale_fmt = small,
+            Modifier::MatrixAReuse => self.matrix.a_reuse = small,
+            Modifier::MatrixBReuse => self.matrix.b_reuse = small,
+            Modifier::Th => self.th = small,
+            Modifier::Scope => self.scope = small,
+            Modifier::ScaleOffset => self.scale_offset = on,
+            Modifier::Nsa => self.nsa = small,
+            Modifier::RowEn => self.row_en = on,
+            Modifier::Dpp8Fi => self.dpp8_fi = small,
             Modifier::Cache => {}
         }
     }
@@ -322,6 +396,32 @@ impl Modifiers {
             Modifier::ExportCompressed => self.export_compressed.into(),
             Modifier::ExportValidMask => self.export_valid_mask.into(),
             Modifier::Done => self.done.into(),
+            Modifier::Dlc => self.dlc.into(),
+            Modifier::A16 => self.a16.into(),
+            Modifier::Fi => self.dpp.map_or(0, |dpp| dpp.fetch_inactive.into()),
+            Modifier::Dpp8 => self.dpp8.unwrap_or(0).into(),
+            Modifier::Dim => self.dim.into(),
+            Modifier::WaitExp => self.wait_exp.into(),
+            Modifier::WaitVdst => self.wait_vdst.into(),
+            Modifier::WaitVsrc => self.wait_vsrc.into(),
+            Modifier::Bitop3 => self.bitop3.into(),
+            Modifier::ByteSel => self.byte_sel.into(),
+            Modifier::ScaleSel => self.scale_sel.into(),
+            Modifier::IndexKey => self.index_key.into(),
+            Modifier::MatrixAFmt => self.matrix.a_fmt.into(),
+            Modifier::MatrixBFmt => self.matrix.b_fmt.into(),
+            Modifier::MatrixAScale => self.matrix.a_scale.into(),
+            Modifier::MatrixBScale => self.matrix.b_scale.into(),
+            Modifier::MatrixAScaleFmt => self.matrix.a_scale_fmt.into(),
+            Modifier::MatrixBScaleFmt => self.matrix.b_scale_fmt.into(),
+            Modifier::MatrixAReuse => self.matrix.a_reuse.into(),
+            Modifier::MatrixBReuse => self.matrix.b_reuse.into(),
+            Modifier::Th => self.th.into(),
+            Modifier::Scope => self.scope.into(),
+            Modifier::ScaleOffset => self.scale_offset.into(),
+            Modifier::Nsa => self.nsa.into(),
+            Modifier::RowEn => self.row_en.into(),
+            Modifier::Dpp8Fi => self.dpp8_fi.into(),
             Modifier::Cache => 0,
         }
     }

@@ -3,17 +3,17 @@
 //! The lists of names are in the order of the same lists in `build.rs`. The table is our own, made at build time: a fault in it
 //! is a fault of this program, found by every test that decodes, so reading it does not return errors.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use super::decode::Dispatch;
 use super::inst::{Access, Role, ValueType};
 use super::layout::{Accepts, Bits, Coding, Form, Kind, Layout, MAX_RUNS, Modifier, Run};
 use super::table::{Branch, Condition, Counters, Encoding, Flags, Implicit, Latency, Memory, OperandSpec, Variant, Written};
-use super::target::INSTRUCTION_SETS;
+use super::target::{INSTRUCTION_SETS, Target};
 
 static TABLE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/instructions.bin"));
 
-const CODINGS: [Coding; 11] = [
+const CODINGS: [Coding; 16] = [
     Coding::Vector,
     Coding::Accum,
     Coding::VectorAcc,
@@ -25,8 +25,13 @@ const CODINGS: [Coding; 11] = [
     Coding::Literal,
     Coding::Signed,
     Coding::Unsigned,
+    Coding::VectorOtherParity,
+    Coding::SrcLow128,
+    Coding::SrcHalf,
+    Coding::VectorLow128,
+    Coding::VectorHalf,
 ];
-const TYPES: [ValueType; 16] = [
+const TYPES: [ValueType; 18] = [
     ValueType::B16,
     ValueType::B32,
     ValueType::B64,
@@ -43,9 +48,11 @@ const TYPES: [ValueType; 16] = [
     ValueType::V2I32,
     ValueType::V2F32,
     ValueType::Untyped,
+    ValueType::V2F16Splat,
+    ValueType::V2F16Literal,
 ];
 const FORMS: [Form; 6] = [Form::Decimal, Form::Hex, Form::Inline, Form::IndexMode, Form::Slot, Form::Endpgm];
-const ROLES: [Role; 29] = [
+const ROLES: [Role; 43] = [
     Role::Vdst,
     Role::Sdst,
     Role::Src0,
@@ -75,8 +82,22 @@ const ROLES: [Role; 29] = [
     Role::Format,
     Role::Dmask,
     Role::Other,
+    Role::Delay,
+    Role::DepCtr,
+    Role::Version,
+    Role::WaitEvent,
+    Role::VdstY,
+    Role::Src0Y,
+    Role::Src1Y,
+    Role::Src2Y,
+    Role::Scale0,
+    Role::Scale1,
+    Role::Vaddr1,
+    Role::Vaddr2,
+    Role::Vaddr3,
+    Role::Vaddr4,
 ];
-const MODIFIERS: [Modifier; 43] = [
+const MODIFIERS: [Modifier; 69] = [
     Modifier::Neg,
     Modifier::Abs,
     Modifier::NegHi,
@@ -120,9 +141,35 @@ const MODIFIERS: [Modifier; 43] = [
     Modifier::ExportValidMask,
     Modifier::Cache,
     Modifier::Done,
+    Modifier::Dlc,
+    Modifier::A16,
+    Modifier::Fi,
+    Modifier::Dpp8,
+    Modifier::Dim,
+    Modifier::WaitExp,
+    Modifier::WaitVdst,
+    Modifier::WaitVsrc,
+    Modifier::Bitop3,
+    Modifier::ByteSel,
+    Modifier::ScaleSel,
+    Modifier::IndexKey,
+    Modifier::MatrixAFmt,
+    Modifier::MatrixBFmt,
+    Modifier::MatrixAScale,
+    Modifier::MatrixBScale,
+    Modifier::MatrixAScaleFmt,
+    Modifier::MatrixBScaleFmt,
+    Modifier::MatrixAReuse,
+    Modifier::MatrixBReuse,
+    Modifier::Th,
+    Modifier::Scope,
+    Modifier::ScaleOffset,
+    Modifier::Nsa,
+    Modifier::RowEn,
+    Modifier::Dpp8Fi,
 ];
 const ACCESSES: [Access; 4] = [Access::Read, Access::Write, Access::ReadWrite, Access::None];
-const ENCODINGS: [Encoding; 25] = [
+const ENCODINGS: [Encoding; 39] = [
     Encoding::Sop1,
     Encoding::Sop2,
     Encoding::Sopk,
@@ -148,6 +195,20 @@ const ENCODINGS: [Encoding; 25] = [
     Encoding::Vop1Sdwa,
     Encoding::Vop2Sdwa,
     Encoding::VopcSdwa,
+    Encoding::Vop1Dpp8,
+    Encoding::Vop2Dpp8,
+    Encoding::VopcDpp,
+    Encoding::VopcDpp8,
+    Encoding::Vop3Dpp,
+    Encoding::Vop3Dpp8,
+    Encoding::Vop3pDpp,
+    Encoding::Vop3pDpp8,
+    Encoding::Vopd,
+    Encoding::Vinterp,
+    Encoding::Ldsdir,
+    Encoding::Vimage,
+    Encoding::Vsample,
+    Encoding::Tensor,
 ];
 const BRANCHES: [Branch; 15] = [
     Branch::None,
@@ -196,11 +257,21 @@ const LATENCIES: [Latency; 14] = [
 ];
 /// Set in the role's place for an operand position without a field.
 const FIXED_OPERAND: u8 = 0x80;
+const FIXED_WORDS: [Written; 6] = [Written::Vcc, Written::Off, Written::M0, Written::Second, Written::LiteralX, Written::Offset];
 
 /// Every row, and for every instruction set what finds the row of a word.
 pub(super) struct Tables {
     pub(super) variants: Vec<Variant>,
-    pub(super) dispatch: Vec<Dispatch>,
+    /// By instruction set, for waves of 64 and then of 32.
+    dispatch: Vec<OnceLock<Dispatch>>,
+}
+
+impl Tables {
+    /// What finds the row of a word of the target; made at its first use.
+    pub(super) fn dispatch(&self, target: Target) -> &Dispatch {
+        let (set, wave_size) = (target.instruction_table(), target.wave_size());
+        self.dispatch[2 * set + usize::from(wave_size == 32)].get_or_init(|| Dispatch::new(&self.variants, 1 << set, wave_size))
+    }
 }
 
 static TABLES: LazyLock<Tables> = LazyLock::new(load);
@@ -235,6 +306,10 @@ impl Cursor {
         u64::from(self.u32()) | u64::from(self.u32()) << 32
     }
 
+    fn u128(&mut self) -> u128 {
+        u128::from(self.u64()) | u128::from(self.u64()) << 64
+    }
+
     fn index(&mut self) -> usize {
         self.u8().into()
     }
@@ -264,34 +339,37 @@ fn load() -> Tables {
             let (dwords, shown) = (cursor.u8(), cursor.u8());
             let (ty, flags) = (TYPES[cursor.index()], cursor.u8());
             let form = FORMS[cursor.index()];
-            Kind { coding, accepts, dwords, shown, ty, even: flags & 1 != 0, signs: flags & 2 != 0, form }
+            Kind { coding, accepts, dwords, shown, ty, even: flags & 1 != 0, signs: flags & 2 != 0, mask: flags & 4 != 0, form }
         })
         .collect::<Vec<_>>()
         .leak();
     let layouts: &'static [Layout] = (0..cursor.u16())
         .map(|_| {
-            let bytes = cursor.u8();
+            let (bytes, signed_offset) = (cursor.u8(), cursor.u8() != 0);
             let modifiers = (0..cursor.u8()).map(|_| (MODIFIERS[cursor.index()], cursor.bits())).collect();
-            Layout { bytes, modifiers }
+            Layout { bytes, signed_offset, modifiers }
         })
         .collect::<Vec<_>>()
         .leak();
-    let count = cursor.u16();
-    let variants: Vec<Variant> = (0..count).map(|_| row(cursor, kinds, layouts)).collect();
-    let dispatch = (0..INSTRUCTION_SETS.len()).map(|index| Dispatch::new(&variants, 1 << index)).collect();
+    let mut variants = Vec::new();
+    for _ in 0..cursor.u16() {
+        let form = form(cursor, kinds, layouts);
+        variants.extend((0..cursor.u16()).map(|_| row(cursor, &form)));
+    }
+    let dispatch = (0..2 * INSTRUCTION_SETS.len()).map(|_| OnceLock::new()).collect();
     Tables { variants, dispatch }
 }
 
-fn row(cursor: &mut Cursor, kinds: &'static [Kind], layouts: &'static [Layout]) -> Variant {
-    let (name, mnemonic) = (cursor.text(), cursor.text());
+/// What the rows of a group have in common, as a row without name and opcode.
+fn form(cursor: &mut Cursor, kinds: &'static [Kind], layouts: &'static [Layout]) -> Variant {
     let encoding = ENCODINGS[cursor.index()];
-    let (opcode, mask, matches) = (cursor.u16(), cursor.u64(), cursor.u64());
+    let mask = cursor.u128();
     let layout = &layouts[usize::from(cursor.u16())];
     let (mut operands, mut written) = (Vec::new(), Vec::new());
     for _ in 0..cursor.u8() {
         let role = cursor.u8();
         if role & FIXED_OPERAND != 0 {
-            written.push(if role == FIXED_OPERAND { Written::Vcc } else { Written::Off });
+            written.push(FIXED_WORDS[usize::from(role & !FIXED_OPERAND)]);
             continue;
         }
         let access = ACCESSES[cursor.index()];
@@ -302,12 +380,12 @@ fn row(cursor: &mut Cursor, kinds: &'static [Kind], layouts: &'static [Layout]) 
     }
     let printed: Vec<Modifier> = (0..cursor.u8()).map(|_| MODIFIERS[cursor.index()]).collect();
     Variant {
-        name,
-        mnemonic,
+        name: "",
+        mnemonic: "",
         encoding,
-        opcode,
+        opcode: 0,
         mask,
-        matches,
+        matches: 0,
         layout,
         operands: operands.leak(),
         written: written.leak(),
@@ -320,6 +398,12 @@ fn row(cursor: &mut Cursor, kinds: &'static [Kind], layouts: &'static [Layout]) 
         counters: Counters::from_bits_truncate(cursor.u16()),
         latency: LATENCIES[cursor.index()],
         flags: Flags::from_bits_truncate(cursor.u16().into()),
-        targets: cursor.u32(),
+        wave_size: cursor.u8(),
+        targets: 0,
     }
+}
+
+fn row(cursor: &mut Cursor, form: &Variant) -> Variant {
+    let (name, mnemonic) = (cursor.text(), cursor.text());
+    Variant { name, mnemonic, opcode: cursor.u16(), matches: cursor.u128(), targets: cursor.u32(), ..*form }
 }

@@ -16,7 +16,7 @@ mod table;
 mod target;
 mod wait;
 
-pub use inst::{Access, Dpp, Inst, Modifiers, Operand, Reg, RegFile, Role, Sdwa, Value, ValueType, scalar};
+pub use inst::{Access, Dpp, Half, Inst, Matrix, Modifiers, Operand, Reg, RegFile, Role, Sdwa, Value, ValueType, scalar};
 pub use layout::{Accepts, Bits, Coding, Form, Kind, Layout, Modifier, Run};
 pub use names::{Field, NameList};
 pub use occupancy::{Demand, Limit, Occupancy};
@@ -26,9 +26,9 @@ pub use wait::{AluWait, Counter, WaitCount, alu_wait, wait_count, wait_immediate
 
 use crate::error::Result;
 
-/// Every row of the tables that `target` has.
+/// Every row of the tables that `target` has, with its wave size.
 pub fn variants(target: Target) -> impl Iterator<Item = &'static Variant> {
-    load::tables().variants.iter().filter(move |variant| variant.targets & 1 << target.instruction_table() != 0)
+    load::tables().variants.iter().filter(move |variant| variant.is_of(target))
 }
 
 /// Decodes the instruction at the start of `bytes` (little-endian code).
@@ -43,8 +43,8 @@ pub fn decode(target: Target, bytes: &[u8]) -> Result<Inst> {
 ///
 /// # Errors
 /// Unsupported if an operand or modifier does not fit the variant's fields.
-pub fn encode(_target: Target, inst: &Inst) -> Result<Vec<u8>> {
-    encode::encode(inst)
+pub fn encode(target: Target, inst: &Inst) -> Result<Vec<u8>> {
+    encode::encode(target, inst)
 }
 
 /// The instruction as LLVM's disassembler prints it, operands separated by `, `; a branch target is printed as its displacement.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::decode::image_data_dwords;
-use super::inst::{Inst, Operand, Reg, RegFile, Role, Value, ValueType, scalar};
+use super::inst::{Half, Inst, Operand, Reg, RegFile, Role, Value, ValueType, scalar};
 use super::layout::{Coding, Form, Kind, Modifier};
 use super::print_names as names;
 use super::table::{Encoding, Variant, Written};
@@ -13,10 +13,14 @@ use super::wait::{Counter, wait_count};
 /// The instruction as text.
 pub(super) fn print(target: Target, inst: &Inst) -> String {
     let mut out = String::with_capacity(64);
-    out.push_str(inst.variant.mnemonic);
+    // Of a pair of operations the second one's comes later.
+    out.push_str(inst.variant.mnemonic.split_once(PAIR).map_or(inst.variant.mnemonic, |(first, _)| first));
     Printer { target, inst, out: &mut out }.operands_and_modifiers();
     out
 }
+
+/// Between the mnemonics of a pair of operations.
+const PAIR: &str = "::";
 
 struct Printer<'a> {
     target: Target,
@@ -46,9 +50,25 @@ impl Printer<'_> {
         let mut separator = " ";
         for written in self.inst.variant.written {
             if *written != Written::Operand {
-                let word = if *written == Written::Vcc { "vcc" } else { "off" };
-                self.word(format_args!("{separator}{word}"));
+                self.out.push_str(separator);
                 separator = ", ";
+                match written {
+                    Written::Vcc => self.register(Reg::scalar(scalar::VCC, self.inst.wave_size / 32), self.inst.wave_size / 32),
+                    Written::M0 => self.out.push_str("m0"),
+                    Written::LiteralX => {
+                        if let Some(Value::Literal(value)) = self.inst.operand(Role::Imm).map(|operand| operand.value) {
+                            self.word(format_args!("{value:#x}"));
+                        }
+                    }
+                    Written::Second => {
+                        self.out.truncate(self.out.len() - ", ".len());
+                        let second = self.inst.variant.mnemonic.split_once(PAIR).map_or("", |(_, second)| second);
+                        self.word(format_args!(" :: {second}"));
+                        separator = " ";
+                    }
+                    Written::Offset => self.scalar_offset(),
+                    Written::Off | Written::Operand => self.out.push_str("off"),
+                }
                 continue;
             }
             let (Some(operand), Some(spec)) = (self.inst.operands.get(next), self.inst.variant.operands.get(next)) else { return };
@@ -71,7 +91,7 @@ impl Printer<'_> {
         }
         let offset_is_operand = self.inst.variant.encoding == Encoding::Smem
             && self.inst.variant.printed.contains(&Modifier::Offset)
-            && !self.inst.modifiers.soffset_en;
+            && self.inst.operand(Role::Soffset).is_none();
         if offset_is_operand {
             self.out.push_str(separator);
             self.scalar_offset();
@@ -88,7 +108,7 @@ impl Printer<'_> {
 
     fn export_operands(&mut self) {
         if let Some(Value::Imm(target)) = self.inst.operand(Role::ExportTarget).map(|operand| operand.value) {
-            self.word(format_args!(" {}", names::export_target(target as u32)));
+            self.word(format_args!(" {}", names::export_target(target as u32, self.target.set().generation)));
         }
         let modifiers = &self.inst.modifiers;
         for channel in 0..4 {
@@ -102,10 +122,14 @@ impl Printer<'_> {
     }
 
     fn operand(&mut self, operand: &Operand, kind: &Kind) {
+        // VOPD has the second operation's signs in the upper bits.
         let source = match operand.role {
             Role::Src0 => Some(0),
             Role::Src1 => Some(1),
             Role::Src2 => Some(2),
+            Role::Src0Y => Some(4),
+            Role::Src1Y => Some(5),
+            Role::Src2Y => Some(6),
             _ => None,
         };
         let (mut negative, mut absolute, mut extended) = (false, false, false);
@@ -121,7 +145,7 @@ impl Printer<'_> {
             (false, false) => ("", ""),
             (false, true) => ("|", "|"),
             (true, true) => ("-|", "|"),
-            (true, false) if constant => ("neg(", ")"),
+            (true, false) if constant && !names::is_marked_literal(operand) => ("neg(", ")"),
             (true, false) => ("-", ""),
         };
         self.out.push_str(before);
@@ -129,6 +153,11 @@ impl Printer<'_> {
             self.out.push_str("sext(");
         }
         self.value(operand, kind);
+        self.out.push_str(match operand.half {
+            Half::Whole => "",
+            Half::Low => ".l",
+            Half::High => ".h",
+        });
         if extended {
             self.out.push(')');
         }
@@ -146,6 +175,7 @@ impl Printer<'_> {
                 _ => self.word(format_args!("{value:#x}")),
             },
             Value::Literal(value) => self.out.push_str(&names::literal(value, operand.ty)),
+            Value::Literal64(value) => self.word(format_args!("{value:#x}")),
             Value::Imm(value) => self.immediate(operand.role, value, kind),
             Value::Off => self.out.push_str("off"),
         }
@@ -185,6 +215,7 @@ impl Printer<'_> {
                     }
                 }
             }
+            (Role::Delay, _) => self.out.push_str(&names::delay(value as u16)),
             (Role::SimmTarget, _) => self.word(format_args!("{}", value as u16)),
             (Role::Attribute, _) => self.word(format_args!("attr{value}")),
             (_, Form::Hex) => self.word(format_args!("{:#x}", value as u16)),
@@ -210,8 +241,10 @@ impl Printer<'_> {
         let (prefix, first) = match reg.file {
             RegFile::Vector => ("v", reg.first),
             RegFile::Accum => ("a", reg.first),
-            RegFile::Scalar if reg.first < scalar::FLAT_SCRATCH => ("s", reg.first),
-            RegFile::Scalar if (scalar::TTMP0..scalar::M0).contains(&reg.first) => ("ttmp", reg.first - scalar::TTMP0),
+            RegFile::Scalar if reg.first < self.target.set().sgprs => ("s", reg.first),
+            RegFile::Scalar if (self.target.set().ttmp_code..scalar::M0).contains(&reg.first) => {
+                ("ttmp", reg.first - self.target.set().ttmp_code)
+            }
             RegFile::Scalar => {
                 let name = names::special_register(reg.first, dwords);
                 return self.out.push_str(name);
@@ -245,12 +278,20 @@ impl Printer<'_> {
             Modifier::Unorm => flag(modifiers.unorm, " unorm"),
             Modifier::Da => flag(modifiers.da, " da"),
             // On gfx9 the bit means 16-bit addresses.
-            Modifier::R128 => flag(modifiers.r128, " a16"),
+            Modifier::R128 => flag(modifiers.r128, if self.target.set().generation == 9 { " a16" } else { " r128" }),
             Modifier::D16 => flag(modifiers.d16, " d16"),
             Modifier::High => flag(modifiers.high, " high"),
             Modifier::Done => flag(modifiers.done, " done"),
             Modifier::ExportCompressed => flag(modifiers.export_compressed, " compr"),
             Modifier::ExportValidMask => flag(modifiers.export_valid_mask, " vm"),
+            Modifier::A16 => flag(modifiers.a16, " a16"),
+            Modifier::Nv => flag(modifiers.nv, " nv"),
+            Modifier::RowEn => flag(modifiers.row_en, " row_en"),
+            Modifier::ScaleOffset => flag(modifiers.scale_offset, " scale_offset"),
+            Modifier::MatrixAReuse => flag(modifiers.matrix.a_reuse != 0, " matrix_a_reuse"),
+            Modifier::MatrixBReuse => flag(modifiers.matrix.b_reuse != 0, " matrix_b_reuse"),
+            Modifier::Dpp8Fi => flag(modifiers.dpp8_fi == 2, " fi:1"),
+            Modifier::Fi => flag(modifiers.dpp.is_some_and(|dpp| dpp.fetch_inactive), " fi:1"),
             Modifier::BoundCtrl => flag(modifiers.dpp.is_some_and(|dpp| dpp.bound_ctrl), " bound_ctrl:1"),
             _ => return self.valued_modifier(modifier),
         };
@@ -277,9 +318,31 @@ impl Printer<'_> {
                 }
             }
             Modifier::DppCtrl => {
-                let text = names::dpp_control(dpp.ctrl);
+                let text = names::dpp_control(dpp.ctrl, self.target.set().generation);
                 self.out.push_str(&text);
             }
+            Modifier::Dpp8 => {
+                let lanes = modifiers.dpp8.unwrap_or(0);
+                for lane in 0..8 {
+                    self.word(format_args!("{}{}", if lane == 0 { " dpp8:[" } else { "," }, lanes >> (3 * lane) & 7));
+                }
+                self.out.push(']');
+            }
+            Modifier::WaitExp => self.word(format_args!(" wait_exp:{}", modifiers.wait_exp)),
+            Modifier::WaitVdst if self.target.set().generation == 11 => self.word(format_args!(" wait_vdst:{}", modifiers.wait_vdst)),
+            Modifier::WaitVdst => self.word(format_args!(" wait_va_vdst:{}", modifiers.wait_vdst)),
+            Modifier::WaitVsrc => self.word(format_args!(" wait_vm_vsrc:{}", modifiers.wait_vsrc)),
+            Modifier::Bitop3 if modifiers.bitop3 <= 9 && modifiers.bitop3 != 0 => self.word(format_args!(" bitop3:{}", modifiers.bitop3)),
+            Modifier::Bitop3 if modifiers.bitop3 != 0 => self.word(format_args!(" bitop3:{:#x}", modifiers.bitop3)),
+            Modifier::ByteSel if modifiers.byte_sel != 0 => self.word(format_args!(" byte_sel:{}", modifiers.byte_sel)),
+            Modifier::ScaleSel if modifiers.scale_sel != 0 => self.word(format_args!(" scale_sel:{}", modifiers.scale_sel)),
+            Modifier::IndexKey if modifiers.index_key != 0 => self.word(format_args!(" index_key:{}", modifiers.index_key)),
+            Modifier::MatrixAFmt => self.matrix_name("matrix_a_fmt", modifiers.matrix.a_fmt, &names::MATRIX_FORMATS),
+            Modifier::MatrixBFmt => self.matrix_name("matrix_b_fmt", modifiers.matrix.b_fmt, &names::MATRIX_FORMATS),
+            Modifier::MatrixAScale => self.matrix_name("matrix_a_scale", modifiers.matrix.a_scale, &names::MATRIX_SCALES),
+            Modifier::MatrixBScale => self.matrix_name("matrix_b_scale", modifiers.matrix.b_scale, &names::MATRIX_SCALES),
+            Modifier::MatrixAScaleFmt => self.matrix_name("matrix_a_scale_fmt", modifiers.matrix.a_scale_fmt, &names::MATRIX_SCALE_FORMATS),
+            Modifier::MatrixBScaleFmt => self.matrix_name("matrix_b_scale_fmt", modifiers.matrix.b_scale_fmt, &names::MATRIX_SCALE_FORMATS),
             Modifier::RowMask => self.word(format_args!(" row_mask:{:#x}", dpp.row_mask)),
             Modifier::BankMask => self.word(format_args!(" bank_mask:{:#x}", dpp.bank_mask)),
             Modifier::DstSel => self.word(format_args!(" dst_sel:{}", names::sdwa_selector(sdwa.dst_sel))),
@@ -301,7 +364,7 @@ impl Printer<'_> {
         let (variant, modifiers) = (self.inst.variant, &self.inst.modifiers);
         let offset = modifiers.offset;
         match variant.encoding {
-            Encoding::Smem if modifiers.soffset_en => {
+            Encoding::Smem if self.inst.operand(Role::Soffset).is_some() => {
                 self.out.push_str(" offset:");
                 self.scalar_offset();
             }
@@ -314,13 +377,29 @@ impl Printer<'_> {
         }
     }
 
+    /// A named code of a matrix operation; the first one is not written.
+    fn matrix_name(&mut self, field: &str, code: u8, names: &[&str]) {
+        if code == 0 {
+            return;
+        }
+        match names.get(usize::from(code)) {
+            Some(name) => self.word(format_args!(" {field}:{name}")),
+            None => self.word(format_args!(" {field}:{code}")),
+        }
+    }
+
     fn cache(&mut self) {
         let modifiers = &self.inst.modifiers;
+        if self.target.set().generation >= 12 {
+            let text = names::cache_policy(self.inst);
+            return self.out.push_str(&text);
+        }
         let sc = self.target.sc_cache_bits();
         let scalar = self.inst.variant.encoding == Encoding::Smem;
         let words = [
             (modifiers.glc, if sc && !scalar { " sc0" } else { " glc" }),
             (modifiers.slc, if sc { " nt" } else { " slc" }),
+            (modifiers.dlc, " dlc"),
             (modifiers.scc && self.target.unified_accum(), if sc { " sc1" } else { " scc" }),
         ];
         for (on, word) in words {
@@ -333,11 +412,15 @@ impl Printer<'_> {
     /// Bits of the sources, and for `op_sel` of VOP3 of the destination, unless they are what they are when not written.
     fn source_bits(&mut self, name: &str, modifier: Modifier, bits: u8, usual: bool) {
         let variant = self.inst.variant;
-        let field = variant.layout.modifiers.iter().find(|(known, _)| *known == modifier).map_or(0, |(_, field)| field.get(u64::MAX) as u8);
+        let field =
+            variant.layout.modifiers.iter().find(|(known, _)| *known == modifier).map_or(0, |(_, field)| field.get(u128::MAX) as u8);
         let listed = variant.operands.iter().filter(|spec| matches!(spec.role, Role::Src0 | Role::Src1 | Role::Src2)).count() as u32;
-        let sources = listed.max(u8::BITS - (field & 7).leading_zeros());
+        // What permutations have there are two flags, not halves.
+        let flags = variant.name.starts_with("v_permlane");
+        let sources = if flags { 2 } else { listed.max(u8::BITS - (field & 7).leading_zeros()) };
         let mask = (1u8 << sources) - 1;
-        let destination = modifier == Modifier::OpSel && variant.encoding == Encoding::Vop3;
+        let vop3 = matches!(variant.encoding, Encoding::Vop3 | Encoding::Vop3Dpp | Encoding::Vop3Dpp8 | Encoding::Vinterp);
+        let destination = modifier == Modifier::OpSel && vop3 && !flags;
         let usual = if usual { mask } else { 0 };
         if bits & mask == usual && (!destination || bits & 8 == 0) {
             return;

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::inst::{ValueType, scalar};
+use super::inst::{Inst, Operand, Value, ValueType, scalar};
+use super::table::Flags;
 use super::target::Target;
 
 /// Inline floating constants by operand code from 240 on: their text, and their value in half, single and double precision.
@@ -75,6 +76,11 @@ pub(super) fn literal(value: u32, ty: ValueType) -> String {
     }
 }
 
+/// Whether a literal is written as `lit(…)`.
+pub(super) fn is_marked_literal(operand: &Operand) -> bool {
+    matches!(operand.value, Value::Literal(value) if literal(value, operand.ty).starts_with("lit("))
+}
+
 /// A named scalar register.
 pub(super) fn special_register(code: u16, dwords: u8) -> &'static str {
     match (code, dwords) {
@@ -87,7 +93,17 @@ pub(super) fn special_register(code: u16, dwords: u8) -> &'static str {
         (scalar::VCC, 2) => "vcc",
         (scalar::VCC, _) => "vcc_lo",
         (107, _) => "vcc_hi",
+        (108, 2) => "tba",
+        (108, _) => "tba_lo",
+        (109, _) => "tba_hi",
+        (110, 2) => "tma",
+        (110, _) => "tma_lo",
+        (111, _) => "tma_hi",
         (scalar::M0, _) => "m0",
+        (scalar::NULL, _) => "null",
+        (230, 2) => "src_flat_scratch_base",
+        (230, _) => "src_flat_scratch_base_lo",
+        (231, _) => "src_flat_scratch_base_hi",
         (scalar::EXEC, 2) => "exec",
         (scalar::EXEC, _) => "exec_lo",
         (127, _) => "exec_hi",
@@ -139,13 +155,16 @@ pub(super) fn buffer_format(format: u32) -> String {
 }
 
 /// The target of an export.
-pub(super) fn export_target(target: u32) -> String {
+pub(super) fn export_target(target: u32, generation: u32) -> String {
     match target {
         0..=7 => format!("mrt{target}"),
         8 => "mrtz".to_owned(),
-        9 => "null".to_owned(),
+        9 if generation < 11 => "null".to_owned(),
         12..=15 => format!("pos{}", target - 12),
-        32..=63 => format!("param{}", target - 32),
+        16 if generation >= 10 => "pos4".to_owned(),
+        20 if generation >= 10 => "prim".to_owned(),
+        21..=22 if generation >= 11 => format!("dual_src_blend{}", target - 21),
+        32..=63 if generation < 11 => format!("param{}", target - 32),
         _ => format!("invalid_target_{target}"),
     }
 }
@@ -155,6 +174,13 @@ pub(super) fn message(target: Target, bits: u16) -> String {
     const GS: u16 = 2;
     const GS_DONE: u16 = 3;
     const SYSTEM: u16 = 15;
+    if target.set().generation >= 11 {
+        return match target.message(bits as u8) {
+            _ if bits > 0xff => bits.to_string(),
+            Some(name) => format!("sendmsg({name})"),
+            None => format!("sendmsg({bits}, 0, 0)"),
+        };
+    }
     let (id, operation, stream) = (bits & 15, bits >> 4 & 7, bits >> 8 & 3);
     let operation_name = match (id, operation) {
         (GS | GS_DONE, 0) => "GS_OP_NOP",
@@ -199,8 +225,10 @@ pub(super) fn index_mode(bits: u32) -> String {
 }
 
 /// `dpp_ctrl`.
-pub(super) fn dpp_control(control: u16) -> String {
+pub(super) fn dpp_control(control: u16, generation: u32) -> String {
     match control {
+        0x150..=0x15f if generation >= 10 => format!(" row_share:{}", control & 15),
+        0x160..=0x16f if generation >= 10 => format!(" row_xmask:{}", control & 15),
         0..=0xff => format!(" quad_perm:[{},{},{},{}]", control & 3, control >> 2 & 3, control >> 4 & 3, control >> 6),
         0x101..=0x10f => format!(" row_shl:{}", control & 15),
         0x111..=0x11f => format!(" row_shr:{}", control & 15),
@@ -272,4 +300,97 @@ fn lane_bits(and: u16, or: u16, xor: u16) -> String {
             _ => 'i',
         })
         .collect()
+}
+
+/// Element formats of a matrix operation.
+pub(super) const MATRIX_FORMATS: [&str; 5] = ["MATRIX_FMT_FP8", "MATRIX_FMT_BF8", "MATRIX_FMT_FP6", "MATRIX_FMT_BF6", "MATRIX_FMT_FP4"];
+/// Which scales of a row a matrix operation takes.
+pub(super) const MATRIX_SCALES: [&str; 2] = ["MATRIX_SCALE_ROW0", "MATRIX_SCALE_ROW1"];
+/// Formats of the scales of a matrix operation.
+pub(super) const MATRIX_SCALE_FORMATS: [&str; 3] = ["MATRIX_SCALE_FMT_E8", "MATRIX_SCALE_FMT_E5M3", "MATRIX_SCALE_FMT_E4M3"];
+
+/// The immediate of `s_delay_alu`: a dependence in bits 3:0, instructions to skip in 6:4, another dependence in 10:7.
+pub(super) fn delay(bits: u16) -> String {
+    const DEPENDENCES: [&str; 12] = [
+        "NO_DEP",
+        "VALU_DEP_1",
+        "VALU_DEP_2",
+        "VALU_DEP_3",
+        "VALU_DEP_4",
+        "TRANS32_DEP_1",
+        "TRANS32_DEP_2",
+        "TRANS32_DEP_3",
+        "FMA_ACCUM_CYCLE_1",
+        "SALU_CYCLE_1",
+        "SALU_CYCLE_2",
+        "SALU_CYCLE_3",
+    ];
+    const SKIPS: [&str; 6] = ["SAME", "NEXT", "SKIP_1", "SKIP_2", "SKIP_3", "SKIP_4"];
+    let named = |names: &[&'static str], code: u16| names.get(usize::from(code)).copied().unwrap_or("/* invalid */");
+    let (first, skip, second) = (bits & 15, bits >> 4 & 7, bits >> 7 & 15);
+    let mut parts = Vec::new();
+    if first != 0 {
+        parts.push(format!("instid0({})", named(&DEPENDENCES, first)));
+    }
+    if skip != 0 {
+        parts.push(format!("instskip({})", named(&SKIPS, skip)));
+    }
+    if second != 0 {
+        parts.push(format!("instid1({})", named(&DEPENDENCES, second)));
+    }
+    if parts.is_empty() { "0".to_owned() } else { parts.join(" | ") }
+}
+
+/// The cache policy of gfx12: temporal hint and scope.
+pub(super) fn cache_policy(inst: &Inst) -> String {
+    const SCOPES: [&str; 4] = ["SCOPE_CU", "SCOPE_SE", "SCOPE_DEV", "SCOPE_SYS"];
+    let modifiers = &inst.modifiers;
+    let mut text = String::new();
+    if modifiers.scale_offset {
+        text.push_str(" scale_offset");
+    }
+    if modifiers.th != 0 {
+        text.push_str(" th:");
+        text.push_str(&temporal_hint(inst));
+    }
+    if modifiers.scope != 0 {
+        let _ = write!(text, " scope:{}", SCOPES[usize::from(modifiers.scope & 3)]);
+    }
+    if modifiers.nv {
+        text.push_str(" nv");
+    }
+    text
+}
+
+/// The name of a temporal hint, which depends on what the instruction does.
+fn temporal_hint(inst: &Inst) -> String {
+    let (flags, th, scope) = (inst.variant.flags, inst.modifiers.th, inst.modifiers.scope);
+    if flags.contains(Flags::ATOMIC) {
+        const CASCADE: u8 = 4;
+        const NON_TEMPORAL: u8 = 2;
+        const RETURN: u8 = 1;
+        const DEVICE: u8 = 2;
+        return match th {
+            _ if th & CASCADE != 0 && scope >= DEVICE => format!("TH_ATOMIC_CASCADE{}", if th & NON_TEMPORAL != 0 { "_NT" } else { "_RT" }),
+            _ if th & CASCADE != 0 => format!("TH_ATOMIC_{th:#x}"),
+            _ if th & NON_TEMPORAL != 0 => format!("TH_ATOMIC_NT{}", if th & RETURN != 0 { "_RETURN" } else { "" }),
+            _ => "TH_ATOMIC_RETURN".to_owned(),
+        };
+    }
+    const SYSTEM: u8 = 3;
+    let store = flags.contains(Flags::STORE) && !flags.contains(Flags::LOAD);
+    let name = match th {
+        1 => "NT",
+        2 => "HT",
+        // At system scope past all caches, else the last use, or written back.
+        3 if scope == SYSTEM => "BYPASS",
+        3 if store => "WB",
+        3 => "LU",
+        4 => "NT_RT",
+        5 => "RT_NT",
+        6 => "NT_HT",
+        7 if store => "NT_WB",
+        _ => return format!("{th:#x}"),
+    };
+    format!("TH_{}_{name}", if store { "STORE" } else { "LOAD" })
 }

@@ -19,6 +19,8 @@ bitflags::bitflags! {
         const FLAT_SCRATCH = 16;
         /// The MODE register.
         const MODE = 32;
+        /// XNACK_MASK.
+        const XNACK_MASK = 64;
     }
 
     /// Wait counters that an instruction increments when it issues. gfx8 and gfx9 have VM (stores count in it), LGKM and EXP, gfx10 and gfx11 also
@@ -84,17 +86,19 @@ bitflags::bitflags! {
 }
 
 impl Implicit {
-    /// The registers of the set.
-    pub fn regs(self) -> impl Iterator<Item = Reg> {
-        const REGS: [(Implicit, Reg); 6] = [
+    /// The registers of the set; lane masks are as wide as the wave.
+    pub fn regs(self, wave_size: u32) -> impl Iterator<Item = Reg> {
+        let mask = (wave_size / 32) as u8;
+        let regs: [(Implicit, Reg); 7] = [
             (Implicit::SCC, Reg::SCC),
-            (Implicit::VCC, Reg::VCC),
-            (Implicit::EXEC, Reg::EXEC),
+            (Implicit::VCC, Reg::scalar(scalar::VCC, mask)),
+            (Implicit::EXEC, Reg::scalar(scalar::EXEC, mask)),
             (Implicit::M0, Reg::M0),
             (Implicit::FLAT_SCRATCH, Reg::scalar(scalar::FLAT_SCRATCH, 2)),
             (Implicit::MODE, Reg::scalar(scalar::MODE, 1)),
+            (Implicit::XNACK_MASK, Reg::scalar(scalar::XNACK_MASK, 2)),
         ];
-        REGS.into_iter().filter(move |(flag, _)| self.contains(*flag)).map(|(_, reg)| reg)
+        regs.into_iter().filter(move |(flag, _)| self.contains(*flag)).map(|(_, reg)| reg)
     }
 }
 
@@ -127,6 +131,20 @@ pub enum Encoding {
     Vop1Sdwa,
     Vop2Sdwa,
     VopcSdwa,
+    Vop1Dpp8,
+    Vop2Dpp8,
+    VopcDpp,
+    VopcDpp8,
+    Vop3Dpp,
+    Vop3Dpp8,
+    Vop3pDpp,
+    Vop3pDpp8,
+    Vopd,
+    Vinterp,
+    Ldsdir,
+    Vimage,
+    Vsample,
+    Tensor,
 }
 
 /// How an instruction changes the flow of control.
@@ -228,6 +246,14 @@ pub enum Written {
     Vcc,
     /// The word `off`: an address part that the form lacks.
     Off,
+    /// The word `m0`.
+    M0,
+    /// The mnemonic of the second operation of a pair.
+    Second,
+    /// The literal of the second operation of a pair, which the first one has, too.
+    LiteralX,
+    /// The byte offset, where it is not the last operand.
+    Offset,
 }
 
 /// One row of the tables: an operation in one encoding form, on the targets that have it.
@@ -262,9 +288,9 @@ pub struct Variant {
     /// Bytes of memory accessed per lane (0: none or not fixed).
     pub memory_bytes: u8,
     /// The bits that are fixed for this form, in the order of the code's bits (bit 32 is the lowest of the second dword).
-    pub mask: u64,
+    pub mask: u128,
     /// The values of the fixed bits.
-    pub matches: u64,
+    pub matches: u128,
     /// Where the modifiers are.
     pub layout: &'static Layout,
     /// The operand positions as they are printed.
@@ -273,10 +299,12 @@ pub struct Variant {
     pub printed: &'static [Modifier],
     /// The instruction sets that have the row: bit n is that of [`super::Target::instruction_table`] n.
     pub targets: u32,
+    /// The wave size that it needs; 0: any.
+    pub wave_size: u8,
 }
 
 /// The layout of an instruction without fields.
-static NO_FIELDS: Layout = Layout { bytes: 4, modifiers: Vec::new() };
+static NO_FIELDS: Layout = Layout { bytes: 4, signed_offset: false, modifiers: Vec::new() };
 
 impl Variant {
     /// A row that says nothing, for tests that describe instructions instead of decoding them.
@@ -300,11 +328,18 @@ impl Variant {
         written: &[],
         printed: &[],
         targets: 0,
+        wave_size: 0,
     };
+
+    /// Whether `target` has the row.
+    #[must_use]
+    pub fn is_of(&self, target: super::Target) -> bool {
+        self.targets & 1 << target.instruction_table() != 0 && (self.wave_size == 0 || u32::from(self.wave_size) == target.wave_size())
+    }
 
     /// The width of the offset field, where the offset is signed.
     pub(crate) fn signed_offset(&self, bits: &Bits) -> Option<u32> {
-        matches!(self.encoding, Encoding::Global | Encoding::Scratch | Encoding::Smem).then(|| bits.width())
+        self.layout.signed_offset.then(|| bits.width())
     }
 }
 

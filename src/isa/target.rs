@@ -82,7 +82,24 @@ pub(crate) struct TargetData {
     pub(crate) latencies: [LatencyRange; LATENCY_CLASSES],
 }
 
+/// The facts of an instruction set (from `isa-tables/instruction_sets.yaml`, where they are explained).
+#[derive(Debug)]
+pub(crate) struct InstructionSet {
+    pub(crate) name: &'static str,
+    pub(crate) generation: u32,
+    pub(crate) sgprs: u16,
+    pub(crate) ttmp_code: u16,
+    pub(crate) ttmps: u16,
+    pub(crate) null_code: u16,
+    pub(crate) m0_code: u16,
+    pub(crate) lds_direct: bool,
+    pub(crate) literal64: bool,
+    pub(crate) flat_scratch_base: bool,
+    pub(crate) max_flat_offset: u32,
+}
+
 include!(concat!(env!("OUT_DIR"), "/targets.rs"));
+include!(concat!(env!("OUT_DIR"), "/instruction_sets.rs"));
 
 impl PartialEq for Target {
     fn eq(&self, other: &Self) -> bool {
@@ -156,10 +173,20 @@ impl Target {
         self.data.instructions
     }
 
+    /// The facts of the instruction set.
+    pub(crate) fn set(self) -> &'static InstructionSet {
+        &INSTRUCTION_SETS[self.data.instructions]
+    }
+
+    /// The largest offset of a flat instruction, where offsets of the flat segment are unsigned.
+    pub(crate) fn max_flat_offset(self) -> u32 {
+        self.set().max_flat_offset
+    }
+
     /// The name of the instruction table: that of the processor it is named for.
     #[must_use]
     pub fn instruction_set(self) -> &'static str {
-        INSTRUCTION_SETS[self.data.instructions]
+        self.set().name
     }
 
     /// Whether the emulator runs its code.

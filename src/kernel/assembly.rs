@@ -7,8 +7,8 @@ use super::body::{Body, BodyKind};
 use super::image::Image;
 use crate::error::{Error, Result};
 use crate::isa::{
-    Access, Branch, Condition, Counters, Dpp, Encoding, Flags, Implicit, Inst, Latency, Memory, Modifiers, Operand, Reg, RegFile, Role,
-    Target, Value, ValueType, Variant,
+    Access, Branch, Condition, Counters, Dpp, Encoding, Flags, Half, Implicit, Inst, Latency, Memory, Modifiers, Operand, Reg, RegFile,
+    Role, Target, Value, ValueType, Variant,
 };
 
 /// One described instruction.
@@ -56,7 +56,7 @@ pub(crate) fn op(name: &'static str) -> Op {
 
 impl Op {
     fn operand(mut self, role: Role, value: Value, access: Access, dwords: u8) -> Op {
-        self.operands.push(Operand { role, value, access, ty: ValueType::B32, dwords });
+        self.operands.push(Operand { role, value, access, ty: ValueType::B32, dwords, half: Half::Whole });
         self
     }
 
@@ -209,10 +209,17 @@ impl Listing {
                 if let Some(label) = op.target {
                     let displacement = (labels[label] as i64 - (address + u64::from(op.size)) as i64) / 4;
                     let value = Value::Imm(displacement);
-                    operands.push(Operand { role: Role::SimmTarget, value, access: Access::None, ty: ValueType::B16, dwords: 0 });
+                    operands.push(Operand {
+                        role: Role::SimmTarget,
+                        value,
+                        access: Access::None,
+                        ty: ValueType::B16,
+                        dwords: 0,
+                        half: Half::Whole,
+                    });
                 }
                 let variant: &'static Variant = Box::leak(Box::new(op.variant));
-                (address, Inst { variant, size: op.size, operands, modifiers: op.modifiers, ignored: 0 })
+                (address, Inst { variant, size: op.size, operands, modifiers: op.modifiers, ignored: 0, wave_size: 64 })
             })
             .collect()
     }

@@ -12,6 +12,7 @@ pub struct Label(pub u32);
 
 /// One element of inserted code.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "lists of items are short-lived and mostly instructions")]
 pub enum Item {
     /// An instruction that needs no fixing.
     Inst(Inst),

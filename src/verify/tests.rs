@@ -68,6 +68,7 @@ fn each_rule_asks_for_its_slots() {
                 row_mask: 15,
                 bank_mask: 15,
                 bound_ctrl: false,
+                fetch_inactive: false,
             })
         };
         needs(target, 2, || op("v_mov_b32").writes(Reg::vector(0, 1)), dpp);
