@@ -213,6 +213,12 @@ fn resolve(rows: &[Row]) -> Result<Vec<Target>, Failure> {
             return Err(format!("{} has {fact}, which {} lacks", target.name, complete.name).into());
         }
     }
+    for (index, target) in targets.iter().enumerate() {
+        let same = |other: &&Target| other.facts.get("mach") == target.facts.get("mach");
+        if let Some(other) = targets[..index].iter().find(same) {
+            return Err(format!("{} and {} have the same mach: each row has its own", other.name, target.name).into());
+        }
+    }
     let is_name = |name: &str| targets.iter().any(|target| target.name == name || target.instructions == name);
     if let Some(group) = targets.iter().flat_map(|target| &target.groups).find(|group| is_name(group)) {
         return Err(format!("'{group}' is a group and a target").into());

@@ -89,6 +89,8 @@ fn known() -> String {
 fn compile(target: Target, wgp_mode: bool, source: &str) -> Vec<Answer> {
     let mut command = llc();
     command.arg(format!("-mcpu={}", target.name())).arg("-o=-").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // Generic targets have none of the earlier versions, which are the default of LLVM 19.
+    command.arg("--amdhsa-code-object-version=6");
     let mut features = Vec::new();
     if target.with_wave_size(96 - target.wave_size()).is_some() {
         features.push(format!("+wavefrontsize{}", target.wave_size()));
