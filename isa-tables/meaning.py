@@ -24,9 +24,26 @@ def writes_partly(base, family, role):
     return base.startswith(("s_cmov", "s_bitset", "s_cmovk", "s_setreg"))
 
 
+TYPES_IN_NAMES = re.compile(r"(?:b|i|u|f|bf|fp)(?:4|6|8|16|24|32|64)")
+# 16-bit sources or sums of them in the name, 32-bit results.
+WIDER = re.compile(r"v_sad_u16|v_interp_p1ll_f16|v_interp_p1lv_f16|v_interp_p10_(rtz_)?f16_f32")
+
+
 def half_result(base):
-    """Whether the result has 16 bits, so that op_sel can leave the other half of the destination alone."""
-    return re.search(r"_(f16|i16|u16|b16|bf16)$", base) and not re.search(r"_(i32|u32|f32|b32)_|_pk", base)
+    """Whether a vector operation's result has 16 bits and not a pair of them: the first type in its name is the result's."""
+    first = next((part for part in base.split("_") if TYPES_IN_NAMES.fullmatch(part)), "")
+    if base.startswith(("v_mfma", "v_smfmac", "v_wmma", "v_swmmac")) or WIDER.fullmatch(base):
+        return False
+    return first in ("f16", "bf16", "i16", "u16", "b16") and "_pk" not in base or base == "v_sat_pk_u8_i16"
+
+
+def keeps_other_half(base, family, role, generation, fields):
+    """Whether the half of the result's register that the operation does not write stays: where op_sel chooses one, and always since gfx10."""
+    if not family.startswith(("vop", "vint")) or role != "vdst":
+        return False
+    if generation == 11 and re.match(r"v_wmma_b?f16_", base):
+        return True
+    return half_result(base) and (generation >= 10 or "op_sel" in fields and family == "vop3")
 
 
 def reads_vcc(base):
@@ -211,6 +228,10 @@ def flags_of(base, family, record, operands, generation):
             flags.append("load")
         if atomic or re.search(r"_store|_write|_load_(async_to_)?lds|_load_to_lds|ds_bvh", base):
             flags.append("store")
+    copies = family in ("mubuf", "global", "scratch", "tensor") and "_LDS" in record["!name"].upper()
+    if copies or "barrier_arrive" in base:
+        # From memory to LDS or back; barriers in LDS.
+        flags += [flag for flag in ("load", "store") if flag not in flags]
     if atomic:
         flags.append("atomic")
         if (family in ("flat", "global", "scratch", "ds") and "vdst" in operands) or record.get("IsAtomicRet") or atomic_returns(record):

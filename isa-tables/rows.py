@@ -4,7 +4,7 @@ import collections
 import re
 
 from llvm_names import FAMILIES, FIXED_MODIFIERS, KNOWN_MODIFIERS, MODIFIERS, OPCODES, ROLES, SCALAR_CLASSES, TYPES
-from meaning import branch_of, counters_of, flags_of, half_result, implicit, latency_of, memory_of, reads_vcc, writes_partly
+from meaning import branch_of, counters_of, flags_of, implicit, keeps_other_half, latency_of, memory_of, reads_vcc, writes_partly
 from records import bit, modifier_bit, segments
 
 # Immediate operands of one field, by the definition that LLVM gives them -> role.
@@ -185,7 +185,9 @@ class Importer:
                 ops.append("offset")
             elif item in operands:
                 role, access, kind = operands[item]
-                ops.append(f"{role} {access} {kind}")
+                written = f"{role} {access} {kind}"
+                if written not in ops:  # Modifiers behind the operands name their operand once more.
+                    ops.append(written)
             elif item in ("vcc", "off", "m0", "second", "literal_x"):
                 ops.append(item)
             elif item in KNOWN_MODIFIERS or item == "cache":
@@ -201,6 +203,8 @@ class Importer:
 
         uses = {u["def"] for u in record["Uses"]}
         changes = {u["def"] for u in record["Defs"]}
+        if family == "vopc_sdwa" and generation == 8:
+            changes.add("VCC")  # The result has no field.
         reads, writes = implicit(base, generation, uses, changes)
         memory, count = memory_of(base, family, generation)
         flags = flags_of(base, family, record, operands, generation)
@@ -255,7 +259,12 @@ class Importer:
             if operand == "sdst" and operand not in out_names and not base.startswith("s_movreld"):
                 role = "src0"
             kind = self.kind(definition, family, size, generation, signs=operand in signed)
-            if kind is None:
+            if definition == "SplitBarrier":
+                # A constant; registers are forms of their own.
+                kind = "src_i_1_i32"
+                self.kinds[kind] = {"coding": "src", "accepts": "i", "dwords": 1, "type": "i32"}
+                access = "r"
+            elif kind is None:
                 kind = self.immediate(definition, role, fields[operand])
                 access = "-"
             elif operand in out_names:
@@ -266,7 +275,7 @@ class Importer:
                 access = "r"
                 if operand in tied and operand not in ("sdata",):
                     access = "rw"
-            if access == "w" and (writes_partly(base, family, role) or "op_sel" in fields and family == "vop3" and half_result(base)):
+            if access == "w" and (writes_partly(base, family, role) or keeps_other_half(base, family, role, generation, fields)):
                 access = "rw"
             if base.startswith("s_movreld") and operand == "sdst":
                 access = "rw"  # The register that is written is this one plus M0.

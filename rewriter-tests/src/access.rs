@@ -85,7 +85,9 @@ pub fn names(target: Target, reg: Reg) -> impl Iterator<Item = String> {
 const PAIRS: [(u16, &str); 4] =
     [(scalar::FLAT_SCRATCH, "flat_scr"), (scalar::XNACK_MASK, "xnack_mask"), (scalar::VCC, "vcc"), (scalar::EXEC, "exec")];
 /// Those without, and the read-only sources.
-const SINGLE: [(u16, &str); 12] = [
+const SINGLE: [(u16, &str); 14] = [
+    (230, "src_flat_scratch_base_lo"),
+    (231, "src_flat_scratch_base_hi"),
     (scalar::M0, "m0"),
     (scalar::M0 + 1, "null"),
     (scalar::SHARED_BASE, "src_shared_base_lo"),
@@ -104,7 +106,10 @@ fn name(target: Target, file: RegFile, number: u16) -> String {
     match file {
         RegFile::Vector => return format!("v{number}"),
         RegFile::Accum => return format!("a{number}"),
-        RegFile::Scalar if u32::from(number) < target.addressable_sgprs() => return format!("s{number}"),
+        // What comes behind has operand codes of its own on gfx8 and gfx9.
+        RegFile::Scalar if number < scalar::FLAT_SCRATCH || number < scalar::VCC && target.addressable_sgprs() > 102 => {
+            return format!("s{number}");
+        }
         RegFile::Scalar => {}
     }
     if let Some((_, name)) = SINGLE.iter().find(|(code, _)| *code == number) {
@@ -113,8 +118,11 @@ fn name(target: Target, file: RegFile, number: u16) -> String {
     if let Some((code, name)) = PAIRS.iter().find(|(code, _)| *code == number & !1) {
         return format!("{name}_{}", if number == *code { "lo" } else { "hi" });
     }
+    // gfx8 has the trap handler's base and memory address in front of fewer temporaries.
+    let (first_temporary, handler) = if target.name().starts_with("gfx8") { (112, true) } else { (scalar::TTMP0, false) };
     match number {
-        scalar::TTMP0..scalar::M0 => format!("ttmp{}", number - scalar::TTMP0),
+        108..=111 if handler => format!("{}_{}", if number < 110 { "tba" } else { "tma" }, if number % 2 == 0 { "lo" } else { "hi" }),
+        _ if (first_temporary..scalar::M0).contains(&number) => format!("ttmp{}", number - first_temporary),
         _ => format!("scalar{number}"),
     }
 }
@@ -171,7 +179,7 @@ fn expand(text: &str) -> Option<Names> {
             let (first, last) = run.strip_suffix(']')?.split_once(':')?;
             let (first, last): (u16, u16) = (first.parse().ok()?, last.parse().ok()?);
             names.extend((first..=last).map(|number| format!("{letters}{number}")));
-        } else if PAIRS.iter().any(|(_, pair)| *pair == word) {
+        } else if PAIRS.iter().any(|(_, pair)| *pair == word) || matches!(word, "tba" | "tma") {
             names.extend([format!("{word}_lo"), format!("{word}_hi")]);
         } else {
             names.insert(word.to_owned());

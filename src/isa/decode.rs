@@ -224,7 +224,9 @@ fn operands(target: Target, variant: &'static Variant, word: u128, bytes: &[u8])
         }?;
         let half = if matches!(value, Value::Reg(reg) if reg.file == RegFile::Vector) { half } else { Half::Whole };
         let dwords = if spec.kind.mask { (target.wave_size() / 32) as u8 } else { spec.dwords };
-        inst.operands.push(Operand { role: spec.role, value, access: spec.access, ty: spec.ty, dwords, half });
+        // The other half of the register stays.
+        let access = if half != Half::Whole && spec.access == Access::Write { Access::ReadWrite } else { spec.access };
+        inst.operands.push(Operand { role: spec.role, value, access, ty: spec.ty, dwords, half });
         if spec.kind.coding == Coding::SdwaSdst && matches!(value, Value::Reg(reg) if reg.first == scalar::VCC) {
             // VCC is written without being named, the rest of the field being ignored, or by its code: keep which.
             inst.ignored |= word & spec.bits.mask();
@@ -306,9 +308,31 @@ fn adjust(target: Target, inst: &mut Inst) -> Option<()> {
         }
         Encoding::Exp => export_sources(inst),
         Encoding::Mimg => image_data(target, inst)?,
+        Encoding::Vop3p if inst.variant.name.contains("f8f6f4") => matrix_sources(inst),
         _ => {}
     }
     Some(())
+}
+
+/// The matrices of `f8f6f4` operations are as wide as the format of their elements (2 and 3: six bits, 4: four bits; CDNA4 ISA guide, "Matrix
+/// arithmetic", and LLVM's tables of the same forms for gfx1250).
+fn matrix_sources(inst: &mut Inst) {
+    let formats = if inst.variant.name.starts_with("v_mfma") {
+        [inst.modifiers.cbsz, inst.modifiers.blgp]
+    } else {
+        [inst.modifiers.matrix.a_fmt, inst.modifiers.matrix.b_fmt]
+    };
+    for (role, format) in [Role::Src0, Role::Src1].into_iter().zip(formats) {
+        let Some(operand) = inst.operands.iter_mut().find(|operand| operand.role == role) else { continue };
+        let Value::Reg(reg) = &mut operand.value else { continue };
+        let widest = operand.dwords;
+        operand.dwords = match format {
+            2 | 3 => widest / 4 * 3,
+            4 => widest / 2,
+            _ => widest,
+        };
+        reg.dwords = reg.dwords.min(operand.dwords);
+    }
 }
 
 /// Sources of an export that it does not read become absent; their fields are ignored bits.
@@ -343,7 +367,7 @@ fn legal_dpp(target: Target, control: u16, wide: bool) -> bool {
 }
 
 /// How many registers of data an image instruction has, TFE's status included; `None` if its channel mask means nothing.
-pub(super) fn image_data_dwords(inst: &Inst) -> Option<u32> {
+pub(super) fn image_data_dwords(target: Target, inst: &Inst) -> Option<u32> {
     let name = inst.variant.name;
     let Value::Imm(mask) = inst.operand(Role::Dmask)?.value else { return None };
     let channels = if name.starts_with("image_gather4") { 4 } else { mask.count_ones().max(1) };
@@ -353,13 +377,13 @@ pub(super) fn image_data_dwords(inst: &Inst) -> Option<u32> {
         _ if name.starts_with("image_atomic") => mask == 0x1 || mask == 0x3,
         _ => true,
     };
-    let data = if inst.modifiers.d16 { channels.div_ceil(2) } else { channels };
+    let data = if inst.modifiers.d16 && !target.set().unpacked_d16 { channels.div_ceil(2) } else { channels };
     legal.then_some(data + u32::from(inst.modifiers.tfe))
 }
 
 /// The registers of an image instruction's data follow from its channel mask.
 fn image_data(target: Target, inst: &mut Inst) -> Option<()> {
-    let mut dwords = image_data_dwords(inst)?;
+    let mut dwords = image_data_dwords(target, inst)?;
     let modifiers = inst.modifiers;
     let data = inst.operands.iter_mut().find(|operand| operand.role == Role::Vdata)?;
     let Value::Reg(reg) = &mut data.value else { return None };
@@ -375,7 +399,7 @@ fn image_data(target: Target, inst: &mut Inst) -> Option<()> {
     reg.dwords = dwords as u8;
     data.dwords = dwords as u8;
     // With 16-bit data the last register may be written in half.
-    if modifiers.d16 && data.access == Access::Write {
+    if modifiers.d16 && !target.set().unpacked_d16 && data.access == Access::Write {
         data.access = Access::ReadWrite;
     }
     Some(())
@@ -444,8 +468,9 @@ fn scalar_register(target: Target, kind: &Kind, code: u16) -> Option<Reg> {
     let dwords = if kind.mask { (target.wave_size() / 32) as u16 } else { u16::from(kind.dwords) };
     let aligned = |index: u16| index.is_multiple_of(dwords.next_power_of_two().min(4));
     let reg = |canonical: u16, needed: Accepts, fits: bool| {
-        // The read-only sources are numbered one by one: none is a half of another, however wide the operand.
-        let dwords = if needed == Accepts::READ_ONLY { 1 } else { dwords };
+        // The null register and the read-only sources are numbered one by one: none is a half of another, however wide the operand.
+        let single = needed == Accepts::NULL || needed == Accepts::READ_ONLY && canonical >= scalar::SHARED_BASE;
+        let dwords = if single { 1 } else { dwords };
         (fits && kind.accepts.contains(needed)).then_some(Reg::scalar(canonical, dwords as u8))
     };
     match code {
@@ -457,7 +482,6 @@ fn scalar_register(target: Target, kind: &Kind, code: u16) -> Option<Reg> {
         // FLAT_SCRATCH, XNACK_MASK and VCC; on gfx8 also TBA and TMA.
         scalar::FLAT_SCRATCH..scalar::M0 => reg(code, Accepts::SCALAR, dwords <= 2 && aligned(code)),
         _ if code == set.m0_code => reg(scalar::M0, Accepts::M0, dwords == 1),
-        // The null register is as wide as the operand.
         _ if code == set.null_code => reg(scalar::NULL, Accepts::NULL, true),
         scalar::EXEC if dwords == 1 => reg(code, Accepts::EXEC_LO, true),
         scalar::EXEC => reg(code, Accepts::EXEC_LO.union(Accepts::EXEC_HI), dwords == 2),

@@ -184,7 +184,7 @@ impl Printer<'_> {
     /// How many registers are printed: image instructions use more than their encoding tells.
     fn shown_dwords(&self, operand: &Operand, reg: Reg, kind: &Kind) -> u8 {
         if operand.role == Role::Vdata && self.inst.variant.encoding == Encoding::Mimg {
-            return image_data_dwords(self.inst).map_or(reg.dwords, |dwords| dwords as u8);
+            return image_data_dwords(self.target, self.inst).map_or(reg.dwords, |dwords| dwords as u8);
         }
         if kind.shown < kind.dwords { kind.shown } else { reg.dwords }
     }

@@ -95,6 +95,7 @@ pub(crate) struct InstructionSet {
     pub(crate) lds_direct: bool,
     pub(crate) literal64: bool,
     pub(crate) flat_scratch_base: bool,
+    pub(crate) unpacked_d16: bool,
     pub(crate) max_flat_offset: u32,
 }
 

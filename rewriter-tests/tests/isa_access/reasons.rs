@@ -1,6 +1,6 @@
 //! Where our operand access differs from LLVM's description on purpose. Every register in which an instruction differs must fall under one of these.
 
-use wavetap::isa::{Access, Encoding, Flags, Inst, Role, Target};
+use wavetap::isa::{Access, Encoding, Flags, Implicit, Inst, Role, Target};
 
 /// Whose side has the register that the other lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +82,47 @@ pub const REASONS: &[Reason] = &[
         holds: |d| d.only(Who::Ours, Kind::Read) && d.register == "m0" && d.inst.modifiers.gds,
     },
     Reason {
+        what: "lane masks have 32 bits in waves of 32 lanes",
+        evidence: "the RDNA ISA guides, 'wave32: EXEC_HI and VCC_HI are not used as masks'. LLVM's records name all of EXEC and VCC; it narrows VCC when it \
+                   makes an instruction (SIInstrInfo::fixImplicitOperands) and keeps EXEC.",
+        holds: |d| {
+            let implicit = if d.kind == Kind::Read { d.inst.variant.implicit_reads } else { d.inst.variant.implicit_writes };
+            d.who == Who::Llvm
+                && d.target.wave_size() == 32
+                && (d.register == "exec_hi" && implicit.contains(Implicit::EXEC)
+                    || d.register == "vcc_hi" && implicit.contains(Implicit::VCC))
+        },
+    },
+    Reason {
+        what: "FLAT_SCRATCH is no scalar register from gfx10 on",
+        evidence: "the RDNA ISA guides: FLAT_SCRATCH is written with s_setreg, the operand codes are s102 and s103. LLVM's records name FLAT_SCR for all.",
+        holds: |d| {
+            d.only(Who::Llvm, Kind::Read)
+                && d.register.starts_with("flat_scr_")
+                && d.target.addressable_sgprs() > 102
+                && [Encoding::Flat, Encoding::Scratch, Encoding::Smem].contains(&d.inst.variant.encoding)
+        },
+    },
+    Reason {
+        what: "counters that LLVM has as registers",
+        evidence: "ASYNCcnt and TENSORcnt are wait counters (`Variant::counters`), not registers that code can name.",
+        holds: |d| d.who == Who::Llvm && ["asynccnt", "tensorcnt"].contains(&d.register),
+    },
+    Reason {
+        what: "the second result's old value in VOPD",
+        evidence: "RDNA3 ISA guide, 'VOPD: vdstY has no lowest bit, it is the inverse of vdstX's'. LLVM's decoder inserts the tied source without that bit \
+                   and the tie itself gives the register, so that both are read.",
+        holds: |d| {
+            let partner = |reg: wavetap::isa::Reg| format!("v{}", reg.first ^ 1);
+            d.only(Who::Llvm, Kind::Read)
+                && d.inst.operands.iter().any(|operand| {
+                    operand.role == Role::VdstY
+                        && operand.access == Access::ReadWrite
+                        && operand.reg().is_some_and(|reg| partner(reg) == d.register)
+                })
+        },
+    },
+    Reason {
         what: "s_movreld writes the register that it names, plus M0",
         evidence: "the ISA guides: SGPR[D + M0] = S0. LLVM has the named register as a source only; dataflow takes all registers that M0 can reach.",
         holds: |d| {
@@ -140,7 +181,13 @@ pub const REASONS: &[Reason] = &[
         what: "16-bit results leave the other half of their register",
         evidence: "Vega ISA guide, 'OP_SEL[3]: destination half; the other is unchanged', RDNA guides, '16-bit results leave the other half'; LLVM knows by a \
                    list (GCNSubtarget::zeroesHigh16BitsOfDest), not by the record, unless halves are registers of their own.",
-        holds: |d| d.old_result() && d.inst.operands.first().is_some_and(|operand| operand.dwords == 1) && half_result(d.inst.name()),
+        holds: |d| d.old_result() && half_result(d.inst.name()),
+    },
+    Reason {
+        what: "conversions into a part of the register",
+        evidence: "CDNA4 ISA guide: V_CVT_SCALEF32_* into bytes and halves write the part that OP_SEL names and leave the others. LLVM's record has the old \
+                   value as an operand; decoding leaves it out.",
+        holds: |d| d.old_result() && d.inst.name().starts_with("v_cvt_scalef32_"),
     },
     Reason {
         what: "s_cbranch_g_fork, i_fork and join change EXEC",
@@ -153,6 +200,9 @@ pub const REASONS: &[Reason] = &[
 
 /// Whether an operation has a 16-bit result, by its name: the first type is the result's.
 fn half_result(name: &str) -> bool {
+    if name == "v_sat_pk_u8_i16" || name.starts_with("v_wmma_f16_") || name.starts_with("v_wmma_bf16_") {
+        return true;
+    }
     const HALVES: [&str; 5] = ["f16", "bf16", "i16", "u16", "b16"];
     const OTHERS: [&str; 9] = ["b32", "f32", "i32", "u32", "b64", "f64", "i64", "u64", "fp8"];
     let first = name.split('_').find(|part| HALVES.contains(part) || OTHERS.contains(part));
