@@ -121,7 +121,9 @@ fn name(target: Target, file: RegFile, number: u16) -> String {
     // gfx8 has the trap handler's base and memory address in front of fewer temporaries.
     let (first_temporary, handler) = if target.name().starts_with("gfx8") { (112, true) } else { (scalar::TTMP0, false) };
     match number {
-        108..=111 if handler => format!("{}_{}", if number < 110 { "tba" } else { "tma" }, if number % 2 == 0 { "lo" } else { "hi" }),
+        108..=111 if handler => {
+            format!("{}_{}", if number < 110 { "tba" } else { "tma" }, if number.is_multiple_of(2) { "lo" } else { "hi" })
+        }
         _ if (first_temporary..scalar::M0).contains(&number) => format!("ttmp{}", number - first_temporary),
         _ => format!("scalar{number}"),
     }
