@@ -97,7 +97,7 @@ fn sweep(
                     size
                 }
                 Err(_) => {
-                    counts.none += 1;
+                    counts.none += usize::from(bytes[at..at + 4] != [0; 4]);
                     4
                 }
             };
