@@ -29,7 +29,11 @@ use wavetap::offload_bundle::Input;
 use wavetap::pipeline::{self, Inspected};
 
 /// Processors whose code must be decoded. Code for others is counted as not handled.
-const HANDLED: [&str; 5] = ["gfx900", "gfx906", "gfx908", "gfx90a", "gfx942"];
+const HANDLED: [&str; 31] = [
+    "gfx803", "gfx900", "gfx906", "gfx908", "gfx90a", "gfx90c", "gfx940", "gfx941", "gfx942", "gfx950", "gfx1010", "gfx1011", "gfx1012",
+    "gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036", "gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150",
+    "gfx1151", "gfx1152", "gfx1153", "gfx1200", "gfx1201", "gfx1250",
+];
 /// As many complaints as a person can use.
 const SHOWN: usize = 60;
 /// Corpora that are small enough for every run.
