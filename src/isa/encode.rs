@@ -101,7 +101,13 @@ fn number(target: Target, spec: &OperandSpec, operand: &Operand, ignored: u128, 
         (Value::Off, Coding::Vector) => Some(spec.bits.get(ignored)),
         // A source may share the literal that the form has inside, and be no other.
         (Value::Literal(value), Coding::Literal) => take(literal, Literal::Dword(value)).map(|()| value.into()),
-        (Value::Literal64(value), Coding::Literal) => take(literal, Literal::Quad(value)).map(|()| value),
+        (Value::Literal64(value), Coding::Literal) => {
+            // A source that shares it has its low half.
+            if *literal == Some(Literal::Dword(value as u32)) {
+                *literal = None;
+            }
+            take(literal, Literal::Quad(value)).map(|()| value)
+        }
         (Value::Reg(reg), coding) => {
             let first = if reg.file == RegFile::Scalar { scalar_code(target, reg.first) } else { reg.first.into() };
             let high = u64::from(operand.half == Half::High) << 7;

@@ -215,6 +215,7 @@ impl Printer<'_> {
                     }
                 }
             }
+            (Role::DepCtr, _) => self.dependencies(value as u16),
             (Role::Delay, _) => self.out.push_str(&names::delay(value as u16)),
             (Role::SimmTarget, _) => self.word(format_args!("{}", value as u16)),
             (Role::Attribute, _) => self.word(format_args!("attr{value}")),
@@ -254,6 +255,19 @@ impl Printer<'_> {
             self.word(format_args!("{prefix}{first}"));
         } else {
             self.word(format_args!("{prefix}[{first}:{}]", u32::from(first) + u32::from(dwords) - 1));
+        }
+    }
+
+    /// What `s_waitcnt_depctr` and `s_wait_alu` wait for: the fields that wait, all if none does; a number if bits outside of them are set.
+    fn dependencies(&mut self, word: u16) {
+        let named = self.target.dependency_fields().fold(0, |mask, field| mask | field.most() << field.bit);
+        if word & !named != 0 {
+            return self.word(format_args!("{word:#x}"));
+        }
+        let mut separator = "";
+        for field in self.target.dependency_fields().filter(|field| word == named || field.of(word) != field.most()) {
+            self.word(format_args!("{separator}{}({})", field.name, field.of(word)));
+            separator = " ";
         }
     }
 
