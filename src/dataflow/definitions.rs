@@ -11,7 +11,7 @@ use super::access::Accesses;
 use super::summary::Summaries;
 use crate::cfg::Cfg;
 use crate::entity::{BlockId, InstId};
-use crate::isa::{Inst, Reg, RegFile, Role, Target, scalar};
+use crate::isa::{Half, Inst, Reg, RegFile, Role, Target, scalar};
 use crate::kernel::{Body, Flow};
 
 /// Where a value may come from.
@@ -129,7 +129,8 @@ fn overwrites_lanes(body: &Body, id: InstId, reg: Reg) -> bool {
     // An operand that is read as well (a tied destination) keeps a part of its old value.
     whole
         && inst.operands.iter().any(|operand| {
-            operand.access == crate::isa::Access::Write && body.register(id, operand).is_some_and(|written| written.overlaps(reg))
+            let all = operand.access == crate::isa::Access::Write && operand.half == Half::Whole;
+            all && body.register(id, operand).is_some_and(|written| written.overlaps(reg))
         })
 }
 

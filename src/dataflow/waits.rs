@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use super::regset::RegSet;
 use crate::cfg::{Cfg, Exit, Program};
 use crate::entity::InstId;
-use crate::isa::{Counter, Encoding, Inst, Memory, Role, Target, Value, wait_count};
+use crate::isa::{Counter, Encoding, Inst, Memory, Role, Target, Value, issued, wait_count};
 use crate::kernel::{Body, BodyKind, CallTarget, Flow};
 
 /// Something that incremented a counter.
@@ -240,8 +240,9 @@ impl State {
         if inst.name() == "s_barrier_wait" {
             self.answer(body, inst);
         }
+        let issued = issued(inst);
         for counter in Counter::ALL {
-            if inst.variant.counters.contains(counter.flag()) {
+            if issued.contains(counter.flag()) {
                 self.issue(context, counter, id);
             }
         }
@@ -290,8 +291,7 @@ impl State {
             _ => None,
         };
         let waited = immediate(wait).map(|number| i64::from(number as i16));
-        let of_barrier =
-            |inst: &Inst| inst.name() == "s_barrier_signal_isfirst" && signalled(inst).is_some() && signalled(inst) == waited;
+        let of_barrier = |inst: &Inst| inst.name() == "s_barrier_signal_isfirst" && signalled(inst).is_some() && signalled(inst) == waited;
         self.0[Counter::Km as usize].retain(|operation, _| !matches!(operation, Operation::Inst(id) if of_barrier(body.inst(*id))));
     }
 

@@ -4,7 +4,7 @@
 //! (`s_waitcnt_depctr`, `s_wait_alu`) have counters of another kind: [`AluWait`].
 
 use super::inst::{Inst, Role, Value, scalar};
-use super::table::{Counters, Encoding};
+use super::table::{Counters, Encoding, Flags, Memory};
 use super::target::Target;
 
 /// A wait counter: how many operations of some kinds were issued and are not complete. The bits of [`Counters`] in their order.
@@ -217,11 +217,18 @@ impl WaitFormat {
     }
 }
 
+/// `wait_exp` of an interpolation that waits for nothing.
+const VINTERP_NO_WAIT: u8 = 7;
+
 /// What an instruction waits for; `None` if it is none that waits for counters.
 ///
 /// Where a register adds to the count (`s_waitcnt_vscnt s5, 3` of gfx10), nothing is known of the count, and the answer says that nothing is waited for.
 #[must_use]
 pub fn wait_count(target: Target, inst: &Inst) -> Option<WaitCount> {
+    if inst.variant.encoding == Encoding::Vinterp {
+        let count = inst.modifiers.wait_exp;
+        return Some(if count < VINTERP_NO_WAIT { WaitCount::default().with(Counter::Exp, count) } else { WaitCount::default() });
+    }
     if !matches!(inst.variant.encoding, Encoding::Sopp | Encoding::Sopk) || !inst.name().starts_with("s_wait") {
         return None;
     }
@@ -232,6 +239,28 @@ pub fn wait_count(target: Target, inst: &Inst) -> Option<WaitCount> {
     let counts = target.wait_format().read(inst.name(), bits)?;
     let register = inst.operands.iter().filter_map(|operand| operand.reg()).any(|reg| reg.first != scalar::NULL);
     Some(if register { WaitCount::default() } else { counts })
+}
+
+/// The counters that an instruction increments. Where a field of it decides, the row of the tables has all of them.
+#[must_use]
+pub fn issued(inst: &Inst) -> Counters {
+    /// `th` of an atomic that returns (gfx12).
+    const TH_RETURNS: u8 = 1;
+    let all = inst.variant.counters;
+    let image_atomic = inst.variant.memory == Memory::Image && inst.variant.flags.contains(Flags::ATOMIC);
+    let mut counters = if !image_atomic {
+        all
+    } else if inst.modifiers.glc || inst.modifiers.th & TH_RETURNS != 0 {
+        all.difference(Counters::VS | Counters::STORE)
+    } else if all.intersects(Counters::VS | Counters::STORE) {
+        all.difference(Counters::VM | Counters::LOAD)
+    } else {
+        all
+    };
+    if inst.modifiers.gds {
+        counters |= Counters::EXP;
+    }
+    counters
 }
 
 /// The immediate with which the instruction of this name waits for `counts`; a count beyond a field is its largest, which waits for nothing. None if the
@@ -319,9 +348,15 @@ impl AluWait {
 /// What an instruction waits for inside the wave's own pipelines; `None` if it is none that does.
 #[must_use]
 pub fn alu_wait(inst: &Inst) -> Option<AluWait> {
-    match (inst.name(), inst.operand(Role::WaitCount).or_else(|| inst.operand(Role::Simm16)).map(|operand| operand.value)) {
+    match (inst.name(), inst.operand(Role::DepCtr).map(|operand| operand.value)) {
         ("s_waitcnt_depctr" | "s_wait_alu", Some(Value::Imm(bits))) => Some(AluWait::from_bits(bits as u16)),
         ("s_wait_idle", _) => Some(AluWait::IDLE),
+        // The instruction itself waits: for vector instructions that use its destination, and for reads of it.
+        _ if inst.variant.encoding == Encoding::Ldsdir => {
+            let below = |count: u8, largest: u8| (count < largest).then_some(count);
+            let (va_vdst, vm_vsrc) = (below(inst.modifiers.wait_vdst, 15), below(inst.modifiers.wait_vsrc, 1));
+            Some(AluWait { va_vdst, vm_vsrc, ..AluWait::default() })
+        }
         _ => None,
     }
 }

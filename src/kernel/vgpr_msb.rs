@@ -138,12 +138,25 @@ fn place(inst: &Inst, role: Role) -> Option<u8> {
             Role::Vdata => Some(3),
             _ => None,
         },
+        Encoding::Vimage => match role {
+            Role::Vaddr => Some(0),
+            Role::Vaddr1 => Some(1),
+            Role::Vaddr2 => Some(2),
+            Role::Vdata => Some(3),
+            _ => None,
+        },
         _ if inst.variant.flags.contains(crate::isa::Flags::VALU) => match role {
             // Scales have no high bits.
+            Role::Scale0 | Role::Scale1 => Some(NONE),
             _ if name.starts_with("v_wmma_ld_scale") => Some(NONE),
+            Role::Src0Y => Some(0),
+            Role::Src1Y if name.contains("::v_dual_fmamk") => Some(2),
+            Role::Src1Y => Some(1),
+            Role::Src2Y => Some(2),
+            Role::VdstY => Some(3),
             Role::Src0 => Some(0),
             // `v_fmamk`: the literal has the second place.
-            Role::Src1 if name.starts_with("v_fmamk") => Some(2),
+            Role::Src1 if name.starts_with("v_fmamk") || name.starts_with("v_dual_fmamk") => Some(2),
             Role::Src1 => Some(1),
             Role::Src2 => Some(2),
             Role::Vdst | Role::Old => Some(3),
