@@ -282,16 +282,13 @@ impl State {
 
     /// A barrier's wait comes after the answer to its `s_barrier_signal_isfirst` (LLVM, SIInsertWaitcnts).
     fn answer(&mut self, body: &Body, wait: &Inst) {
-        let immediate =
-            |inst: &Inst| inst.operands.iter().find_map(|operand| if let Value::Imm(n) = operand.value { Some(n) } else { None });
-        // The signal has its number as an operand code (0 to 64 from 128 on, -1 to -16 from 193 on), the wait as it is.
-        let signalled = |inst: &Inst| match immediate(inst)? {
-            code @ 128..=192 => Some(code - 128),
-            code @ 193..=208 => Some(192 - code),
+        let number = |inst: &Inst| match inst.operands.first()?.value {
+            Value::InlineInt(number) => Some(i16::from(number)),
+            Value::Imm(number) => Some(number as i16),
+            // M0 has it.
             _ => None,
         };
-        let waited = immediate(wait).map(|number| i64::from(number as i16));
-        let of_barrier = |inst: &Inst| inst.name() == "s_barrier_signal_isfirst" && signalled(inst).is_some() && signalled(inst) == waited;
+        let of_barrier = |inst: &Inst| inst.name() == "s_barrier_signal_isfirst" && number(inst).is_some() && number(inst) == number(wait);
         self.0[Counter::Km as usize].retain(|operation, _| !matches!(operation, Operation::Inst(id) if of_barrier(body.inst(*id))));
     }
 
