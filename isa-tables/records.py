@@ -95,14 +95,14 @@ def bit(record, position):
     return "?"
 
 
-def modifier_bit(variable, index, kind, family, base, generation):
+def modifier_bit(variable, index, kind, family, base, generation, packed):
     """Our modifier name and bit for one bit of LLVM's srcN_modifiers."""
     source = int(re.search(r"src(\d)", variable)[1])
     second = 4 if variable[5:6] == "Y" or variable.endswith("Y_modifiers") else 0
     if index == 0:
         return ("neg", source + second)
     if index == 1:
-        return ("neg_hi" if "Packed" in kind else "abs", source)
+        return ("neg_hi" if "Packed" in kind or packed else "abs", source)
     if index == 2:
         return ("op_sel", source)
     if index == 3:

@@ -44,8 +44,8 @@ class Importer:
         decoder = d.get("DecoderMethod") or ""
         optype = d.get("OperandType") or ""
         if optype == "OPERAND_INLINE_SPLIT_BARRIER_INT32":
-            name = "src_smfni_1_i32"
-            self.kinds[name] = {"coding": "src", "accepts": "smfni", "dwords": 1, "type": "i32", "even": False, "signs": False, "mask": False}
+            name = "src_smfeni_1_i32"
+            self.kinds[name] = {"coding": "src", "accepts": "smfeni", "dwords": 1, "type": "i32", "even": False, "signs": False, "mask": False}
             return name
         if register_class is None:
             return None
@@ -120,7 +120,7 @@ class Importer:
             variable, index = b
             variables.add(variable)
             if variable.endswith("_modifiers"):
-                modifier, value_bit = modifier_bit(variable, index, defs[variable], family, base, generation)
+                modifier, value_bit = modifier_bit(variable, index, defs[variable], family, base, generation, "$neg_hi" in record["AsmString"])
                 fields[modifier][value_bit] = position
             elif variable == "cpol":
                 name, value_bit = cache_bit(index, generation)
@@ -146,6 +146,8 @@ class Importer:
         ins = [(a[1], a[0]["def"]) for a in record["InOperandList"]["args"]]
         defs = dict(ins + outs)
         bits, fields, variables = self.fields(record, family, generation, base, defs)
+        if family == "smem" and generation == 8:
+            fields["offset"].pop(20, None)  # One bit fewer than on gfx9, and unsigned.
         mask = sum(1 << i for i, b in enumerate(bits) if b in (0, 1) and not isinstance(b, tuple))
         match = sum(1 << i for i, b in enumerate(bits) if b == 1 and not isinstance(b, tuple))
         opcode = 0

@@ -29,9 +29,15 @@ fn fillings() -> usize {
 /// understand; the tables refuse it. `/*` marks what LLVM itself calls invalid.
 fn reasoned_difference(target: Target, one: &Try, llvm: Option<(usize, &str)>) -> Option<&'static str> {
     let Some((size, text)) = llvm else {
+        let (_, ours) = one.ours.as_ref()?;
         // Compilers wrote these with another number in the destination's place, which the hardware ignores; LLVM insists on EXEC's.
         let compare = one.variant.name.starts_with("v_cmpx_") && one.variant.mnemonic.contains("_e64");
-        return (one.ours.is_some() && compare).then_some("v_cmpx in VOP3 with a destination number that is not EXEC's");
+        let reasons = [
+            (compare, "v_cmpx in VOP3 with a destination number that is not EXEC's"),
+            (ours.contains("/* invalid */"), "dependences that s_delay_alu has no name for, which LLVM calls invalid"),
+            (one.variant.name.ends_with("_b96") && ours.contains("ttmp["), "three trap registers, which LLVM does not name"),
+        ];
+        return reasons.iter().find(|(holds, _)| *holds).map(|(_, reason)| *reason);
     };
     let has = |what: &str| text.contains(what);
     let variant = one.variant;
@@ -44,6 +50,10 @@ fn reasoned_difference(target: Target, one: &Try, llvm: Option<(usize, &str)>) -
     let takes_no_literal = variant.operands.iter().all(|spec| !spec.kind.accepts.contains(Accepts::LITERAL));
     let reasons = [
         (has("scalar reg isn't aligned"), "scalar registers that start at an odd place (LLVM prints others than are encoded)"),
+        (has("null") && variant.operands.iter().any(|spec| no_null(spec.kind)), "the null register as a descriptor or an address"),
+        (has("lit64(") || wide_literal(&one.bytes, variant), "a literal of 64 bits for a source of 32"),
+        (variant.mnemonic.ends_with("_dpp") && has("0xff"), "a literal in DPP, of which LLVM prints the code"),
+        (has("ttmp[0:15]") && variant.name == "s_buffer_load_dwordx16", "more trap registers than gfx8 has"),
         (
             has("null") && !isa::variants(target).any(|row| row.name == "s_waitcnt_vscnt" || row.name == "s_wait_loadcnt"),
             "the null register, which gfx10 brought",
@@ -70,6 +80,20 @@ fn reasoned_difference(target: Target, one: &Try, llvm: Option<(usize, &str)>) -
     reasons.iter().find(|(holds, _)| *holds).map(|(_, reason)| *reason)
 }
 
+/// Whether an operand takes scalar registers, but not null.
+fn no_null(kind: &isa::Kind) -> bool {
+    kind.accepts.contains(Accepts::SCALAR) && !kind.accepts.contains(Accepts::NULL)
+}
+
+/// Whether a source has the code of a 64-bit literal.
+fn wide_literal(bytes: &[u8], variant: &Variant) -> bool {
+    let mut all = [0; 16];
+    let count = bytes.len().min(16);
+    all[..count].copy_from_slice(&bytes[..count]);
+    let word = u128::from_le_bytes(all);
+    variant.operands.iter().any(|spec| spec.kind.accepts.contains(Accepts::INLINE) && spec.bits.get(word) == 254)
+}
+
 /// The last register of every run with this prefix in a text: 7 of `s[4:7]`.
 fn last_registers<'a>(text: &'a str, prefix: &'a str) -> impl Iterator<Item = u32> + 'a {
     text.split(prefix).skip(1).filter_map(|rest| rest.split_once(']')?.0.split_once(':')?.1.parse().ok())
@@ -77,7 +101,7 @@ fn last_registers<'a>(text: &'a str, prefix: &'a str) -> impl Iterator<Item = u3
 
 /// Whether an operation on lane masks has vector registers as its last operand.
 fn mask_in_vector(variant: &Variant, text: &str) -> bool {
-    let masked = ["v_cndmask_b32", "v_addc_co_u32", "v_subb_co_u32", "v_subbrev_co_u32"].contains(&variant.name);
+    let masked = ["v_cndmask_b32", "v_cndmask_b16", "v_addc_co_u32", "v_subb_co_u32", "v_subbrev_co_u32"].contains(&variant.name);
     masked && text.rsplit(", ").next().is_some_and(|last| last.starts_with("v["))
 }
 
@@ -162,10 +186,20 @@ macro_rules! sets {
                 set($set, $wave_size);
             }
         )*
+
+        #[test]
+        fn every_instruction_set_is_tested() {
+            let tested = [$(($set, $wave_size)),*];
+            for target in instruction_sets() {
+                assert!(tested.contains(&(target.instruction_set(), target.wave_size())), "{} {}", target.instruction_set(), target.wave_size());
+            }
+        }
     };
 }
 
 sets! {
+    gfx803: "gfx803", 64;
+    gfx810: "gfx810", 64;
     gfx9_generic: "gfx9-generic", 64;
     gfx900: "gfx900", 64;
     gfx904: "gfx904", 64;
@@ -174,4 +208,21 @@ sets! {
     gfx90a: "gfx90a", 64;
     gfx9_4_generic: "gfx9-4-generic", 64;
     gfx942: "gfx942", 64;
+    gfx950: "gfx950", 64;
+    gfx1010_w64: "gfx1010", 64;
+    gfx1010_w32: "gfx1010", 32;
+    gfx1011_w64: "gfx1011", 64;
+    gfx1011_w32: "gfx1011", 32;
+    gfx1013_w64: "gfx1013", 64;
+    gfx1013_w32: "gfx1013", 32;
+    gfx1030_w64: "gfx1030", 64;
+    gfx1030_w32: "gfx1030", 32;
+    gfx1100_w64: "gfx1100", 64;
+    gfx1100_w32: "gfx1100", 32;
+    gfx1150_w64: "gfx1150", 64;
+    gfx1150_w32: "gfx1150", 32;
+    gfx1200_w64: "gfx1200", 64;
+    gfx1200_w32: "gfx1200", 32;
+    gfx1250: "gfx1250", 32;
+    gfx1251: "gfx1251", 32;
 }

@@ -140,13 +140,23 @@ pub(super) fn decode(target: Target, bytes: &[u8]) -> Result<Inst> {
     // The most specific row decides: where its operands mean nothing, a less specific one would misread the word.
     let malformed =
         |what: &str| Error::malformed(format!("{what} of {}: {:#010x} {:#010x}", target.name(), word as u32, (word >> 32) as u32));
-    let Some(variant) = found.find(|variant| word & variant.mask == variant.matches) else {
+    let Some(variant) = found.find(|variant| word & variant.mask == variant.matches && is_dpp8_source(variant, word)) else {
         return Err(malformed("no instruction"));
     };
     if bytes.len() < usize::from(variant.layout.bytes) {
         return Err(malformed(&format!("the code ends within {}", variant.mnemonic)));
     }
     operands(target, variant, word, bytes).ok_or_else(|| malformed(&format!("fields that mean nothing in {}", variant.mnemonic)))
+}
+
+/// Whether the source code of a DPP8 form is one of its two, 233 and 234; the row fixes the upper bits. Always true of other forms.
+fn is_dpp8_source(variant: &Variant, word: u128) -> bool {
+    let at = match variant.encoding {
+        Encoding::Vop1Dpp8 | Encoding::Vop2Dpp8 | Encoding::VopcDpp8 => 0,
+        Encoding::Vop3Dpp8 | Encoding::Vop3pDpp8 => 32,
+        _ => return true,
+    };
+    matches!(word >> at & 3, 1 | 2)
 }
 
 /// The first 16 bytes as a number; what is missing is 0.
@@ -292,11 +302,6 @@ fn adjust(target: Target, inst: &mut Inst) -> Option<()> {
             let control = inst.modifiers.dpp.map_or(0, |dpp| dpp.ctrl);
             let wide = inst.operands.iter().any(|operand| operand.dwords == 2);
             return legal_dpp(target, control, wide).then_some(());
-        }
-        Encoding::Vop1Dpp8 | Encoding::Vop2Dpp8 | Encoding::VopcDpp8 | Encoding::Vop3Dpp8 | Encoding::Vop3pDpp8
-            if !matches!(inst.modifiers.dpp8_fi, 1 | 2) =>
-        {
-            return None;
         }
         Encoding::Ds if inst.modifiers.gds && !target.has_gds() && inst.variant.memory != Memory::Gds => return None,
         // The flat segment has unsigned offsets of a bit less than the other segments' field.

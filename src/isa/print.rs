@@ -97,7 +97,7 @@ impl Printer<'_> {
             self.scalar_offset();
         }
         if let Some(Value::Imm(format)) = self.inst.operand(Role::Format).map(|operand| operand.value) {
-            self.out.push_str(&names::buffer_format(format as u32));
+            self.out.push_str(&names::buffer_format(self.target, format as u8));
         }
         if let Some(Value::Imm(mask)) = self.inst.operand(Role::Dmask).map(|operand| operand.value)
             && mask != 0
@@ -365,7 +365,8 @@ impl Printer<'_> {
             Modifier::Src1Sel => self.word(format_args!(" src1_sel:{}", names::sdwa_selector(sdwa.src1_sel))),
             Modifier::OpSel => self.source_bits("op_sel", modifier, modifiers.op_sel, false),
             Modifier::OpSelHi => {
-                let packed = self.inst.variant.flags.contains(super::table::Flags::PACKED);
+                let scaled = self.inst.variant.name.starts_with("v_mfma_scale");
+                let packed = scaled || self.inst.variant.flags.contains(super::table::Flags::PACKED);
                 self.source_bits("op_sel_hi", modifier, modifiers.op_sel_hi, packed);
             }
             Modifier::Neg => self.source_bits("neg_lo", modifier, modifiers.neg, false),
@@ -384,7 +385,7 @@ impl Printer<'_> {
             }
             // Printed as an operand.
             Encoding::Smem => {}
-            _ if variant.name == "ds_swizzle_b32" => self.out.push_str(&names::swizzle(offset as u16)),
+            _ if variant.name == "ds_swizzle_b32" => self.out.push_str(&names::swizzle(offset as u16, self.target.set().generation)),
             _ if offset == 0 => {}
             _ if has_two_offsets(variant) => self.word(format_args!(" offset0:{offset}")),
             _ => self.word(format_args!(" offset:{offset}")),
@@ -428,13 +429,17 @@ impl Printer<'_> {
         let variant = self.inst.variant;
         let field =
             variant.layout.modifiers.iter().find(|(known, _)| *known == modifier).map_or(0, |(_, field)| field.get(u128::MAX) as u8);
-        let listed = variant.operands.iter().filter(|spec| matches!(spec.role, Role::Src0 | Role::Src1 | Role::Src2)).count() as u32;
+        // `v_fmac`'s third source is its destination.
+        let tied = u32::from(variant.name.starts_with("v_fmac_f16"));
+        let listed = tied + variant.operands.iter().filter(|spec| matches!(spec.role, Role::Src0 | Role::Src1 | Role::Src2)).count() as u32;
         // What permutations have there are two flags, not halves.
         let flags = variant.name.starts_with("v_permlane");
         let sources = if flags { 2 } else { listed.max(u8::BITS - (field & 7).leading_zeros()) };
         let mask = (1u8 << sources) - 1;
         let vop3 = matches!(variant.encoding, Encoding::Vop3 | Encoding::Vop3Dpp | Encoding::Vop3Dpp8 | Encoding::Vinterp);
-        let destination = modifier == Modifier::OpSel && vop3 && !flags;
+        // Compares have it in VOP3, not with DPP.
+        let vector = variant.encoding == Encoding::Vop3 || variant.operands.iter().any(|spec| spec.role == Role::Vdst);
+        let destination = modifier == Modifier::OpSel && vop3 && vector && !flags;
         let usual = if usual { mask } else { 0 };
         if bits & mask == usual && (!destination || bits & 8 == 0) {
             return;

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::inst::{Inst, Operand, Value, ValueType, scalar};
+use super::names::NameList;
 use super::table::Flags;
 use super::target::Target;
 
@@ -121,7 +122,17 @@ pub(super) fn special_register(code: u16, dwords: u8) -> &'static str {
 }
 
 /// The format of a typed buffer instruction: data format in bits 3:0, number format in bits 6:4 (gfx9 ISA guides, "MTBUF").
-pub(super) fn buffer_format(format: u32) -> String {
+pub(super) fn buffer_format(target: Target, format: u8) -> String {
+    const USUAL: u8 = 1;
+    if target.set().generation >= 10 {
+        // One number for both.
+        return match target.name_of(NameList::BufferFormats, format) {
+            _ if format == USUAL => String::new(),
+            Some(name) => format!(" format:[BUF_FMT_{name}]"),
+            None => format!(" format:{format}"),
+        };
+    }
+    let format = u32::from(format);
     const DATA: [&str; 16] = [
         "INVALID",
         "8",
@@ -257,13 +268,14 @@ pub(super) fn sdwa_unused(unused: u8) -> &'static str {
 }
 
 /// The pattern of `ds_swizzle_b32` (gfx9 ISA guides, "DS_SWIZZLE_B32").
-pub(super) fn swizzle(pattern: u16) -> String {
+pub(super) fn swizzle(pattern: u16, generation: u32) -> String {
     const ROTATE: u16 = 0xc000;
     const FFT: u16 = 0xe000;
     const QUAD: u16 = 0x80;
     const ALL: u16 = 0x1f;
     let text = match pattern {
         0 => return String::new(),
+        ROTATE.. if generation < 9 => pattern.to_string(),
         FFT.. => format!("swizzle(FFT,{})", pattern & ALL),
         ROTATE.. => format!("swizzle(ROTATE,{},{})", pattern >> 10 & 1, pattern >> 5 & ALL),
         _ if pattern >> 8 == QUAD => {
