@@ -51,7 +51,7 @@ class Importer:
             return None
         vector_literals = generation >= 10 and family in ("vop3", "vop3p", "vopd", "vinterp")
         # A literal follows 32-bit forms, and since gfx10 VOP3; `v_madmk` and `v_madak` share theirs with a source.
-        literal = "_IMM_" in optype and (size == 4 or family in ("vop2", "vopd") or vector_literals)
+        literal = "_IMM_" in optype and (size == 4 or family in ("vop2", "vopd", "sop2") or vector_literals)
         inline = "_IMM_" in optype or "_INLINE_" in optype
         match = re.search(r"_(\d+)", register_class)
         mask = bool(re.match(r"SReg_1(_|$)", register_class))

@@ -34,6 +34,8 @@ fn reasoned_difference(target: Target, one: &Try, llvm: Option<(usize, &str)>) -
         let compare = one.variant.name.starts_with("v_cmpx_") && one.variant.mnemonic.contains("_e64");
         let reasons = [
             (compare, "v_cmpx in VOP3 with a destination number that is not EXEC's"),
+            (is_mix_dpp(one.variant), "DPP of a mixed precision operation, of which LLVM loses a bit"),
+            (one.variant.name.starts_with("v_wmma_ld_scale"), "codes of scale formats that LLVM has no name for"),
             (ours.contains("/* invalid */"), "dependences that s_delay_alu has no name for, which LLVM calls invalid"),
             (one.variant.name.ends_with("_b96") && ours.contains("ttmp["), "three trap registers, which LLVM does not name"),
         ];
@@ -41,6 +43,30 @@ fn reasoned_difference(target: Target, one: &Try, llvm: Option<(usize, &str)>) -
     };
     let has = |what: &str| text.contains(what);
     let variant = one.variant;
+    if let Some((_, ours)) = &one.ours
+        && variant.encoding == isa::Encoding::VopcSdwa
+        && ours.replacen("_sdwa", "", 1) == text
+    {
+        return Some("the name of an SDWA compare of gfx8, which LLVM writes like that of another form");
+    }
+    if let Some((same_size, _)) = one.ours
+        && same_size == size
+    {
+        let vop3_dpp = matches!(variant.encoding, isa::Encoding::Vop3Dpp | isa::Encoding::Vop3Dpp8);
+        let reasons = [
+            (is_mix_dpp(variant), "DPP of a mixed precision operation, of which LLVM loses a bit"),
+            (variant.name.starts_with("v_fmac_") && vop3_dpp, "a constant of v_fmac with DPP, of which LLVM prints the code"),
+            (has(", vcc_lo|") || has(", vcc|"), "VCC within the bars of an absolute value"),
+            (has("sendmsg(MSG_RTN_"), "a message with bits beyond its number, which LLVM leaves out"),
+            (
+                variant.name.starts_with("v_mfma_scale") && has("op_sel_hi:[0,0,0]"),
+                "scales whose op_sel_hi LLVM prints although it is what is usual",
+            ),
+        ];
+        if let Some((_, reason)) = reasons.iter().find(|(holds, _)| *holds) {
+            return Some(reason);
+        }
+    }
     if one.ours.is_some() {
         // LLVM has no form of gather with three registers of data, and prints those of two.
         return (variant.name.starts_with("image_gather4") && has(" tfe") && has(" d16")).then_some("data of a gather with tfe and d16");
@@ -51,6 +77,8 @@ fn reasoned_difference(target: Target, one: &Try, llvm: Option<(usize, &str)>) -
     let reasons = [
         (has("scalar reg isn't aligned"), "scalar registers that start at an odd place (LLVM prints others than are encoded)"),
         (has("null") && variant.operands.iter().any(|spec| no_null(spec.kind)), "the null register as a descriptor or an address"),
+        (literal_not_taken(&one.bytes, variant), "a literal for a source that takes none"),
+        (variant.encoding == isa::Encoding::Vinterp, "a vector source without the bit of vector registers"),
         (has("lit64(") || wide_literal(&one.bytes, variant), "a literal of 64 bits for a source of 32"),
         (variant.mnemonic.ends_with("_dpp") && has("0xff"), "a literal in DPP, of which LLVM prints the code"),
         (has("ttmp[0:15]") && variant.name == "s_buffer_load_dwordx16", "more trap registers than gfx8 has"),
@@ -85,12 +113,30 @@ fn no_null(kind: &isa::Kind) -> bool {
     kind.accepts.contains(Accepts::SCALAR) && !kind.accepts.contains(Accepts::NULL)
 }
 
-/// Whether a source has the code of a 64-bit literal.
-fn wide_literal(bytes: &[u8], variant: &Variant) -> bool {
+/// Whether this is `v_fma_mix…` with DPP.
+fn is_mix_dpp(variant: &Variant) -> bool {
+    variant.name.starts_with("v_fma_mix") && variant.mnemonic.ends_with("_dpp")
+}
+
+/// Whether a source that takes no literal has the code of one.
+fn literal_not_taken(bytes: &[u8], variant: &Variant) -> bool {
+    const LITERAL: u64 = 255;
+    let word = word(bytes);
+    let takes = |spec: &isa::OperandSpec| spec.kind.accepts.contains(Accepts::LITERAL);
+    variant.operands.iter().any(|spec| spec.kind.coding == isa::Coding::Source && !takes(spec) && spec.bits.get(word) == LITERAL)
+}
+
+/// The first 16 bytes as a number.
+fn word(bytes: &[u8]) -> u128 {
     let mut all = [0; 16];
     let count = bytes.len().min(16);
     all[..count].copy_from_slice(&bytes[..count]);
-    let word = u128::from_le_bytes(all);
+    u128::from_le_bytes(all)
+}
+
+/// Whether a source has the code of a 64-bit literal.
+fn wide_literal(bytes: &[u8], variant: &Variant) -> bool {
+    let word = word(bytes);
     variant.operands.iter().any(|spec| spec.kind.accepts.contains(Accepts::INLINE) && spec.bits.get(word) == 254)
 }
 
@@ -101,7 +147,17 @@ fn last_registers<'a>(text: &'a str, prefix: &'a str) -> impl Iterator<Item = u3
 
 /// Whether an operation on lane masks has vector registers as its last operand.
 fn mask_in_vector(variant: &Variant, text: &str) -> bool {
-    let masked = ["v_cndmask_b32", "v_cndmask_b16", "v_addc_co_u32", "v_subb_co_u32", "v_subbrev_co_u32"].contains(&variant.name);
+    let masked = [
+        "v_cndmask_b32",
+        "v_cndmask_b16",
+        "v_add_co_ci_u32",
+        "v_sub_co_ci_u32",
+        "v_subrev_co_ci_u32",
+        "v_addc_co_u32",
+        "v_subb_co_u32",
+        "v_subbrev_co_u32",
+    ]
+    .contains(&variant.name);
     masked && text.rsplit(", ").next().is_some_and(|last| last.starts_with("v["))
 }
 

@@ -300,7 +300,9 @@ fn adjust(target: Target, inst: &mut Inst) -> Option<()> {
         }
         Encoding::Vop1Dpp | Encoding::Vop2Dpp | Encoding::VopcDpp | Encoding::Vop3Dpp | Encoding::Vop3pDpp => {
             let control = inst.modifiers.dpp.map_or(0, |dpp| dpp.ctrl);
-            let wide = inst.operands.iter().any(|operand| operand.dwords == 2);
+            // Multiplications of 32 bits are done where those of 64 bits are.
+            let multiplies = ["v_mad_u32", "v_mul_lo_u32", "v_mul_hi_u32", "v_mul_hi_i32"].contains(&inst.variant.name);
+            let wide = inst.operands.iter().any(|operand| operand.dwords == 2) || multiplies && target.set().wide_dpp;
             return legal_dpp(target, control, wide).then_some(());
         }
         Encoding::Ds if inst.modifiers.gds && !target.has_gds() && inst.variant.memory != Memory::Gds => return None,
@@ -308,7 +310,7 @@ fn adjust(target: Target, inst: &mut Inst) -> Option<()> {
         Encoding::Flat if inst.modifiers.offset as u32 > target.max_flat_offset() && !inst.variant.layout.signed_offset => return None,
         // Buffer offsets are not negative, though the field is as wide as that of other segments.
         Encoding::Mubuf | Encoding::Mtbuf if inst.modifiers.offset > MAX_BUFFER_OFFSET => return None,
-        Encoding::Smem if inst.modifiers.offset < 0 && target.set().generation >= 12 && inst.variant.name.starts_with("s_buffer_load") => {
+        Encoding::Smem if inst.modifiers.offset < 0 && target.set().generation >= 12 && is_scalar_buffer(inst.variant.name) => {
             return None;
         }
         Encoding::Exp => export_sources(inst),
@@ -340,6 +342,11 @@ fn matrix_sources(inst: &mut Inst) {
     }
 }
 
+/// Whether a scalar memory instruction reaches memory through a buffer descriptor.
+fn is_scalar_buffer(name: &str) -> bool {
+    name.starts_with("s_buffer_") || name == "s_atc_probe_buffer"
+}
+
 /// Sources of an export that it does not read become absent; their fields are ignored bits.
 fn export_sources(inst: &mut Inst) {
     const SOURCES: [Role; 4] = [Role::Src0, Role::Src1, Role::Src2, Role::Other];
@@ -363,7 +370,7 @@ fn export_sources(inst: &mut Inst) {
 fn legal_dpp(target: Target, control: u16, wide: bool) -> bool {
     match control {
         0x150..=0x15f if target.row_newbcast() => true,
-        _ if wide && target.row_newbcast() => false,
+        _ if wide && (target.row_newbcast() || target.set().wide_dpp) => target.set().wide_dpp && (0x150..=0x15f).contains(&control),
         0x150..=0x16f => target.row_share(),
         0..=0xff | 0x101..=0x10f | 0x111..=0x11f | 0x121..=0x12f | 0x140 | 0x141 => true,
         0x130 | 0x134 | 0x138 | 0x13c | 0x142 | 0x143 => target.wave_shifts(),

@@ -140,7 +140,7 @@ impl Printer<'_> {
             extended = modifiers.sdwa.is_some_and(|sdwa| source == 0 && sdwa.src0_sext || source == 1 && sdwa.src1_sext);
         }
         // `-1` is another value than the negated 1.
-        let constant = matches!(operand.value, Value::InlineInt(_) | Value::InlineFloat(_) | Value::Literal(_));
+        let constant = matches!(operand.value, Value::InlineInt(_) | Value::InlineFloat(_) | Value::Literal(_) | Value::Literal64(_));
         let (before, after) = match (negative, absolute) {
             (false, false) => ("", ""),
             (false, true) => ("|", "|"),

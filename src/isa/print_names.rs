@@ -29,6 +29,11 @@ pub(super) fn inline_float(code: u8, ty: ValueType) -> &'static str {
         (Some(_), ValueType::F64 | ValueType::I64 | ValueType::B64) if index == 8 => INVERSE_TWO_PI_F64,
         // Half precision patterns in an integer's place are written as numbers.
         (Some(_), ValueType::I16) => ["0x3800", "0xb800", "0x3c00", "0xbc00", "0x4000", "0xc000", "0x4400", "0xc400", "0x3118"][index],
+        // Where they are no pairs of halves, their single precision patterns are written.
+        (Some(_), ValueType::V2F16Literal) => {
+            ["0x3f000000", "0xbf000000", "0x3f800000", "0xbf800000", "0x40000000", "0xc0000000", "0x40800000", "0xc0800000", "0x3e22f983"]
+                [index]
+        }
         (Some((text, ..)), _) => text,
         (None, _) => "",
     }
@@ -390,7 +395,9 @@ fn temporal_hint(inst: &Inst) -> String {
         };
     }
     const SYSTEM: u8 = 3;
-    let store = flags.contains(Flags::STORE) && !flags.contains(Flags::LOAD);
+    // Copies between memory and LDS read the one and write the other.
+    let store = flags.contains(Flags::STORE) && (!flags.contains(Flags::LOAD) || inst.name().contains("_store_"))
+        || ["tensor_save", "tensor_stop"].contains(&inst.name());
     let name = match th {
         1 => "NT",
         2 => "HT",
