@@ -107,7 +107,7 @@ pub(super) fn special_register(code: u16, dwords: u8) -> &'static str {
         (111, _) => "tma_hi",
         (scalar::M0, _) => "m0",
         (scalar::NULL, _) => "null",
-        (230, 2) => "src_flat_scratch_base",
+        // Assemblers have one name for the low half and for both.
         (230, _) => "src_flat_scratch_base_lo",
         (231, _) => "src_flat_scratch_base_hi",
         (scalar::EXEC, 2) => "exec",
