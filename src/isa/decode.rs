@@ -300,9 +300,7 @@ fn adjust(target: Target, inst: &mut Inst) -> Option<()> {
         }
         Encoding::Vop1Dpp | Encoding::Vop2Dpp | Encoding::VopcDpp | Encoding::Vop3Dpp | Encoding::Vop3pDpp => {
             let control = inst.modifiers.dpp.map_or(0, |dpp| dpp.ctrl);
-            // Multiplications of 32 bits are done where those of 64 bits are.
-            let multiplies = ["v_mad_u32", "v_mul_lo_u32", "v_mul_hi_u32", "v_mul_hi_i32"].contains(&inst.variant.name);
-            let wide = inst.operands.iter().any(|operand| operand.dwords == 2) || multiplies && target.set().wide_dpp;
+            let wide = inst.operands.iter().any(|operand| operand.dwords == 2);
             return legal_dpp(target, control, wide).then_some(());
         }
         Encoding::Ds if inst.modifiers.gds && !target.has_gds() && inst.variant.memory != Memory::Gds => return None,
@@ -370,7 +368,7 @@ fn export_sources(inst: &mut Inst) {
 fn legal_dpp(target: Target, control: u16, wide: bool) -> bool {
     match control {
         0x150..=0x15f if target.row_newbcast() => true,
-        _ if wide && (target.row_newbcast() || target.set().wide_dpp) => target.set().wide_dpp && (0x150..=0x15f).contains(&control),
+        _ if wide && target.row_newbcast() => false,
         0x150..=0x16f => target.row_share(),
         0..=0xff | 0x101..=0x10f | 0x111..=0x11f | 0x121..=0x12f | 0x140 | 0x141 => true,
         0x130 | 0x134 | 0x138 | 0x13c | 0x142 | 0x143 => target.wave_shifts(),

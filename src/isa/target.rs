@@ -96,7 +96,6 @@ pub(crate) struct InstructionSet {
     pub(crate) literal64: bool,
     pub(crate) flat_scratch_base: bool,
     pub(crate) unpacked_d16: bool,
-    pub(crate) wide_dpp: bool,
     pub(crate) max_flat_offset: u32,
 }
 
