@@ -240,7 +240,7 @@ pub(super) fn indirect_targets(body: &Body, image: &Image<'_>) -> Vec<(InstId, T
 ///
 /// ```
 /// # use wavetap::{isa::Target, kernel::{self, Body, BodyKind, Image}};
-/// # let Some(target) = Target::by_name("gfx90a") else { return };
+/// # let Some(target) = Target::by_name("gfx90a") else { return Ok(()) };
 /// // s_getpc_b64 s[0:1]; s_add_u32 s0, s0, 0x40; s_addc_u32 s1, s1, 0; s_endpgm
 /// let words = [0xbe801c00_u32, 0x8000ff00, 0x40, 0x82018001, 0xbf810000];
 /// let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
