@@ -18,7 +18,7 @@ const FULL_FILLINGS: usize = 16;
 /// Most examples that a failure shows.
 const SHOWN: usize = 60;
 /// Questions that are asked at a time.
-const PORTION: usize = 128;
+const PORTION: usize = 1024;
 
 fn fillings() -> usize {
     let asked = std::env::var("WAVETAP_ISA_FILLINGS").ok().and_then(|count| count.parse().ok());

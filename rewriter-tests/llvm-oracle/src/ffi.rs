@@ -1,6 +1,8 @@
-//! The LLVM C API, opened with `dlopen`. All `unsafe` of the test tools is here.
+//! The LLVM C API, opened with `dlopen`, and processes to call it in. All `unsafe` of the test tools is here.
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::io::{PipeWriter, Read};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
@@ -178,5 +180,31 @@ impl Drop for Disassembler {
     fn drop(&mut self) {
         // SAFETY: made by `create`, disposed of once.
         unsafe { (self.api.dispose)(self.context) }
+    }
+}
+
+/// What `work` writes, in a copy of this process, until it is done or dies. The copy has everything that this process has opened, so that it starts in no time.
+///
+/// This process must have one thread only.
+pub fn in_copy(work: impl FnOnce(&mut PipeWriter)) -> std::io::Result<Vec<u8>> {
+    let (mut reader, mut writer) = std::io::pipe()?;
+    // SAFETY: there is one thread, so that the copy finds no lock that is held by another one; it never returns from here.
+    let child = unsafe { libc::fork() };
+    match child {
+        -1 => Err(std::io::Error::last_os_error()),
+        0 => {
+            let done = catch_unwind(AssertUnwindSafe(|| work(&mut writer)));
+            // SAFETY: ends the copy without what the original has to do at its end.
+            unsafe { libc::_exit(i32::from(done.is_err())) }
+        }
+        _ => {
+            // Else the end of the copy would not be the end of the pipe.
+            drop(writer);
+            let mut written = Vec::new();
+            reader.read_to_end(&mut written)?;
+            // SAFETY: a child of this process that nobody else waits for; its status is not asked for.
+            unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+            Ok(written)
+        }
     }
 }

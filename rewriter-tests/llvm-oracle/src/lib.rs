@@ -4,7 +4,7 @@
 //! Two ways to ask:
 //!
 //! * [`Oracle`] asks a child process (the `llvm-oracle` binary of this package). LLVM dies on some words that are no
-//!   instruction; the child is then restarted and the answer is [`Answer::Crash`]. Tests use this one.
+//!   instruction; the child asks it in a copy of itself and goes on with another one, and the answer is [`Answer::Crash`]. Tests use this one.
 //! * [`Disassembler`] calls LLVM in this process. It is for benchmarks and for code that a compiler really emitted.
 //!
 //! ```no_run
@@ -18,7 +18,7 @@
 mod ffi;
 mod process;
 
-pub use ffi::{Disassembler, LIBRARY_VARIABLE, OracleError, library_path};
+pub use ffi::{Disassembler, LIBRARY_VARIABLE, OracleError, in_copy, library_path};
 pub use process::{Answer, Oracle, Query};
 
 /// The longest encoding that is handed to LLVM for one instruction (bytes); longer input is cut. The longest AMDGPU

@@ -1,14 +1,19 @@
 //! Answers, line by line, what LLVM makes of instruction bytes.
 //!
 //! Input: `TARGET[,+FEATURE…] HEXBYTES [PC]` (`-` for no bytes; PC in hexadecimal). First line of output: `ready`. Then, for
-//! each line of input, `SIZE<TAB>TEXT`, or `-` when LLVM (or this program) rejects the line. Each answer is written before
-//! the next question is read, so that a reader knows on which one LLVM died.
+//! each line of input, `SIZE<TAB>TEXT`, or `-` when LLVM (or this program) rejects the line, or `!` when LLVM dies on it.
+//!
+//! LLVM is asked in a copy of this process. A copy answers as many lines as there are; where it dies, the next one goes on. LLVM dies of processors that it
+//! does not know in this process already.
 
 use std::collections::HashMap;
-use std::io::{BufRead, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::process::ExitCode;
 
-use llvm_oracle::{Disassembler, OracleError};
+use llvm_oracle::{Disassembler, OracleError, in_copy};
+
+/// Input that is taken at a time, at most.
+const INPUT_BYTES: usize = 1 << 16;
 
 fn main() -> ExitCode {
     if std::env::args().len() > 1 {
@@ -24,21 +29,72 @@ fn main() -> ExitCode {
     }
 }
 
+/// The disassemblers that were asked for, and those that there are not.
+type Open = HashMap<String, Option<Disassembler>>;
+
 fn run() -> Result<(), OracleError> {
     // Opened before `ready`, so that a missing library is told from a crash.
-    let mut open = HashMap::from([("gfx900".to_owned(), Disassembler::new("gfx900")?)]);
+    let mut open = Open::from([("gfx900".to_owned(), Some(Disassembler::new("gfx900")?))]);
     let broken = |e: std::io::Error| OracleError(e.to_string());
+    let mut input = BufReader::with_capacity(INPUT_BYTES, std::io::stdin());
     // Not the buffered `Stdout`: an answer must be out before LLVM can die on the next question.
     let mut out = std::io::stdout().lock();
     writeln!(out, "ready").map_err(broken)?;
-    for line in std::io::stdin().lock().lines() {
-        let answer = answer(&mut open, &line.map_err(broken)?).unwrap_or_else(|| "-".to_owned());
-        writeln!(out, "{answer}").map_err(broken)?;
+    loop {
+        let lines = lines_at_hand(&mut input).map_err(broken)?;
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let mut rest = &lines[..];
+        while let Some(first) = rest.first() {
+            let known = rest.iter().take_while(|line| open.contains_key(target(line))).count();
+            if known == 0 {
+                open.insert(target(first).to_owned(), Disassembler::new(target(first)).ok());
+                continue;
+            }
+            let mut answers = in_copy(|out| answer_all(&mut open, &rest[..known], out)).map_err(broken)?;
+            let mut answered = answers.iter().filter(|byte| **byte == b'\n').count();
+            if answered < known {
+                answers.extend(b"!\n");
+                answered += 1;
+            }
+            out.write_all(&answers).and_then(|()| out.flush()).map_err(broken)?;
+            rest = &rest[answered..];
+        }
     }
-    Ok(())
 }
 
-fn answer(open: &mut HashMap<String, Disassembler>, line: &str) -> Option<String> {
+/// Waits for a line and takes those that have come with it. None: the input is at its end.
+fn lines_at_hand(input: &mut BufReader<impl std::io::Read>) -> std::io::Result<Vec<String>> {
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        if input.read_line(&mut line)? == 0 {
+            return Ok(lines);
+        }
+        lines.push(line);
+        if !input.buffer().contains(&b'\n') {
+            return Ok(lines);
+        }
+    }
+}
+
+/// The processor and features that a line asks for.
+fn target(line: &str) -> &str {
+    line.split_whitespace().next().unwrap_or_default()
+}
+
+fn answer_all(open: &mut Open, lines: &[String], out: &mut impl Write) {
+    for line in lines {
+        let answer = answer(open, line).unwrap_or_else(|| "-".to_owned()) + "\n";
+        // At once: LLVM may die on the next line.
+        if out.write_all(answer.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+fn answer(open: &mut Open, line: &str) -> Option<String> {
     let mut words = line.split_whitespace();
     let (target, hex) = (words.next()?, words.next()?);
     let pc = u64::from_str_radix(words.next().unwrap_or("0"), 16).ok()?;
@@ -46,9 +102,6 @@ fn answer(open: &mut HashMap<String, Disassembler>, line: &str) -> Option<String
         return None;
     }
     let bytes: Option<Vec<u8>> = (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).ok()).collect();
-    if !open.contains_key(target) {
-        open.insert(target.to_owned(), Disassembler::new(target).ok()?);
-    }
-    let (size, text) = open.get_mut(target)?.disassemble(&bytes?, pc)?;
+    let (size, text) = open.get_mut(target)?.as_mut()?.disassemble(&bytes?, pc)?;
     Some(format!("{size}\t{text}"))
 }

@@ -44,7 +44,7 @@ impl Answer {
     }
 }
 
-/// A running `llvm-oracle`, restarted when LLVM dies.
+/// A running `llvm-oracle`, restarted when LLVM dies of a target.
 pub struct Oracle {
     program: PathBuf,
     /// The LLVM to ask, where it is not the Rust toolchain's.
@@ -178,8 +178,10 @@ fn line(query: &Query<'_>) -> String {
 }
 
 fn parse(line: &str) -> Answer {
-    if line == "-" {
-        return Answer::Rejected;
+    match line {
+        "-" => return Answer::Rejected,
+        "!" => return Answer::Crash,
+        _ => {}
     }
     let parsed = line.split_once('\t').and_then(|(size, text)| Some((size.parse().ok()?, text)));
     let (size, text) = parsed.unwrap_or_else(|| panic!("llvm-oracle answered {line:?}"));
