@@ -531,6 +531,7 @@ fn sets_source(sets: &[SetRow]) -> Result<String, Failure> {
     let mut out = format!("pub(crate) static INSTRUCTION_SETS: [InstructionSet; {}] = [\n", sets.len());
     for set in sets {
         writeln!(out, "    InstructionSet {{\n        name: {:?},", set.name)?;
+        let mut facts = Vec::new();
         for (fact, value) in &set.facts {
             let value = match value {
                 serde_yaml::Value::Bool(value) => value.to_string(),
@@ -538,7 +539,9 @@ fn sets_source(sets: &[SetRow]) -> Result<String, Failure> {
                 other => return Err(format!("{}: {fact}: {other:?} is neither a number nor a truth value", set.name).into()),
             };
             writeln!(out, "        {fact}: {value},")?;
+            facts.push((fact, value));
         }
+        writeln!(out, "        facts: &{facts:?},")?;
         writeln!(out, "    }},")?;
     }
     out.push_str("];\n");

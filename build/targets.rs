@@ -50,6 +50,13 @@ impl Target {
     fn is_in(&self, names: &[String]) -> bool {
         names.iter().any(|name| *name == self.name || *name == self.instructions || self.groups.contains(name))
     }
+
+    /// Every fact with its value as text.
+    fn listed(&self) -> impl Iterator<Item = (&str, String)> {
+        let words = [("instructions", self.instructions.clone()), ("groups", self.groups.join(" "))];
+        let text = |value: &Value| literal(value).map_or_else(String::new, |text| text.trim_start_matches('&').to_owned());
+        words.into_iter().chain(self.facts.iter().map(move |(fact, value)| (fact.as_str(), text(value))))
+    }
 }
 
 /// Names of `names.yaml`, for a number and those that follow it on the targets that have them.
@@ -139,6 +146,8 @@ impl Targets {
         for (fact, value) in &target.facts {
             writeln!(out, "        {fact}: {},", literal(value).ok_or_else(|| format!("{fact}: {value:?} is no value for a fact"))?)?;
         }
+        let facts: Vec<(&str, String)> = target.listed().collect();
+        writeln!(out, "        facts: &{facts:?},")?;
         writeln!(out, "        names: [")?;
         for list in NAME_LISTS {
             let rows = self.names.iter().filter(|row| row.list == list && row.is_for(target));

@@ -77,6 +77,7 @@ pub(crate) struct TargetData {
     pub(crate) row_newbcast: bool,
     pub(crate) row_share: bool,
     pub(crate) wave_shifts: bool,
+    pub(crate) facts: &'static [(&'static str, &'static str)],
     pub(crate) names: [&'static [(u8, &'static str)]; NAME_LISTS],
     pub(crate) dependency_fields: &'static [(u8, u8, &'static str)],
     pub(crate) latencies: [LatencyRange; LATENCY_CLASSES],
@@ -97,6 +98,7 @@ pub(crate) struct InstructionSet {
     pub(crate) flat_scratch_base: bool,
     pub(crate) unpacked_d16: bool,
     pub(crate) max_flat_offset: u32,
+    pub(crate) facts: &'static [(&'static str, &'static str)],
 }
 
 include!(concat!(env!("OUT_DIR"), "/targets.rs"));
@@ -177,6 +179,18 @@ impl Target {
     /// The facts of the instruction set.
     pub(crate) fn set(self) -> &'static InstructionSet {
         &INSTRUCTION_SETS[self.data.instructions]
+    }
+
+    /// Every fact of the processor and then of its instruction set, by the names that `targets.yaml` and `instruction_sets.yaml` have for them, as text:
+    /// for people and for comparisons. What a program asks for has functions of its own.
+    ///
+    /// ```
+    /// use wavetap::isa::Target;
+    /// let target = Target::by_name("gfx90a").unwrap();
+    /// assert!(target.facts().any(|fact| fact == ("vgpr_granule", "8")));
+    /// ```
+    pub fn facts(self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.data.facts.iter().chain(self.set().facts).copied()
     }
 
     /// The largest offset of a flat instruction, where offsets of the flat segment are unsigned.
