@@ -60,6 +60,9 @@ def implicit(base, generation, uses, changes):
     }  # fmt: skip
     reads = {names[u] for u in uses} - {None}
     writes = {names[c] for c in changes} - {None}
+    # LLVM's records of these leave it out, but they move in the active lanes only (RDNA2 ISA guide, "VOP1 Opcodes").
+    if base in ("v_movrelsd_2_b32", "v_swaprel_b32"):
+        reads.add("exec")
     if base in ("s_cbranch_g_fork", "s_cbranch_i_fork", "s_cbranch_join", "s_subvector_loop_begin", "s_subvector_loop_end"):
         reads.add("exec")
         writes.add("exec")

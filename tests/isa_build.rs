@@ -54,7 +54,7 @@ fn what_does_not_fit_is_refused() {
 
 #[test]
 fn every_row_can_be_built_from_what_it_decodes_to() {
-    for target in Target::all().filter(|target| target.rewritable()) {
+    for target in Target::all().filter(|target| target.has_instructions()) {
         for variant in isa::variants(target) {
             // The fixed bits with all fields zero, or with the first legal scalar or vector register, decode for most rows.
             let Ok(inst) = isa::decode(target, &[variant.matches.to_le_bytes().as_slice(), &[0; 4]].concat()) else { continue };

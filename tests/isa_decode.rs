@@ -43,7 +43,7 @@ fn next(state: &mut u64) -> u64 {
 #[test]
 fn random_words_decode_to_themselves_or_are_malformed() {
     let mut state = 1;
-    for target in Target::all().filter(|target| target.rewritable()) {
+    for target in Target::all().filter(|target| target.has_instructions()) {
         let mut decoded = 0;
         for _ in 0..100_000 {
             let word = [next(&mut state).to_le_bytes(), next(&mut state).to_le_bytes()].concat();
@@ -54,7 +54,9 @@ fn random_words_decode_to_themselves_or_are_malformed() {
                     assert_eq!(isa::encode(target, &inst).unwrap(), word[..size], "{}", inst.variant.mnemonic);
                     assert_eq!(isa::decode(target, &word[..size]).unwrap(), inst);
                     assert_eq!(isa::decode(target, &word[..size - 1]).unwrap_err().kind(), Kind::Malformed);
-                    assert!(isa::print(target, &inst).starts_with(inst.variant.mnemonic));
+                    // Of a pair of operations the second one's name comes later.
+                    let first = inst.variant.mnemonic.split("::").next().unwrap();
+                    assert!(isa::print(target, &inst).starts_with(first));
                     for reg in inst.reads().chain(inst.writes()) {
                         let limit = if reg.file == RegFile::Scalar { 301 } else { 256 };
                         assert!(reg.dwords > 0 && reg.first + u16::from(reg.dwords) <= limit, "{reg:?} of {}", inst.variant.mnemonic);
@@ -190,7 +192,7 @@ fn occupancy_follows_from_registers_and_lds() {
 
 #[test]
 fn every_row_makes_sense() {
-    for target in Target::all().filter(|target| target.rewritable()) {
+    for target in Target::all().filter(|target| target.has_instructions()) {
         let mut rows = 0;
         for variant in isa::variants(target) {
             rows += 1;
@@ -205,8 +207,8 @@ fn every_row_makes_sense() {
                 assert_eq!(bits.mask() & taken & !variant.mask, 0, "{what}: {modifier:?} overlaps");
                 taken |= bits.mask() & !variant.mask;
             }
-            // Lane accesses name their lane, so it does not matter which are active.
-            let any_lane = ["v_readlane_b32", "v_writelane_b32", "v_nop"].contains(&variant.name);
+            // Lane accesses name their lane and tensors are copied once for a wave, so it does not matter which lanes are active.
+            let any_lane = ["v_readlane_b32", "v_writelane_b32", "tensor_load_to_lds", "tensor_store_from_lds"].contains(&variant.name);
             let vector = variant.flags.contains(Flags::VALU) || !matches!(variant.memory, Memory::None | Memory::Scalar | Memory::Message);
             assert!(!vector || any_lane || variant.implicit_reads.contains(Implicit::EXEC), "{what}: does not read EXEC");
             let latency = target.latency(variant.latency);

@@ -68,12 +68,14 @@ fn form(target: Target, variant: &'static Variant, values: &[Value]) -> Option<I
 }
 
 /// The values of the operands that have fields, and the byte offset of a scalar memory form, from the values as they are written. Words that
-/// a form always has (`vcc`, `off`) may be given or left out.
+/// a form always has (`vcc`, `off`) may be given or left out, and so may an offset of 0.
 fn operand_values(variant: &Variant, values: &[Value]) -> Option<(SmallVec<[Value; 5]>, Option<i64>)> {
     let fields = variant.operands.len();
-    let has_offset =
-        variant.encoding == Encoding::Smem && variant.layout.modifiers.iter().any(|(modifier, _)| *modifier == Modifier::Offset);
-    let (values, offset) = match values.split_last() {
+    // Where the offset is written among the operands it is one of the positions below.
+    let has_offset = variant.encoding == Encoding::Smem
+        && variant.layout.modifiers.iter().any(|(modifier, _)| *modifier == Modifier::Offset)
+        && !variant.written.contains(&Written::Offset);
+    let (values, mut offset) = match values.split_last() {
         Some((Value::Imm(offset), rest)) if has_offset => (rest, Some(*offset)),
         _ => (values, None),
     };
@@ -87,6 +89,7 @@ fn operand_values(variant: &Variant, values: &[Value]) -> Option<(SmallVec<[Valu
     for (written, value) in variant.written.iter().zip(values) {
         match (written, value) {
             (Written::Operand, Value::Off) => return None,
+            (Written::Offset, Value::Imm(bytes)) => offset = Some(*bytes),
             (Written::Operand, value) => kept.push(*value),
             (Written::Off, Value::Off) => {}
             (Written::Vcc, Value::Reg(reg)) if *reg == Reg::VCC => {}

@@ -130,6 +130,12 @@ pub const REASONS: &[Reason] = &[
         },
     },
     Reason {
+        what: "relative moves happen in active lanes only",
+        evidence: "the RDNA ISA guides have them among the VOP1 operations, which execute per active lane. LLVM's definitions of these two set `Uses = [M0]` \
+                   where their neighbours have `[M0, EXEC]`.",
+        holds: |d| d.only(Who::Ours, Kind::Read) && d.register.starts_with("exec_") && d.named(&["v_movrelsd_2_b32", "v_swaprel_b32"]),
+    },
+    Reason {
         what: "sources of an export that its channel mask leaves out",
         evidence: "the ISA guides, 'EN: 0 means the channel is not written'; assemblers write them as `off`. LLVM's decoder keeps the four registers.",
         holds: |d| d.only(Who::Llvm, Kind::Read) && d.inst.variant.encoding == Encoding::Exp && d.register.starts_with('v'),
