@@ -1,5 +1,5 @@
 //! One bundle with code for every processor that clang knows, generic ones and those with settings included, plain and compressed: all of it is found
-//! and called what clang was asked for.
+//! and called what clang was asked for, and what cannot be done with it is refused by name.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,9 +7,12 @@ use std::process::Command;
 
 use rewriter_tests::full;
 use wavetap::code_object::CodeObject;
+use wavetap::emulator;
+use wavetap::error::Kind;
 use wavetap::isa::Target;
 use wavetap::offload_bundle::Input;
-use wavetap::pipeline::{self, Inspected};
+use wavetap::pipeline::{self, Inspected, Probe};
+use wavetap::verify;
 
 /// A kernel that needs no header and no library.
 const SOURCE: &str = "extern \"C\" __attribute__((global)) void scale(unsigned *values, unsigned count) {
@@ -129,4 +132,37 @@ fn code_for_every_processor_is_found_and_called_what_it_is() {
     for compressed in [false, true] {
         check(&compile(folder.path(), &targets, compressed), &targets, compressed);
     }
+}
+
+#[test]
+fn what_cannot_be_rewritten_or_emulated_is_refused_by_name() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let data = compile(folder.path(), &QUICK, false);
+    let rewritten =
+        pipeline::rewrite(&data, &pipeline::Options { probes: vec![Probe::Branches], ..Default::default() }).expect("rewritten");
+    let (original, new) = (Input::parse(&data).expect("a bundle"), Input::parse(&rewritten.bytes).expect("a bundle"));
+    assert_eq!(rewritten.maps.len(), QUICK.len());
+    let mut refused = 0;
+    for ((before, after), map) in original.code_objects().zip(new.code_objects()).zip(&rewritten.maps) {
+        let code = CodeObject::parse(before.bytes).expect("an object");
+        let target = code.target().expect("a known target");
+        if target.rewritable() {
+            assert_eq!((map.kernels.len(), map.refused.len()), (1, 0), "{}", map.target);
+            assert!(before.bytes != after.bytes, "{}", map.target);
+            continue;
+        }
+        refused += 1;
+        let [refusal] = &map.refused[..] else { panic!("{}: {:?}", map.target, map.refused) };
+        assert_eq!((refusal.name.as_str(), refusal.reason.as_str()), ("scale", "unsupported_target"));
+        assert!(refusal.detail.contains(&map.target) && map.kernels.is_empty(), "{}: {}", map.target, refusal.detail);
+        assert!(before.bytes == after.bytes, "{}: refused and changed", map.target);
+        // Nor can the checker be made to approve of such code, or the emulator to run it.
+        let (_, findings) = verify::check_object(&code, &code);
+        assert!(!findings.is_empty(), "{}", map.target);
+        if !target.emulated() {
+            let error = emulator::Device::new(target, emulator::Options::default()).load(before.bytes).expect_err("it is not emulated");
+            assert!(error.kind() == Kind::Unsupported && error.to_string().contains(target.name()), "{error}");
+        }
+    }
+    assert!(refused >= 7, "only {refused} of {} targets are refused", QUICK.len());
 }

@@ -55,7 +55,7 @@ pub struct Limit {
     pub used: u32,
     /// Waves per SIMD that this allows.
     pub waves: u32,
-    /// The most that could be taken without lowering the kernel's occupancy; none for a workgroup's size.
+    /// The most that could be taken without lowering the kernel's occupancy; none for a workgroup's size, and for what every wave has whole.
     pub room: Option<u32>,
     /// The most that may be taken if there shall be more waves than now; none where no amount is small enough.
     pub for_more: Option<u32>,
@@ -112,6 +112,8 @@ impl Occupancy {
         let waves = allowed.iter().map(|(_, _, waves)| *waves).min().unwrap_or(most).min(most);
         let largest = |resource: Resource, wanted: u32| match resource {
             Resource::Vgprs => largest(target.max_vgprs(), target.vgpr_granule(), |count| by_vgprs(count) >= wanted),
+            // From gfx10 on every wave has all of them: there is nothing to take more or less of.
+            Resource::Sgprs if by_sgprs(target.addressable_sgprs() + NAMED_SGPRS) == most => None,
             // Whatever the granule, a limit may be any number.
             Resource::Sgprs => largest(target.addressable_sgprs() + NAMED_SGPRS, 1, |count| by_sgprs(count) >= wanted),
             Resource::Lds => largest(target.lds_bytes(), target.lds_granule(), |bytes| by_lds(bytes) >= wanted),
@@ -210,6 +212,8 @@ mod tests {
         let full = occupancy("gfx90a", 8, 16, 0, 1024, false);
         assert_eq!(full.sentence(), "8 of 8 waves per SIMD, the most; stays so up to 64 VGPRs and 100 SGPRs");
         assert!(full.limited_by.is_empty() && full.next_step().is_empty());
+        // Every wave has all scalar registers there.
+        assert_eq!(occupancy("gfx1100", 8, 106, 0, 1024, false).sentence(), "16 of 16 waves per SIMD, the most; stays so up to 96 VGPRs");
         let registers = occupancy("gfx90a", 96, 16, 0, 256, false);
         assert_eq!(registers.sentence(), "5 of 8 waves per SIMD, limited by VGPRs; 6 with ≤ 80 VGPRs");
         let lds = occupancy("gfx90a", 8, 16, 40_000, 256, false);
