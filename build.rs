@@ -255,7 +255,8 @@ const MEMORIES: [&str; 10] = ["none", "scalar", "global", "flat", "scratch", "bu
 const COUNTERS: [&str; 13] = ["vm", "lgkm", "exp", "vs", "load", "sample", "bvh", "store", "ds", "km", "x", "async", "tensor"];
 const LATENCIES: [&str; 14] =
     ["valu32", "valu64", "valu_f64", "trans", "mfma", "salu", "smem", "lds", "vmem", "export", "branch", "barrier", "message", "wait"];
-const FLAGS: [&str; 12] = ["valu", "salu", "load", "store", "atomic", "returns", "mfma", "trans", "d16", "barrier", "wait", "packed"];
+const FLAGS: [&str; 13] =
+    ["valu", "salu", "load", "store", "atomic", "returns", "mfma", "trans", "d16", "barrier", "wait", "packed", "double_rate"];
 /// What a form adds to an operation's name.
 const FORM_ENDINGS: [&str; 5] = ["_e64_dpp", "_e32", "_e64", "_dpp", "_sdwa"];
 /// Operand positions that print a fixed word and have no field.

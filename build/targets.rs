@@ -12,7 +12,7 @@ use super::{Failure, LATENCIES, read};
 /// Facts that say what this project can do with a target: a target that is like another one is not taken to be ready for the same.
 const NOT_INHERITED: [&str; 2] = ["emulated", "rewritable"];
 /// Lists of `names.yaml`; `src/isa/names.rs` has the same list of enum values.
-const NAME_LISTS: [&str; 9] = [
+const NAME_LISTS: [&str; 10] = [
     "hardware_registers",
     "messages",
     "system_operations",
@@ -22,6 +22,7 @@ const NAME_LISTS: [&str; 9] = [
     "delay_instructions",
     "delay_skips",
     "scopes",
+    "program_versions",
 ];
 /// The list of `names.yaml` whose names are those of fields.
 const FIELD_LIST: &str = "dependency_fields";

@@ -243,6 +243,8 @@ def flags_of(base, family, record, operands, generation):
         flags.append("mfma")
     if vector_alu and any("Trans" in s["def"] for s in record["SchedRW"]):
         flags.append("trans")
+    if family.endswith("dpp") and base in ("v_mul_lo_u32", "v_mul_hi_u32", "v_mul_hi_i32", "v_mad_u32"):
+        flags.append("double_rate")
     if record["TSFlags"][PACKED_FLAG]:
         flags.append("packed")
     if memory and "d16" in base:

@@ -102,7 +102,7 @@ def modifier_bit(variable, index, kind, family, base, generation, packed):
     if index == 0:
         return ("neg", source + second)
     if index == 1:
-        return ("neg_hi" if "Packed" in kind or packed else "abs", source)
+        return ("neg_hi" if packed else "abs", source)
     if index == 2:
         return ("op_sel", source)
     if index == 3:

@@ -67,7 +67,7 @@ class Importer:
             accepts = "a"
         else:
             raise ValueError(register_class)
-        aligned = "AlignTarget" in register_class or "Align2" in register_class
+        aligned = "AlignTarget" in register_class or "Align2" in register_class or register_class == "VS_64_Lo256"
         if "SDWAVopcDst" in decoder:
             coding = "sdwa_sdst"
         elif "SDWASrc" in decoder:
@@ -97,6 +97,8 @@ class Importer:
         if literal:
             accepts += "l"
         typ = next((ours for theirs, ours in TYPES if theirs in optype), None)
+        if typ == "v2f16_splat" and generation < 11:
+            typ = "v2f16"
         if typ is None:
             typ = "b16" if half else {1: "b32", 2: "b64"}.get(dwords, "untyped")
         data_pair = "_LdSt_32_Align2" in register_class
@@ -120,7 +122,11 @@ class Importer:
             variable, index = b
             variables.add(variable)
             if variable.endswith("_modifiers"):
-                modifier, value_bit = modifier_bit(variable, index, defs[variable], family, base, generation, "$neg_hi" in record["AsmString"])
+                kind = defs[variable]
+                # Pairs without signs of their high halves have absolute values, which are written around them.
+                signs = self.r[kind].get("PrintMethod") == "printOperandAndFPInputMods"
+                packed = "$neg_hi" in record["AsmString"] or "Packed" in kind and not signs
+                modifier, value_bit = modifier_bit(variable, index, kind, family, base, generation, packed)
                 fields[modifier][value_bit] = position
             elif variable == "cpol":
                 name, value_bit = cache_bit(index, generation)
@@ -331,6 +337,10 @@ class Importer:
         """The mnemonic and the order in which operands and modifiers are written."""
         # Alternatives of the mnemonic, `{_e64}`, are written out.
         text = record["AsmString"].replace("{", "").replace("}", "")
+        for operand, definition in defs.items():
+            # Bits of the sources that have no signs: what is written is op_sel itself.
+            if definition in ("op_sel0", "op_sel_hi0") and operand.endswith("_modifiers"):
+                text = text.replace(f"${operand}", f"${definition[:-1]}")
         head, rest = re.match(r"([\w]+)\s*(.*)$", text).groups()
         suffix = ""
         destination = outs[0][1] if outs else defs.get("vdst")

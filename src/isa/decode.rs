@@ -5,10 +5,10 @@
 
 use smallvec::SmallVec;
 
-use super::inst::{Access, Half, Inst, Modifiers, Operand, Reg, RegFile, Role, Value, scalar};
+use super::inst::{Access, Half, Inst, Matrix, Modifiers, Operand, Reg, RegFile, Role, Value, scalar};
 use super::layout::{Accepts, Bits, Coding, Kind};
 use super::load::tables;
-use super::table::{Encoding, Memory, Variant};
+use super::table::{Encoding, Flags, Memory, Variant};
 use super::target::Target;
 use crate::error::{Error, Result};
 
@@ -300,7 +300,7 @@ fn adjust(target: Target, inst: &mut Inst) -> Option<()> {
         }
         Encoding::Vop1Dpp | Encoding::Vop2Dpp | Encoding::VopcDpp | Encoding::Vop3Dpp | Encoding::Vop3pDpp => {
             let control = inst.modifiers.dpp.map_or(0, |dpp| dpp.ctrl);
-            let wide = inst.operands.iter().any(|operand| operand.dwords == 2);
+            let wide = inst.variant.flags.contains(Flags::DOUBLE_RATE) || inst.operands.iter().any(|operand| operand.dwords == 2);
             return legal_dpp(target, control, wide).then_some(());
         }
         Encoding::Ds if inst.modifiers.gds && !target.has_gds() && inst.variant.memory != Memory::Gds => return None,
@@ -313,10 +313,23 @@ fn adjust(target: Target, inst: &mut Inst) -> Option<()> {
         }
         Encoding::Exp => export_sources(inst),
         Encoding::Mimg => image_data(target, inst)?,
-        Encoding::Vop3p if inst.variant.name.contains("f8f6f4") => matrix_sources(inst),
+        Encoding::Vop3p => {
+            if !legal_matrix_formats(&inst.modifiers.matrix) {
+                return None;
+            }
+            if inst.variant.name.contains("f8f6f4") {
+                matrix_sources(inst);
+            }
+        }
         _ => {}
     }
     Some(())
+}
+
+/// Whether the formats of elements and scales mean something: the other codes are reserved, and LLVM refuses them.
+fn legal_matrix_formats(matrix: &Matrix) -> bool {
+    let most = |codes: [u8; 2], last: u8| codes.iter().all(|code| *code <= last);
+    most([matrix.a_fmt, matrix.b_fmt], 4) && most([matrix.a_scale_fmt, matrix.b_scale_fmt], 2)
 }
 
 /// The matrices of `f8f6f4` operations are as wide as the format of their elements (2 and 3: six bits, 4: four bits; CDNA4 ISA guide, "Matrix
@@ -367,9 +380,9 @@ fn export_sources(inst: &mut Inst) {
 /// Whether a `dpp_ctrl` means something (Vega, CDNA and RDNA ISA guides, "DPP_CTRL").
 fn legal_dpp(target: Target, control: u16, wide: bool) -> bool {
     match control {
-        0x150..=0x15f if target.row_newbcast() => true,
-        _ if wide && target.row_newbcast() => false,
-        0x150..=0x16f => target.row_share(),
+        0x150..=0x15f => target.row_newbcast() || target.row_share(),
+        _ if wide && target.wide_broadcast_only() => false,
+        0x160..=0x16f => target.row_share(),
         0..=0xff | 0x101..=0x10f | 0x111..=0x11f | 0x121..=0x12f | 0x140 | 0x141 => true,
         0x130 | 0x134 | 0x138 | 0x13c | 0x142 | 0x143 => target.wave_shifts(),
         _ => false,
@@ -496,7 +509,8 @@ fn scalar_register(target: Target, kind: &Kind, code: u16) -> Option<Reg> {
         scalar::EXEC if dwords == 1 => reg(code, Accepts::EXEC_LO, true),
         scalar::EXEC => reg(code, Accepts::EXEC_LO.union(Accepts::EXEC_HI), dwords == 2),
         127 => reg(code, Accepts::EXEC_HI, dwords == 1),
-        FLAT_SCRATCH_BASE | 231 if set.flat_scratch_base => reg(code, Accepts::READ_ONLY, dwords <= 2),
+        FLAT_SCRATCH_BASE if set.flat_scratch_base => reg(code, Accepts::READ_ONLY, dwords <= 2),
+        231 if set.flat_scratch_base => reg(code, Accepts::READ_ONLY, dwords == 1),
         scalar::SHARED_BASE..=239 | scalar::VCCZ..=scalar::SCC => reg(code, Accepts::READ_ONLY, dwords <= 2),
         scalar::LDS_DIRECT if set.lds_direct => reg(code, Accepts::LDS_DIRECT, dwords == 1),
         _ => None,

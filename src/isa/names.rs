@@ -23,10 +23,12 @@ pub enum NameList {
     DelaySkips,
     /// Scopes of memory instructions, with `SCOPE_`.
     Scopes,
+    /// What `s_version` says the code was made for, with `UC_VERSION_`.
+    ProgramVersions,
 }
 
 /// How many kinds there are.
-pub(crate) const NAME_LISTS: usize = NameList::Scopes as usize + 1;
+pub(crate) const NAME_LISTS: usize = NameList::ProgramVersions as usize + 1;
 
 /// A named field of an immediate operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

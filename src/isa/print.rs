@@ -175,7 +175,7 @@ impl Printer<'_> {
                 _ => self.word(format_args!("{value:#x}")),
             },
             Value::Literal(value) => self.out.push_str(&names::literal(value, operand.ty)),
-            Value::Literal64(value) => self.word(format_args!("{value:#x}")),
+            Value::Literal64(value) => self.out.push_str(&names::literal64(value, operand.ty)),
             Value::Imm(value) => self.immediate(operand.role, value, kind),
             Value::Off => self.out.push_str("off"),
         }
@@ -219,6 +219,7 @@ impl Printer<'_> {
             (Role::Delay, _) => self.out.push_str(&names::delay(value as u16)),
             (Role::SimmTarget, _) => self.word(format_args!("{}", value as u16)),
             (Role::Attribute, _) => self.word(format_args!("attr{value}")),
+            (Role::Version, _) => self.out.push_str(&names::program_version(self.target, value as u16)),
             (_, Form::Hex) => self.word(format_args!("{:#x}", value as u16)),
             (_, Form::Inline) => self.constant(value),
             (_, Form::IndexMode) => self.out.push_str(&names::index_mode(value as u32)),
@@ -346,7 +347,7 @@ impl Printer<'_> {
             Modifier::WaitVdst if self.target.set().generation == 11 => self.word(format_args!(" wait_vdst:{}", modifiers.wait_vdst)),
             Modifier::WaitVdst => self.word(format_args!(" wait_va_vdst:{}", modifiers.wait_vdst)),
             Modifier::WaitVsrc => self.word(format_args!(" wait_vm_vsrc:{}", modifiers.wait_vsrc)),
-            Modifier::Bitop3 if modifiers.bitop3 <= 9 && modifiers.bitop3 != 0 => self.word(format_args!(" bitop3:{}", modifiers.bitop3)),
+            Modifier::Bitop3 if modifiers.bitop3 <= 10 && modifiers.bitop3 != 0 => self.word(format_args!(" bitop3:{}", modifiers.bitop3)),
             Modifier::Bitop3 if modifiers.bitop3 != 0 => self.word(format_args!(" bitop3:{:#x}", modifiers.bitop3)),
             Modifier::ByteSel if modifiers.byte_sel != 0 => self.word(format_args!(" byte_sel:{}", modifiers.byte_sel)),
             Modifier::ScaleSel if modifiers.scale_sel != 0 => self.word(format_args!(" scale_sel:{}", modifiers.scale_sel)),
@@ -365,8 +366,7 @@ impl Printer<'_> {
             Modifier::Src1Sel => self.word(format_args!(" src1_sel:{}", names::sdwa_selector(sdwa.src1_sel))),
             Modifier::OpSel => self.source_bits("op_sel", modifier, modifiers.op_sel, false),
             Modifier::OpSelHi => {
-                let scaled = self.inst.variant.name.starts_with("v_mfma_scale");
-                let packed = scaled || self.inst.variant.flags.contains(super::table::Flags::PACKED);
+                let packed = self.inst.variant.flags.contains(super::table::Flags::PACKED);
                 self.source_bits("op_sel_hi", modifier, modifiers.op_sel_hi, packed);
             }
             Modifier::Neg => self.source_bits("neg_lo", modifier, modifiers.neg, false),
@@ -437,8 +437,9 @@ impl Printer<'_> {
         let sources = if flags { 2 } else { listed.max(u8::BITS - (field & 7).leading_zeros()) };
         let mask = (1u8 << sources) - 1;
         let vop3 = matches!(variant.encoding, Encoding::Vop3 | Encoding::Vop3Dpp | Encoding::Vop3Dpp8 | Encoding::Vinterp);
-        // Compares have it in VOP3, not with DPP.
-        let vector = variant.encoding == Encoding::Vop3 || variant.operands.iter().any(|spec| spec.role == Role::Vdst);
+        // Compares have it in VOP3, not with DPP, unless they write EXEC, which is not named.
+        let has = |role: Role| variant.operands.iter().any(|spec| spec.role == role);
+        let vector = has(Role::Vdst) || variant.encoding == Encoding::Vop3 && has(Role::Sdst);
         let destination = modifier == Modifier::OpSel && vop3 && vector && !flags;
         let usual = if usual { mask } else { 0 };
         if bits & mask == usual && (!destination || bits & 8 == 0) {

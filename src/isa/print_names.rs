@@ -59,7 +59,15 @@ pub(super) fn literal(value: u32, ty: ValueType) -> String {
     let half = value as u16;
     let is_half = INLINE_FLOATS.iter().any(|(_, known, ..)| *known == half);
     let is_single = INLINE_FLOATS.iter().any(|(_, _, known, _)| *known == value);
+    // These are the upper halves of single precision patterns.
+    let is_brain = INLINE_FLOATS.iter().any(|(_, _, known, _)| (*known >> 16) as u16 == half);
     let inline = match ty {
+        ValueType::Bf16 => is_inline_int(i64::from(half as i16)) || is_brain,
+        ValueType::V2Bf16 => is_inline_int(i64::from(value as i32)) || value <= 0xffff && is_brain,
+        ValueType::V2F16Splat => is_inline_int(i64::from(value as i32)) || value >> 16 == u32::from(half) && is_half,
+        // Not marked, although an assembler takes the inline constant then.
+        ValueType::V2F16Literal if is_inline_int(i64::from(value as i32)) => return (value as i32).to_string(),
+        ValueType::V2F16Literal => false,
         ValueType::F16 => is_inline_int(i64::from(half as i16)) || is_half,
         ValueType::V2F16 => is_inline_int(i64::from(value as i32)) || value <= 0xffff && is_half,
         ValueType::F64 => {
@@ -82,9 +90,43 @@ pub(super) fn literal(value: u32, ty: ValueType) -> String {
     }
 }
 
-/// Whether a literal is written as `lit(…)`.
+/// A literal of 64 bits; one that 32 bits could hold is marked, so that assembling gives one of 64 again.
+pub(super) fn literal64(value: u64, ty: ValueType) -> String {
+    let float = ty == ValueType::F64;
+    match INLINE_FLOATS.iter().find(|(.., double)| *double == value) {
+        _ if value >> 32 == 0 => format!("lit64({value:#x})"),
+        _ if is_inline_int(value as i64) => (value as i64).to_string(),
+        Some(_) if value == INLINE_FLOATS[8].3 => INVERSE_TWO_PI_F64.to_owned(),
+        Some((text, ..)) => (*text).to_owned(),
+        // A literal of 32 bits is the high half of a double.
+        None if float && value as u32 == 0 => format!("{:#x}", value >> 32),
+        None => format!("{value:#x}"),
+    }
+}
+
+/// Whether a literal is written as `lit(…)` or `lit64(…)`.
 pub(super) fn is_marked_literal(operand: &Operand) -> bool {
-    matches!(operand.value, Value::Literal(value) if literal(value, operand.ty).starts_with("lit("))
+    match operand.value {
+        Value::Literal(value) => literal(value, operand.ty).starts_with("lit("),
+        Value::Literal64(value) => literal64(value, operand.ty).starts_with("lit64("),
+        _ => false,
+    }
+}
+
+/// The version in `s_version`: what the code was made for in bits 7:0, in 15:13 whether it is for waves of 64, of 32, and for the debugger.
+pub(super) fn program_version(target: Target, bits: u16) -> String {
+    const FLAGS: [(u16, &str); 3] = [(0x2000, "UC_VERSION_W64_BIT"), (0x4000, "UC_VERSION_W32_BIT"), (0x8000, "UC_VERSION_MDP_BIT")];
+    let flags = FLAGS.iter().fold(0, |all, (bit, _)| all | bit);
+    if bits & !(flags | 0xff) != 0 {
+        return format!("{bits:#x}");
+    }
+    let version = bits as u8;
+    let name = target.name_of(NameList::ProgramVersions, version);
+    let mut text = name.map_or_else(|| version.to_string(), str::to_owned);
+    for (place, (_, name)) in FLAGS.iter().filter(|(bit, _)| bits & bit != 0).enumerate() {
+        text = if place == 0 { format!("{text}|{name}") } else { format!("({text})|{name}") };
+    }
+    text
 }
 
 /// A named scalar register.

@@ -82,6 +82,8 @@ bitflags::bitflags! {
         const WAIT = 1024;
         /// Works on a pair of values in each register: `op_sel_hi` is all ones unless it is written.
         const PACKED = 2048;
+        /// A 32-bit operation that runs where those of 64 bits do, under the same restrictions of DPP.
+        const DOUBLE_RATE = 4096;
     }
 }
 

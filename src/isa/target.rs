@@ -76,6 +76,7 @@ pub(crate) struct TargetData {
     pub(crate) cache_bits: u8,
     pub(crate) row_newbcast: bool,
     pub(crate) row_share: bool,
+    pub(crate) wide_broadcast_only: bool,
     pub(crate) wave_shifts: bool,
     pub(crate) facts: &'static [(&'static str, &'static str)],
     pub(crate) names: [&'static [(u8, &'static str)]; NAME_LISTS],
@@ -329,7 +330,13 @@ impl Target {
         self.data.cache_bits == 1
     }
 
-    /// Whether DPP has `row_newbcast`, which is then all that it can do with 64-bit operands.
+    /// Whether broadcasting a lane of a row is all that DPP can do in operations of 64 bits and in 32-bit multiplications.
+    #[must_use]
+    pub fn wide_broadcast_only(self) -> bool {
+        self.data.wide_broadcast_only
+    }
+
+    /// Whether DPP has `row_newbcast`.
     #[must_use]
     pub fn row_newbcast(self) -> bool {
         self.data.row_newbcast
