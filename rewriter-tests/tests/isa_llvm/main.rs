@@ -1,0 +1,72 @@
+//! Every row of the instruction tables against LLVM's disassembler: random fillings of the row's fields must decode to the same size and the same
+//! text, and encode to the same bytes.
+//!
+//! A few legal fillings of each row are tried, 16 of each in the long run, and `WAVETAP_ISA_FILLINGS` of each where that is set; `WAVETAP_ISA_SEED` gives
+//! other ones. What differs on purpose is in `reasons.rs`, each with its evidence.
+
+mod compare;
+mod reason;
+mod reasons;
+
+use llvm_oracle::Oracle;
+use rewriter_tests::fillings::{instruction_sets, llvm_processor};
+
+use compare::{Llvm, check};
+
+/// The target that an instruction set is named for, with a wave size.
+fn set(name: &str, wave_size: u32) {
+    let found = instruction_sets().into_iter().find(|target| target.instruction_set() == name && target.wave_size() == wave_size);
+    let target = found.unwrap_or_else(|| panic!("no instruction set {name} with waves of {wave_size}"));
+    let oracle = Oracle::new().expect("the oracle is built");
+    let reasons = reasons::REASONS.iter().collect();
+    check(target, &mut Llvm { name: "LLVM 22", oracle, processor: llvm_processor(target), reasons });
+}
+
+macro_rules! sets {
+    ($($name:ident: $set:literal, $wave_size:literal;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                set($set, $wave_size);
+            }
+        )*
+
+        #[test]
+        fn every_instruction_set_is_tested() {
+            let tested = [$(($set, $wave_size)),*];
+            for target in instruction_sets() {
+                assert!(tested.contains(&(target.instruction_set(), target.wave_size())), "{} {}", target.instruction_set(), target.wave_size());
+            }
+        }
+    };
+}
+
+sets! {
+    gfx803: "gfx803", 64;
+    gfx810: "gfx810", 64;
+    gfx9_generic: "gfx9-generic", 64;
+    gfx900: "gfx900", 64;
+    gfx904: "gfx904", 64;
+    gfx906: "gfx906", 64;
+    gfx908: "gfx908", 64;
+    gfx90a: "gfx90a", 64;
+    gfx9_4_generic: "gfx9-4-generic", 64;
+    gfx942: "gfx942", 64;
+    gfx950: "gfx950", 64;
+    gfx1010_w64: "gfx1010", 64;
+    gfx1010_w32: "gfx1010", 32;
+    gfx1011_w64: "gfx1011", 64;
+    gfx1011_w32: "gfx1011", 32;
+    gfx1013_w64: "gfx1013", 64;
+    gfx1013_w32: "gfx1013", 32;
+    gfx1030_w64: "gfx1030", 64;
+    gfx1030_w32: "gfx1030", 32;
+    gfx1100_w64: "gfx1100", 64;
+    gfx1100_w32: "gfx1100", 32;
+    gfx1150_w64: "gfx1150", 64;
+    gfx1150_w32: "gfx1150", 32;
+    gfx1200_w64: "gfx1200", 64;
+    gfx1200_w32: "gfx1200", 32;
+    gfx1250: "gfx1250", 32;
+    gfx1251: "gfx1251", 32;
+}
