@@ -9,17 +9,22 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+#[path = "build/pairs.rs"]
+mod pairs;
+#[path = "build/rows.rs"]
+mod rows;
 #[path = "build/targets.rs"]
 mod targets;
 #[path = "build/waits.rs"]
 mod waits;
 
+use rows::{Blocks, Form, Row};
 use targets::Targets;
 
 type Failure = Box<dyn std::error::Error>;
 
 /// The files of rows, in `isa-tables/instructions/`.
-const ROW_FILES: [&str; 12] = [
+const ROW_FILES: [&str; 11] = [
     "scalar",
     "scalar_memory",
     "vector_1",
@@ -27,12 +32,14 @@ const ROW_FILES: [&str; 12] = [
     "vector_compare",
     "vector_3",
     "vector_packed",
-    "vector_dual",
     "lds",
     "flat",
     "buffer",
     "image_export",
 ];
+
+/// The file of operations that come in pairs.
+const PAIR_FILE: &str = "vector_dual";
 
 // The numbers that stand for names in the binary table are positions in these lists; `src/isa/load.rs` has the same lists of enum values.
 const CODINGS: [&str; 16] = [
@@ -291,46 +298,6 @@ struct Layout {
     fields: HashMap<String, String>,
 }
 
-/// What rows have in common that differ in name and opcode only.
-#[derive(Deserialize)]
-struct Form {
-    encoding: String,
-    mask: u128,
-    #[serde(default)]
-    r#match: u128,
-    /// Where the rows' numbers are, `high:low`; absent: the fixed bits are all in `match`.
-    #[serde(default)]
-    op_at: Option<String>,
-    layout: String,
-    #[serde(default)]
-    operands: Vec<String>,
-    #[serde(default)]
-    print: Vec<String>,
-    #[serde(default)]
-    reads: Vec<String>,
-    #[serde(default)]
-    writes: Vec<String>,
-    branch: Option<String>,
-    memory: Option<String>,
-    #[serde(default)]
-    bytes: u8,
-    #[serde(default)]
-    counters: Vec<String>,
-    latency: String,
-    #[serde(default)]
-    flags: Vec<String>,
-    /// The wave size that it needs; 0: any.
-    #[serde(default)]
-    wave: u8,
-}
-
-/// A form and its rows, each `opcode mnemonic sets`.
-#[derive(Deserialize)]
-struct Group {
-    form: Form,
-    rows: Vec<String>,
-}
-
 /// One row of `instruction_sets.yaml`.
 #[derive(Deserialize)]
 struct SetRow {
@@ -364,7 +331,13 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Failure> {
 /// The binary table (strings, kinds, layouts, rows; all numbers little-endian), and bits of the instruction sets that there are rows for.
 fn instructions(tables: &Path, sets: &[&str]) -> Result<(Vec<u8>, u32), Failure> {
     let kinds: std::collections::BTreeMap<String, Kind> = read(&tables.join("operands.yaml"))?;
-    let layouts: std::collections::BTreeMap<String, Layout> = read(&tables.join("layouts.yaml"))?;
+    let mut layouts: std::collections::BTreeMap<String, Layout> = read(&tables.join("layouts.yaml"))?;
+    let mut blocks = Blocks::default();
+    for file in ROW_FILES {
+        blocks.read(&tables.join("instructions").join(format!("{file}.yaml")), sets)?;
+    }
+    pairs::read(&tables.join("instructions").join(format!("{PAIR_FILE}.yaml")), sets, &mut blocks, &mut layouts)?;
+    let blocks = blocks.ordered();
     let mut out = Vec::new();
     put16(&mut out, kinds.len())?;
     for (name, kind) in &kinds {
@@ -379,11 +352,6 @@ fn instructions(tables: &Path, sets: &[&str]) -> Result<(Vec<u8>, u32), Failure>
         out.push(position(&TYPES, &kind.r#type, name)?);
         out.push(u8::from(kind.even) | u8::from(kind.signs) << 1 | u8::from(kind.mask) << 2);
         out.push(position(&FORMS, kind.form.as_deref().unwrap_or("decimal"), name)?);
-    }
-    let mut groups: Vec<Group> = Vec::new();
-    for file in ROW_FILES {
-        let more: Vec<Group> = read(&tables.join("instructions").join(format!("{file}.yaml")))?;
-        groups.extend(more);
     }
     let layout_names: HashMap<&str, usize> = layouts.keys().enumerate().map(|(index, name)| (name.as_str(), index)).collect();
     put16(&mut out, layouts.len())?;
@@ -402,15 +370,14 @@ fn instructions(tables: &Path, sets: &[&str]) -> Result<(Vec<u8>, u32), Failure>
             put_bits(&mut out, bits, name)?;
         }
     }
-    put16(&mut out, groups.len())?;
+    put16(&mut out, blocks.len())?;
     let mut with_rows = 0;
-    for group in &groups {
-        let form = &group.form;
-        put_form(&mut out, form, &kinds, &layouts, &layout_names)
-            .map_err(|error| format!("{:?} ({}): {error}", group.rows, form.encoding))?;
-        put16(&mut out, group.rows.len())?;
-        for row in &group.rows {
-            with_rows |= put_row(&mut out, row, form, sets).map_err(|error| format!("{row} ({}): {error}", form.encoding))?;
+    for block in &blocks {
+        put_form(&mut out, &block.form, &kinds, &layouts, &layout_names).map_err(|error| format!("{}: {error}", block.at))?;
+        put16(&mut out, block.rows.len())?;
+        for row in &block.rows {
+            put_row(&mut out, row)?;
+            with_rows |= row.sets;
         }
     }
     Ok((out, with_rows))
@@ -423,12 +390,14 @@ fn put_form(
     layouts: &std::collections::BTreeMap<String, Layout>,
     layout_names: &HashMap<&str, usize>,
 ) -> Result<(), Failure> {
-    out.push(position(&ENCODINGS, &row.encoding, "encoding")?);
-    out.extend(row.mask.to_le_bytes());
-    let layout = &layouts[&row.layout];
-    put16(out, layout_names[row.layout.as_str()])?;
-    out.push(u8::try_from(row.operands.len())?);
-    for operand in &row.operands {
+    out.push(position(&ENCODINGS, row.encoding.as_deref().unwrap_or_default(), "encoding")?);
+    out.extend(row.mask.unwrap_or(0).to_le_bytes());
+    let name = row.layout.as_deref().unwrap_or_default();
+    let layout = layouts.get(name).ok_or_else(|| format!("there is no layout '{name}'"))?;
+    put16(out, layout_names[name])?;
+    let operands = row.operands.as_deref().unwrap_or_default();
+    out.push(u8::try_from(operands.len())?);
+    for operand in operands {
         if let Some(word) = FIXED_OPERANDS.iter().position(|word| word == operand) {
             out.push(0x80 | word as u8);
             continue;
@@ -440,55 +409,39 @@ fn put_form(
         out.push(position(&ACCESSES, access, "access")?);
         let index = kinds.keys().position(|known| known == kind).ok_or_else(|| format!("no operand kind {kind}"))?;
         put16(out, index)?;
-        let bits = layout.fields.get(role).ok_or_else(|| format!("layout {} has no field {role}", row.layout))?;
+        let bits = layout.fields.get(role).ok_or_else(|| format!("layout {name} has no field {role}"))?;
         put_bits(out, bits, role)?;
     }
-    out.push(u8::try_from(row.print.len())?);
-    for item in &row.print {
+    let print = row.print.as_deref().unwrap_or_default();
+    out.push(u8::try_from(print.len())?);
+    for item in print {
         out.push(position(&MODIFIERS, item, "print")?);
     }
-    out.push(set(&IMPLICIT, &row.reads)? as u8);
-    out.push(set(&IMPLICIT, &row.writes)? as u8);
+    out.push(set(&IMPLICIT, row.reads.as_deref())? as u8);
+    out.push(set(&IMPLICIT, row.writes.as_deref())? as u8);
     out.push(position(&BRANCHES, row.branch.as_deref().unwrap_or("none"), "branch")?);
     out.push(position(&MEMORIES, row.memory.as_deref().unwrap_or("none"), "memory")?);
-    out.push(row.bytes);
-    put16(out, set(&COUNTERS, &row.counters)?)?;
-    out.push(position(&LATENCIES, &row.latency, "latency")?);
-    put16(out, set(&FLAGS, &row.flags)?)?;
-    out.push(row.wave);
+    out.push(row.bytes.unwrap_or(0));
+    put16(out, set(&COUNTERS, row.counters.as_deref())?)?;
+    out.push(position(&LATENCIES, row.latency.as_deref().unwrap_or_default(), "latency")?);
+    put16(out, set(&FLAGS, row.flags.as_deref())?)?;
+    out.push(row.wave.unwrap_or(0));
+    // Of a pair of operations: what each half reads.
+    out.push(row.halves.is_some().into());
+    for reads in row.halves.iter().flatten() {
+        out.push(set(&IMPLICIT, Some(reads))? as u8);
+    }
     Ok(())
 }
 
-/// A row, `opcode mnemonic[=name] sets…`: names, opcode, fixed bits and instruction sets.
-fn put_row(out: &mut Vec<u8>, row: &str, form: &Form, sets: &[&str]) -> Result<u32, Failure> {
-    let mut words = row.split(' ');
-    let (Some(opcode), Some(mnemonic)) = (words.next(), words.next()) else { return Err("expected 'opcode mnemonic sets'".into()) };
-    let opcode: u16 = opcode.parse()?;
-    let (mnemonic, name) = match mnemonic.split_once('=') {
-        Some((mnemonic, name)) => (mnemonic, name),
-        None => (mnemonic, FORM_ENDINGS.iter().find_map(|ending| mnemonic.strip_suffix(ending)).unwrap_or(mnemonic)),
-    };
-    put_text(out, name)?;
-    put_text(out, mnemonic)?;
-    out.extend(opcode.to_le_bytes());
-    let mut matches = form.r#match;
-    if let Some(place) = &form.op_at {
-        let (_, low) = place.split_once(':').ok_or("op_at is not 'high:low'")?;
-        matches |= u128::from(opcode) << low.parse::<u32>()?;
-    }
-    if matches & !form.mask != 0 {
-        return Err("the opcode has bits that the form does not fix".into());
-    }
-    out.extend(matches.to_le_bytes());
-    let mut members = 0u32;
-    for range in words {
-        let (first, last) = range.split_once("..").unwrap_or((range, range));
-        for set in position(sets, first, "set")?..=position(sets, last, "set")? {
-            members |= 1 << set;
-        }
-    }
-    out.extend(members.to_le_bytes());
-    Ok(members)
+/// A row: names, opcode, fixed bits and instruction sets.
+fn put_row(out: &mut Vec<u8>, row: &Row) -> Result<(), Failure> {
+    put_text(out, &row.name)?;
+    put_text(out, &row.mnemonic)?;
+    out.extend(row.opcode.to_le_bytes());
+    out.extend(row.matches.to_le_bytes());
+    out.extend(row.sets.to_le_bytes());
+    Ok(())
 }
 
 fn put16(out: &mut Vec<u8>, value: usize) -> Result<(), Failure> {
@@ -523,8 +476,8 @@ fn position(names: &[&str], name: &str, what: &str) -> Result<u8, Failure> {
     Ok(u8::try_from(index)?)
 }
 
-fn set(names: &[&str], members: &[String]) -> Result<usize, Failure> {
-    members.iter().try_fold(0, |bits, member| Ok(bits | 1 << position(names, member, "set")?))
+fn set(names: &[&str], members: Option<&[String]>) -> Result<usize, Failure> {
+    members.unwrap_or_default().iter().try_fold(0, |bits, member| Ok(bits | 1 << position(names, member, "set")?))
 }
 
 /// Rust source of the `INSTRUCTION_SETS` array.

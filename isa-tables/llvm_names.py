@@ -89,6 +89,9 @@ OPCODES = {
     **{(f, g): (21, 14) for f in ("mubuf", "mtbuf", "global", "scratch") for g in (12, 1250)}, "global": (24, 18), "scratch": (24, 18),
 }  # fmt: skip
 
+# Pairs of operations: where the first and the second one's opcode are, by the top six bits (VOPDe and VOPD3e of VOPDInstructions.td).
+PAIR_OPCODES = {0b110010: ((25, 22), (21, 17)), 0b110011: ((23, 18), (17, 12))}
+
 # Which file of instructions/ a family's rows are in.
 FILES = {
     "scalar": ["sop1", "sop2", "sopk", "sopc", "sopp"],

@@ -1,24 +1,23 @@
-"""The tables as text: rows that differ in name and opcode only are written under one heading."""
+"""The tables as text."""
 
-import collections
-import json
 import os
 import re
 
-from llvm_names import FILES, OPCODES
-
-# What a heading has; the rest of a row is its mnemonic, opcode and sets.
-HEADING = ("encoding", "mask", "match", "layout", "operands", "print", "reads", "writes", "branch", "memory", "bytes", "counters", "latency", "flags", "wave")
+from factor import groups
+from llvm_names import FILES
+from pairs import ENCODING, pairs
 
 
 def flow(value):
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k}: {flow(v)}" for k, v in value.items()) + "}"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
         return str(value)
     if isinstance(value, list):
         return "[" + ", ".join(flow(v) for v in value) + "]"
-    if re.fullmatch(r"[A-Za-z_][\w ./()-]*", value) and value not in ("yes", "no", "on", "off", "true", "false", "null"):
+    if re.fullmatch(r"[A-Za-z_][\w ./()$-]*", value) and value not in ("yes", "no", "on", "off", "true", "false", "null"):
         return value
     return "'" + value + "'"
 
@@ -35,40 +34,21 @@ def ranges(chosen, sets):
     return " ".join(sets[a] if a == b else f"{sets[a]}..{sets[b]}" for a, b in runs)
 
 
-def heading(row, generation):
-    """The part of a row that rows share: the opcode is taken out of the fixed bits."""
-    place = OPCODES.get((row["encoding"], generation), OPCODES.get(row["encoding"]))
-    head = {key: row[key] for key in HEADING if key in row}
-    opcode_bits = 0
-    if place:
-        high, low = place
-        opcode_bits = ((1 << (high - low + 1)) - 1) << low
-        # Opcode bits that a form leaves open stay where they are.
-        if row["mask"] & opcode_bits != opcode_bits:
-            opcode_bits = 0
-    head["match"] = row["match"] & ~opcode_bits
-    head["op_at"] = f"{place[0]}:{place[1]}" if opcode_bits else ""
-    op = (row["match"] & opcode_bits) >> place[1] if opcode_bits else row["op"]
-    return head, op
-
-
 def write_tables(folder, rows, kinds, layouts, sets):
     """rows: [(row, generation, [set])]."""
-    families = collections.defaultdict(lambda: collections.defaultdict(list))
-    for row, generation, chosen in rows:
-        head, op = heading(row, generation)
-        families[row["encoding"]][json.dumps(head)].append((op, row["mnemonic"], row["name"], chosen))
     used_kinds, used_layouts = set(), set()
-    for file, names in FILES.items():
+    for row, _, _ in rows:
+        if row["encoding"] != ENCODING:
+            used_layouts.add(row["layout"])
+        used_kinds.update(operand.strip("()").split()[-1] for operand in row["operands"])
+    for file in FILES:
         with open(os.path.join(folder, "instructions", file + ".yaml"), "w", encoding="utf-8") as out:
             out.write("# Written by import.py; the README says what the columns mean.\n")
-            for family in names:
-                groups = sorted(families[family].items(), key=lambda item: (min(sets.index(s[0]) for _, _, _, s in item[1]), min(item[1]), item[0]))
-                for text, members in groups:
-                    head = json.loads(text)
-                    used_layouts.add(head["layout"])
-                    used_kinds.update(operand.strip("()").split()[-1] for operand in head["operands"])
-                    write_group(out, head, members, sets)
+            if FILES[file] == [ENCODING]:
+                write_pairs(out, pairs(rows, layouts, sets), sets)
+                continue
+            for group in groups(rows, file, sets):
+                write_group(out, *group, sets)
     with open(os.path.join(folder, "operands.yaml"), "w", encoding="utf-8") as out:
         out.write("# Written by import.py: what a field's number means. The README explains the columns.\n")
         for name, kind in sorted(kinds.items()):
@@ -82,13 +62,38 @@ def write_tables(folder, rows, kinds, layouts, sets):
     return len(used_kinds), len(used_layouts)
 
 
-def write_group(out, head, members, sets):
+def attributes(head):
+    """What a heading has, without what is taken for granted."""
     parts = []
     for key, value in head.items():
-        if value in ([], 0, "", None) or key in ("branch", "memory") and value == "none":
+        if value in ([], {}, 0, "", None) or key in ("branch", "memory") and value == "none":
             continue
         parts.append(f"{key}: {hex(value) if key in ('mask', 'match') else flow(value)}")
-    out.write("- form: {" + ", ".join(parts) + "}\n  rows:\n")
-    for op, mnemonic, name, chosen in sorted(members, key=lambda m: (m[0], m[1], sets.index(m[3][0]))):
+    return "{" + ", ".join(parts) + "}"
+
+
+def cell(value):
+    """A value in a column: words, or nothing."""
+    return (" ".join(value) if isinstance(value, list) else str(value)) or "-"
+
+
+def write_group(out, shared, forms, columns, members, sets):
+    out.write(f"- form: {attributes(shared)}\n")
+    if forms:
+        out.write("  forms:\n" + "".join(f"  - {attributes(form)}\n" for form in forms))
+    if columns:
+        out.write("  columns: [" + ", ".join(columns) + "]\n")
+    out.write("  rows:\n")
+    for op, mnemonic, name, chosen, values in members:
         spelled = mnemonic if re.sub(r"(_e32|_e64|_dpp|_sdwa|_e64_dpp)$", "", mnemonic) == name else f"{mnemonic}={name}"
-        out.write(f"  - {op} {spelled} {ranges(chosen, sets)}\n")
+        out.write(" | ".join([f"  - {op} {spelled} {ranges(chosen, sets)}", *map(cell, values)]) + "\n")
+
+
+def write_pairs(out, found, sets):
+    for shared, first, second in found:
+        out.write(f"- pair: {attributes(shared)}\n")
+        for which, forms in (("first", first), ("second", second)):
+            out.write(f"  {which}:\n")
+            for form, members in forms:
+                out.write(f"  - form: {attributes(form)}\n    rows:\n")
+                out.write("".join(f"    - {op} {name} {ranges(chosen, sets)}\n" for op, name, chosen in members))

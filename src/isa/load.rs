@@ -379,7 +379,7 @@ fn form(cursor: &mut Cursor, kinds: &'static [Kind], layouts: &'static [Layout])
         written.push(Written::Operand);
     }
     let printed: Vec<Modifier> = (0..cursor.u8()).map(|_| MODIFIERS[cursor.index()]).collect();
-    Variant {
+    let mut variant = Variant {
         name: "",
         mnemonic: "",
         encoding,
@@ -392,6 +392,7 @@ fn form(cursor: &mut Cursor, kinds: &'static [Kind], layouts: &'static [Layout])
         printed: printed.leak(),
         implicit_reads: Implicit::from_bits_truncate(cursor.u8().into()),
         implicit_writes: Implicit::from_bits_truncate(cursor.u8().into()),
+        halves: None,
         branch: BRANCHES[cursor.index()],
         memory: MEMORIES[cursor.index()],
         memory_bytes: cursor.u8(),
@@ -400,7 +401,11 @@ fn form(cursor: &mut Cursor, kinds: &'static [Kind], layouts: &'static [Layout])
         flags: Flags::from_bits_truncate(cursor.u16().into()),
         wave_size: cursor.u8(),
         targets: 0,
+    };
+    if cursor.u8() != 0 {
+        variant.halves = Some([(); 2].map(|()| Implicit::from_bits_truncate(cursor.u8().into())));
     }
+    variant
 }
 
 fn row(cursor: &mut Cursor, form: &Variant) -> Variant {

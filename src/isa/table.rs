@@ -285,6 +285,8 @@ pub struct Variant {
     pub counters: Counters,
     /// Latency class.
     pub latency: Latency,
+    /// Of a pair of operations (VOPD): the registers that each half reads without naming them. See [`super::Inst::halves`].
+    pub halves: Option<[Implicit; 2]>,
     /// Properties.
     pub flags: Flags,
     /// Bytes of memory accessed per lane (0: none or not fixed).
@@ -318,6 +320,7 @@ impl Variant {
         operands: &[],
         implicit_reads: Implicit::empty(),
         implicit_writes: Implicit::empty(),
+        halves: None,
         branch: Branch::None,
         memory: Memory::None,
         counters: Counters::empty(),
