@@ -10,6 +10,7 @@ mod layout;
 mod load;
 mod names;
 mod occupancy;
+mod pair;
 mod print;
 mod print_names;
 mod table;
@@ -20,6 +21,7 @@ pub use inst::{Access, Dpp, Half, Inst, Matrix, Modifiers, Operand, Reg, RegFile
 pub use layout::{Accepts, Bits, Coding, Form, Kind, Layout, Modifier, Run};
 pub use names::{Field, NameList};
 pub use occupancy::{Demand, Limit, Occupancy};
+pub use pair::HalfOperation;
 pub use table::{Branch, Condition, Counters, Encoding, Flags, Implicit, Latency, Memory, OperandSpec, Variant, Written};
 pub use target::{LatencyRange, Target};
 pub use wait::{AluWait, Counter, WaitCount, alu_wait, issued, wait_count, wait_immediate, waits_for};

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::decode::image_data_dwords;
 use super::inst::{Half, Inst, Operand, Reg, RegFile, Role, Value, ValueType, scalar};
 use super::layout::{Coding, Form, Kind, Modifier};
+use super::pair::BETWEEN;
 use super::print_names as names;
 use super::table::{Encoding, Variant, Written};
 use super::target::Target;
@@ -14,13 +15,10 @@ use super::wait::{Counter, wait_count};
 pub(super) fn print(target: Target, inst: &Inst) -> String {
     let mut out = String::with_capacity(64);
     // Of a pair of operations the second one's comes later.
-    out.push_str(inst.variant.mnemonic.split_once(PAIR).map_or(inst.variant.mnemonic, |(first, _)| first));
+    out.push_str(inst.variant.mnemonic.split_once(BETWEEN).map_or(inst.variant.mnemonic, |(first, _)| first));
     Printer { target, inst, out: &mut out }.operands_and_modifiers();
     out
 }
-
-/// Between the mnemonics of a pair of operations.
-const PAIR: &str = "::";
 
 struct Printer<'a> {
     target: Target,
@@ -62,7 +60,7 @@ impl Printer<'_> {
                     }
                     Written::Second => {
                         self.out.truncate(self.out.len() - ", ".len());
-                        let second = self.inst.variant.mnemonic.split_once(PAIR).map_or("", |(_, second)| second);
+                        let second = self.inst.variant.mnemonic.split_once(BETWEEN).map_or("", |(_, second)| second);
                         self.word(format_args!(" :: {second}"));
                         separator = " ";
                     }

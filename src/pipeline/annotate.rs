@@ -9,12 +9,12 @@ use crate::cfg::Cfg;
 use crate::code_object::LineTable;
 use crate::dataflow::{Certainty, Liveness, Operation, RegSet, Summaries, UsedRegisters, WaitSummaries, Waits};
 use crate::entity::{BlockId, InstId};
-use crate::isa::{self, Inst, RegFile, Target, scalar};
+use crate::isa::{self, Inst, Reg, RegFile, Target, scalar};
 use crate::kernel::{Body, CallTarget, Flow, Image, formed_addresses};
 use crate::profile::map::Source;
 use crate::report::disassembly::{
-    BlockText, CodeText, Destination, HexAddress, InlinedFrame, InstText, Live, LoopText, Peak, Pressure, Sureness, WaitText, Waited,
-    WaitedText,
+    BlockText, CodeText, Destination, HalfText, HexAddress, InlinedFrame, InstText, Live, LoopText, Peak, Pressure, Sureness, WaitText,
+    Waited, WaitedText,
 };
 
 /// Equal words that nothing reaches are shown as one from this many on.
@@ -89,7 +89,18 @@ fn sweep(target: Target, bytes: &[u8], range: &Range<u64>, body: Option<&Body>) 
 
 fn instruction(target: Target, inst: &Inst, address: u64, bytes: &[u8]) -> InstText {
     let bytes = hex(&bytes[..usize::from(inst.size).min(bytes.len())]);
-    InstText { address, bytes, instruction: isa::print(target, inst), times: 1, ..InstText::default() }
+    let halves = inst.halves().into_iter().flatten().map(|half| HalfText {
+        operation: half.alone(),
+        reads: vector_registers(half.reads()),
+        writes: vector_registers(half.writes()),
+    });
+    InstText { address, bytes, instruction: isa::print(target, inst), halves: halves.collect(), times: 1, ..InstText::default() }
+}
+
+/// The names of the vector registers among `regs`, one by one.
+fn vector_registers(regs: impl Iterator<Item = Reg>) -> Vec<String> {
+    let vectors = regs.filter(|reg| reg.file == RegFile::Vector);
+    vectors.flat_map(|reg| (reg.first..reg.first + u16::from(reg.dwords)).map(|number| format!("v{number}"))).collect()
 }
 
 /// Where a direct branch goes that no control flow is known of; without a name yet.
@@ -303,4 +314,24 @@ fn pressure(texts: &[InstText]) -> Option<Pressure> {
         peak
     };
     Some(Pressure { vgprs: peak(|live| live.vgprs)?, agprs: peak(|live| live.agprs)?, sgprs: peak(|live| live.sgprs)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pair_of_operations_is_shown_as_both() {
+        let target = Target::by_name("gfx1100").expect("a target");
+        // v_dual_mov_b32 v0, v1 :: v_dual_mov_b32 v1, v0; s_endpgm
+        let code = [0x01, 0x01, 0x10, 0xca, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0xb0, 0xbf];
+        let texts = sweep(target, &code, &(0..12), None);
+        let half = |reads: &str, writes: &str| HalfText {
+            operation: "v_mov_b32".to_owned(),
+            reads: vec![reads.to_owned()],
+            writes: vec![writes.to_owned()],
+        };
+        assert_eq!(texts[0].halves, [half("v1", "v0"), half("v0", "v1")]);
+        assert!(texts[1].halves.is_empty());
+    }
 }

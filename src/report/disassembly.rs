@@ -208,6 +208,9 @@ pub struct InstText {
     pub bytes: String,
     /// The instruction as printed, or `.long 0x…` for a word that is no instruction.
     pub instruction: String,
+    /// The two operations of a pair (VOPD): what each reads and writes. Both read before either writes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub halves: Vec<HalfText>,
     /// How often it stands here in a row, if more than once: padding.
     #[serde(default = "once", skip_serializing_if = "is_once")]
     pub times: u64,
@@ -237,6 +240,17 @@ pub struct InstText {
     /// The text of the source line, where it was asked for, is there, and differs in place from the instruction before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_text: Option<String>,
+}
+
+/// One of the two operations of an instruction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HalfText {
+    /// What it is called where it is alone: `v_add_f32`.
+    pub operation: String,
+    /// The vector registers that it reads, `v1`, as the instruction names them.
+    pub reads: Vec<String>,
+    /// The vector registers that it writes.
+    pub writes: Vec<String>,
 }
 
 fn once() -> u64 {
