@@ -317,7 +317,7 @@ fn main() -> Result<(), Failure> {
     let sets: Vec<&str> = set_rows.iter().map(|set| set.name.as_str()).collect();
     let (table, with_rows) = instructions(&tables, &sets)?;
     std::fs::write(out.join("instructions.bin"), table)?;
-    std::fs::write(out.join("waits.rs"), waits::source(&tables, &targets.names())?)?;
+    std::fs::write(out.join("waits.rs"), waits::source(&tables, &targets.waits())?)?;
     std::fs::write(out.join("instruction_sets.rs"), sets_source(&set_rows)?)?;
     std::fs::write(out.join("targets.rs"), targets.source(&sets, with_rows)?)?;
     Ok(())

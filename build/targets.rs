@@ -34,6 +34,7 @@ struct Row {
     like: Option<String>,
     groups: Option<Vec<String>>,
     instructions: Option<String>,
+    waits: Option<String>,
     #[serde(flatten)]
     facts: BTreeMap<String, Value>,
 }
@@ -43,6 +44,8 @@ struct Target {
     name: String,
     groups: Vec<String>,
     instructions: String,
+    /// How its instructions wait: a row of `waits.yaml`.
+    waits: String,
     facts: BTreeMap<String, Value>,
 }
 
@@ -54,7 +57,7 @@ impl Target {
 
     /// Every fact with its value as text.
     fn listed(&self) -> impl Iterator<Item = (&str, String)> {
-        let words = [("instructions", self.instructions.clone()), ("groups", self.groups.join(" "))];
+        let words = [("instructions", self.instructions.clone()), ("groups", self.groups.join(" ")), ("waits", self.waits.clone())];
         let text = |value: &Value| literal(value).map_or_else(String::new, |text| text.trim_start_matches('&').to_owned());
         words.into_iter().chain(self.facts.iter().map(move |(fact, value)| (fact.as_str(), text(value))))
     }
@@ -124,9 +127,9 @@ impl Targets {
         Ok(Targets { targets, names, latencies })
     }
 
-    /// The names of the targets, in their order.
-    pub(super) fn names(&self) -> Vec<&str> {
-        self.targets.iter().map(|target| target.name.as_str()).collect()
+    /// The names of the targets, in their order, and how each waits.
+    pub(super) fn waits(&self) -> Vec<(&str, &str)> {
+        self.targets.iter().map(|target| (target.name.as_str(), target.waits.as_str())).collect()
     }
 
     /// Rust source of the array of targets; `sets` are the instruction sets, `with_rows` has the bits of those that there are rows for.
@@ -201,6 +204,7 @@ fn resolve(rows: &[Row]) -> Result<Vec<Target>, Failure> {
             let base = by_name.get(name).ok_or_else(|| format!("{} is like {name}, which has no row", row.name))?;
             whole.groups = whole.groups.or_else(|| base.groups.clone());
             whole.instructions = whole.instructions.or_else(|| base.instructions.clone());
+            whole.waits = whole.waits.or_else(|| base.waits.clone());
             for (fact, value) in &base.facts {
                 whole.facts.entry(fact.clone()).or_insert_with(|| value.clone());
             }
@@ -210,7 +214,8 @@ fn resolve(rows: &[Row]) -> Result<Vec<Target>, Failure> {
             return Err(format!("{} is like itself, through {}", row.name, row.like.as_deref().unwrap_or_default()).into());
         }
         let instructions = whole.instructions.ok_or_else(|| format!("{} has no instructions", row.name))?;
-        targets.push(Target { name: row.name.clone(), groups: whole.groups.unwrap_or_default(), instructions, facts: whole.facts });
+        let waits = whole.waits.ok_or_else(|| format!("{} has no waits", row.name))?;
+        targets.push(Target { name: row.name.clone(), groups: whole.groups.unwrap_or_default(), instructions, waits, facts: whole.facts });
     }
     // A row that is like no other one must have all facts, so it says which there are.
     let Some(complete) = rows.iter().position(|row| row.like.is_none()) else { return Err("every target is like another one".into()) };

@@ -23,8 +23,8 @@ struct Instruction {
     fields: BTreeMap<String, String>,
 }
 
-/// Rust source of the arrays `WAIT_FORMATS` and, by target, `WAIT_FORMAT_OF`.
-pub(super) fn source(tables: &Path, targets: &[&str]) -> Result<String, Failure> {
+/// Rust source of the arrays `WAIT_FORMATS` and, by target, `WAIT_FORMAT_OF`; `targets` are their names and those of their rows.
+pub(super) fn source(tables: &Path, targets: &[(&str, &str)]) -> Result<String, Failure> {
     let rows: Vec<Row> = read(&tables.join("waits.yaml"))?;
     let mut out = format!("static WAIT_FORMATS: [WaitFormat; {}] = [\n", rows.len());
     for row in &rows {
@@ -42,11 +42,12 @@ pub(super) fn source(tables: &Path, targets: &[&str]) -> Result<String, Failure>
         writeln!(out, "        ],\n    }},")?;
     }
     writeln!(out, "];\nstatic WAIT_FORMAT_OF: [u8; {}] = [", targets.len())?;
-    for target in targets {
-        let format = (0..rows.len())
-            .filter(|index| target.starts_with(&rows[*index].name))
-            .max_by_key(|index| rows[*index].name.len())
-            .ok_or_else(|| format!("waits.yaml has nothing for {target}"))?;
+    if let Some(unused) = rows.iter().find(|row| targets.iter().all(|(_, waits)| row.name != *waits)) {
+        return Err(format!("waits.yaml: no target of targets.yaml waits like {}", unused.name).into());
+    }
+    for (target, waits) in targets {
+        let format = rows.iter().position(|row| row.name == *waits);
+        let format = format.ok_or_else(|| format!("targets.yaml: {target} waits like {waits}, which waits.yaml has not"))?;
         writeln!(out, "    {format}, // {target}")?;
     }
     out.push_str("];\n");

@@ -173,7 +173,9 @@ fn page(targets: &[Target], before: Option<Target>) -> String {
     for target in targets {
         if *target == targets[0] {
             let _ = writeln!(out, "target {}", target.name());
-            wrapped(&mut out, shared.iter().map(|(fact, value)| format!("{fact}={value}")));
+            for (fact, value) in &shared {
+                let _ = writeln!(out, "  {fact}={value}");
+            }
         } else {
             let own = facts(*target);
             let differs = own.iter().filter(|fact| !shared.contains(fact)).map(|(fact, value)| format!("{fact}={value}"));
@@ -227,13 +229,14 @@ fn folder() -> PathBuf {
     place::root().join("rewriter-tests/golden/isa")
 }
 
-/// What lines only one of the two texts has.
+/// What only one of the two pages has: lines of the families' table, and words of the rest, which is wrapped.
 fn difference(expected: &str, found: &str) -> Vec<String> {
-    let only = |a: &str, b: &str, mark: char| {
-        let others: BTreeSet<&str> = b.lines().collect();
-        a.lines().filter(|line| !others.contains(line)).map(|line| format!("  {mark} {line}")).collect::<Vec<_>>()
-    };
-    [only(expected, found, '-'), only(found, expected, '+')].concat()
+    fn parts(page: &str) -> BTreeSet<&str> {
+        page.lines().flat_map(|line| if line.starts_with("  ") { line.split_whitespace().collect() } else { vec![line] }).collect()
+    }
+    let (expected, found) = (parts(expected), parts(found));
+    let lost = expected.difference(&found).map(|part| format!("  - {part}"));
+    lost.chain(found.difference(&expected).map(|part| format!("  + {part}"))).collect()
 }
 
 fn write_rows(folder: &Path, target: Target) {

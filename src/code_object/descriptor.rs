@@ -97,7 +97,7 @@ impl Field {
     pub const ENABLE_PRIVATE_SEGMENT: Field = field(RSRC2, 0, 1);
     /// Number of user SGPRs where there are at most 16 ([`KernelDescriptor::user_sgpr_count`]).
     pub const USER_SGPR_COUNT: Field = field(RSRC2, 1, 5);
-    /// Set by the command processor.
+    /// Set by the command processor. On gfx12.0 this bit is [`Field::enable_dynamic_vgpr`].
     pub const ENABLE_TRAP_HANDLER: Field = field(RSRC2, 6, 1);
     /// Workgroup id x in an SGPR.
     pub const ENABLE_WORKGROUP_ID_X: Field = field(RSRC2, 7, 1);
@@ -135,6 +135,26 @@ impl Field {
     pub const KERNARG_PRELOAD_LENGTH: Field = field(PRELOAD, 0, 7);
     /// Dword of the kernel arguments where preloading starts.
     pub const KERNARG_PRELOAD_OFFSET: Field = field(PRELOAD, 7, 9);
+}
+
+impl Field {
+    /// `ENABLE_DYNAMIC_VGPR`: waves start with the registers that the descriptor counts and can change their number (`s_alloc_vgpr`). None where they cannot.
+    ///
+    /// It is where the target has it: in `COMPUTE_PGM_RSRC2` on gfx12.0 and in `COMPUTE_PGM_RSRC3` on gfx12.5.
+    ///
+    /// ```
+    /// use wavetap::code_object::{Field, KernelDescriptor};
+    /// use wavetap::isa::Target;
+    /// let field = Field::enable_dynamic_vgpr(Target::by_name("gfx1200").unwrap()).unwrap();
+    /// let mut descriptor = KernelDescriptor::from_bytes([0; 64]);
+    /// descriptor.set(field, 1)?;
+    /// assert_eq!(descriptor.compute_pgm_rsrc2(), 1 << 6);
+    /// # Ok::<(), wavetap::error::Error>(())
+    /// ```
+    #[must_use]
+    pub fn enable_dynamic_vgpr(target: Target) -> Option<Field> {
+        target.dynamic_vgpr_bit().map(|bit| Field { bit, width: 1 })
+    }
 }
 
 /// Number of user SGPRs where there are more than 16 (gfx1250): the bit above is that of the trap handler elsewhere.
@@ -421,6 +441,9 @@ mod tests {
             descriptor.set_allocated_vgprs(machine, asked).expect("fits");
             assert_eq!(descriptor.allocated_vgprs(machine), given);
         }
+        // AMDHSAKernelDescriptor.h: bit 6 of the second word, later bit 17 of the third.
+        let dynamic = ["gfx1100", "gfx1201", "gfx1250"].map(|name| Field::enable_dynamic_vgpr(target(name)));
+        assert_eq!(dynamic, [None, Some(field(RSRC2, 6, 1)), Some(field(RSRC3, 17, 1))]);
         let sgprs = ["gfx802", "gfx803", "gfx1030"].map(|name| descriptor.allocated_sgprs(target(name)));
         assert_eq!(sgprs, [96, 16, 128]);
         descriptor.set(Field::USER_SGPR_COUNT, 0).expect("fits");

@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn only_the_half_that_reads_vcc_reads_it() {
         // v_dual_cndmask_b32 v0, v1, v2 :: v_dual_add_f32 v3, v4, v5
-        let pair = inst("gfx1100", &[0xc800_0000 | 9 << 22 | 4 << 17 | 2 << 9 | 0x101, 1 << 49 - 32 | 5 << 9 | 0x104]);
+        let pair = inst("gfx1100", &[0xc800_0000 | 9 << 22 | 4 << 17 | 2 << 9 | 0x101, 1 << (49 - 32) | 5 << 9 | 0x104]);
         let vcc = Reg::scalar(106, 1);
         let [first, second] = pair.halves().expect("two operations");
         assert_eq!((first.name(), second.name()), ("v_dual_cndmask_b32", "v_dual_add_f32"));
@@ -131,13 +131,13 @@ mod tests {
     #[test]
     fn a_literal_of_both_is_an_operand_of_both() {
         // v_dual_fmaak_f32 and v_dual_fmamk_f32 have one literal.
-        let pair = inst("gfx1100", &[0xc800_0000 | 1 << 22 | 2 << 17 | 2 << 9 | 0x101, 1 << 49 - 32 | 5 << 9 | 0x104, 0x3f80_0001]);
+        let pair = inst("gfx1100", &[0xc800_0000 | 1 << 22 | 2 << 17 | 2 << 9 | 0x101, 1 << (49 - 32) | 5 << 9 | 0x104, 0x3f80_0001]);
         for half in pair.halves().expect("two operations") {
             let literals: Vec<Value> = half.operands().filter(|operand| operand.role == Role::Imm).map(|operand| operand.value).collect();
             assert_eq!(literals, [Value::Literal(0x3f80_0001)], "{}", half.name());
         }
         // Of one operation it is that one's.
-        let pair = inst("gfx1100", &[0xc800_0000 | 1 << 22 | 4 << 17 | 2 << 9 | 0x101, 1 << 49 - 32 | 5 << 9 | 0x104, 0x3f80_0001]);
+        let pair = inst("gfx1100", &[0xc800_0000 | 1 << 22 | 4 << 17 | 2 << 9 | 0x101, 1 << (49 - 32) | 5 << 9 | 0x104, 0x3f80_0001]);
         let with_literal = pair.halves().expect("two operations").map(|half| half.operands().any(|operand| operand.role == Role::Imm));
         assert_eq!(with_literal, [true, false]);
     }

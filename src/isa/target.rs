@@ -71,7 +71,7 @@ pub(crate) struct TargetData {
     pub(crate) architected_workgroup_ids: bool,
     pub(crate) kernarg_preload: bool,
     pub(crate) shared_vgprs: bool,
-    pub(crate) dynamic_vgprs: bool,
+    pub(crate) dynamic_vgpr_bit: u16,
     pub(crate) float_mode_bits: bool,
     pub(crate) cache_bits: u8,
     pub(crate) row_newbcast: bool,
@@ -423,7 +423,12 @@ impl Target {
     /// Whether waves can change their number of vector registers while they run.
     #[must_use]
     pub fn has_dynamic_vgprs(self) -> bool {
-        self.data.dynamic_vgprs
+        self.data.dynamic_vgpr_bit != 0
+    }
+
+    /// The bit of a kernel descriptor that says so, counted from its start.
+    pub(crate) fn dynamic_vgpr_bit(self) -> Option<u16> {
+        self.has_dynamic_vgprs().then_some(self.data.dynamic_vgpr_bit)
     }
 
     /// Whether kernel descriptors have `ENABLE_DX10_CLAMP` and `ENABLE_IEEE_MODE`.

@@ -366,7 +366,7 @@ mod tests {
     use super::*;
 
     /// In the order of `waits.yaml`.
-    const GENERATIONS: [&str; 6] = ["gfx8", "gfx9", "gfx10", "gfx11", "gfx12", "gfx125"];
+    const GENERATIONS: [&str; 6] = ["gfx8", "gfx9", "gfx10", "gfx11", "gfx12", "gfx12.5"];
 
     fn format(generation: &str) -> &'static WaitFormat {
         &WAIT_FORMATS[GENERATIONS.iter().position(|name| *name == generation).expect("a generation")]
@@ -404,10 +404,10 @@ mod tests {
             ("gfx12", "s_wait_loadcnt_dscnt", &[(Load, 0), (Ds, 5)], 5),
             ("gfx12", "s_wait_loadcnt_dscnt", &[(Load, 2), (Ds, 5)], 0x205),
             ("gfx12", "s_wait_storecnt_dscnt", &[(Store, 1), (Ds, 0)], 0x100),
-            ("gfx125", "s_wait_xcnt", &[(X, 5)], 5),
-            ("gfx125", "s_wait_asynccnt", &[(Async, 0)], 0),
-            ("gfx125", "s_wait_tensorcnt", &[(Tensor, 1)], 1),
-            ("gfx125", "s_wait_storecnt_dscnt", &[(Ds, 1)], 0x3f01),
+            ("gfx12.5", "s_wait_xcnt", &[(X, 5)], 5),
+            ("gfx12.5", "s_wait_asynccnt", &[(Async, 0)], 0),
+            ("gfx12.5", "s_wait_tensorcnt", &[(Tensor, 1)], 1),
+            ("gfx12.5", "s_wait_storecnt_dscnt", &[(Ds, 1)], 0x3f01),
         ];
         for (generation, name, counts, bits) in cases {
             assert_eq!(format(generation).write(name, of(counts)), Some(bits), "{generation} {name} {counts:?}");
