@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::rows::{Blocks, Form, Row, line, members, place_bits};
+use super::rows::{Blocks, Form, Lines, Row, members, place_bits};
 use super::{Failure, Layout, put_bits};
 
 /// What a pair has whatever its halves are, and the operations that can be the one and the other.
@@ -79,17 +79,23 @@ const BETWEEN: &str = "::";
 pub(super) fn read(file: &Path, sets: &[&str], blocks: &mut Blocks, layouts: &mut BTreeMap<String, Layout>) -> Result<(), Failure> {
     let text = std::fs::read_to_string(file)?;
     let groups: Vec<Group> = serde_yaml::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+    let lines = Lines::of(&text);
     for (place, group) in groups.iter().enumerate() {
-        let at = |row: &str| format!("{}:{}: '{row}'", file.display(), line(&text, place, Some(row)));
-        for (first, first_row) in operations(&group.first) {
-            let x = operation(first_row, &group.pair.first_at, sets).map_err(|error| format!("{}: {error}", at(first_row)))?;
-            for (second, second_row) in operations(&group.second) {
-                let y = operation(second_row, &group.pair.second_at, sets).map_err(|error| format!("{}: {error}", at(second_row)))?;
-                if x.sets & y.sets != 0 {
-                    let pair = pair(&group.pair, (first, &x), (second, &y), layouts)
-                        .and_then(|(form, row)| blocks.add(&form, row, sets, &|| at(first_row)));
-                    pair.map_err(|error| format!("{} with '{second_row}': {error}", at(first_row)))?;
+        let at = |number, row: &str| format!("{}:{}: '{row}'", file.display(), lines.row(place, number));
+        let firsts = operations(&group.first).count();
+        for (number, (first, first_row)) in operations(&group.first).enumerate() {
+            let x = operation(first_row, &group.pair.first_at, sets).map_err(|error| format!("{}: {error}", at(number, first_row)))?;
+            for (second_number, (second, second_row)) in (firsts..).zip(operations(&group.second)) {
+                let y = operation(second_row, &group.pair.second_at, sets);
+                let y = y.map_err(|error| format!("{}: {error}", at(second_number, second_row)))?;
+                if x.sets & y.sets == 0 {
+                    continue;
                 }
+                let added = pair(&group.pair, (first, &x), (second, &y), layouts).and_then(|(form, row)| {
+                    let block = blocks.block(&form, || at(number, first_row))?;
+                    blocks.add(block, row, sets)
+                });
+                added.map_err(|error| format!("{} with '{second_row}': {error}", at(number, first_row)))?;
             }
         }
     }

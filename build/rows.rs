@@ -107,6 +107,25 @@ struct Group {
     rows: Vec<String>,
 }
 
+impl Group {
+    /// Its forms, each with what the heading says.
+    fn forms(&self) -> Result<Vec<Form>, Failure> {
+        let forms: Vec<Form> = match &self.forms[..] {
+            [] => vec![self.form.clone()],
+            forms => forms.iter().map(|form| form.under(&self.form)).collect(),
+        };
+        if self.rows.is_empty() {
+            return Err("a heading without rows".into());
+        }
+        let operands: Vec<&String> = forms.iter().flat_map(|form| form.operands.iter().flatten()).collect();
+        let used = |variable: &String| operands.iter().any(|operand| operand.contains(&format!("${variable}")));
+        match self.columns.iter().find(|column| !OWN_COLUMNS.contains(&column.as_str()) && !used(column)) {
+            Some(column) => Err(format!("column '{column}' is neither one of {OWN_COLUMNS:?} nor in an operand").into()),
+            None => Ok(forms),
+        }
+    }
+}
+
 /// A row: an operation in one form, for the instruction sets that have it.
 #[derive(Debug, Clone)]
 pub(super) struct Row {
@@ -177,34 +196,40 @@ pub(super) struct Blocks {
     blocks: Vec<Block>,
     by_form: HashMap<String, usize>,
     /// The sets that have a row with these bits, by encoding, mask, value and wave size.
-    taken: HashMap<(String, u128, u128, u8), u32>,
+    taken: HashMap<(Option<String>, u128, u128, u8), u32>,
     /// Encodings in the order in which they come.
     encodings: Vec<String>,
 }
 
 impl Blocks {
-    /// Adds a row, which is at a place of a file.
-    pub(super) fn add(&mut self, form: &Form, row: Row, sets: &[&str], at: &dyn Fn() -> String) -> Result<(), Failure> {
-        let encoding = form.encoding.clone().ok_or("the form has no encoding")?;
-        if !self.encodings.contains(&encoding) {
+    /// The number of the rows of this form; a place of a file is asked for if they are the first.
+    pub(super) fn block(&mut self, form: &Form, at: impl FnOnce() -> String) -> Result<usize, Failure> {
+        let encoding = form.encoding.as_ref().ok_or("the form has no encoding")?;
+        if !self.encodings.contains(encoding) {
             self.encodings.push(encoding.clone());
         }
-        let bits = (encoding, form.mask.unwrap_or(0), row.matches, form.wave.unwrap_or(0));
+        let count = self.blocks.len();
+        let block = *self.by_form.entry(format!("{form:?}")).or_insert(count);
+        if block == count {
+            self.blocks.push(Block { at: at(), form: form.clone(), rows: Vec::new() });
+        }
+        Ok(block)
+    }
+
+    /// Adds a row to those of its form.
+    pub(super) fn add(&mut self, block: usize, row: Row, sets: &[&str]) -> Result<(), Failure> {
+        let Block { form, rows, .. } = &mut self.blocks[block];
+        let bits = (form.encoding.clone(), form.mask.unwrap_or(0), row.matches, form.wave.unwrap_or(0));
         let taken = self.taken.entry(bits).or_default();
         if *taken & row.sets != 0 {
             let set = sets[(*taken & row.sets).trailing_zeros() as usize];
             return Err(format!("{set} has another row with the same fixed bits").into());
         }
         *taken |= row.sets;
-        let count = self.blocks.len();
-        let place = *self.by_form.entry(format!("{form:?}")).or_insert(count);
-        if place == count {
-            self.blocks.push(Block { at: at(), form: form.clone(), rows: Vec::new() });
-        }
         let same = |known: &&mut Row| known.opcode == row.opcode && known.mnemonic == row.mnemonic && known.name == row.name;
-        match self.blocks[place].rows.iter_mut().find(same) {
+        match rows.iter_mut().find(same) {
             Some(known) => known.sets |= row.sets,
-            None => self.blocks[place].rows.push(row),
+            None => rows.push(row),
         }
         Ok(())
     }
@@ -213,38 +238,30 @@ impl Blocks {
     pub(super) fn read(&mut self, file: &Path, sets: &[&str]) -> Result<(), Failure> {
         let text = std::fs::read_to_string(file)?;
         let groups: Vec<Group> = serde_yaml::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+        let lines = Lines::of(&text);
         for (place, group) in groups.iter().enumerate() {
-            let at = |row: Option<&str>| format!("{}:{}", file.display(), line(&text, place, row));
-            let forms: Vec<Form> = match &group.forms[..] {
-                [] => vec![group.form.clone()],
-                forms => forms.iter().map(|form| form.under(&group.form)).collect(),
-            };
-            if group.rows.is_empty() {
-                return Err(format!("{}: a heading without rows", at(None)).into());
+            let heading = || format!("{}:{}", file.display(), lines.heading(place));
+            let forms = group.forms().map_err(|error| format!("{}: {error}", heading()))?;
+            // Forms with the same values in the columns are the same.
+            let mut blocks: HashMap<(usize, Vec<&str>), usize> = HashMap::new();
+            for (number, text) in group.rows.iter().enumerate() {
+                let at = || format!("{}:{}", file.display(), lines.row(place, number));
+                let mut cells = text.split(" | ");
+                let row = cells.next().unwrap_or_default();
+                let values: Vec<&str> = cells.collect();
+                let mut add = |number: usize, form: &Form| -> Result<(), Failure> {
+                    let block = match blocks.get(&(number, values.clone())) {
+                        Some(block) => *block,
+                        None => self.block(&form.clone().with(&group.columns, &values)?, at)?,
+                    };
+                    blocks.insert((number, values.clone()), block);
+                    let row = Row::parse(row, &self.blocks[block].form, sets)?;
+                    self.add(block, row, sets)
+                };
+                for (number, form) in forms.iter().enumerate() {
+                    add(number, form).map_err(|error| format!("{}: '{text}': {error}", at()))?;
+                }
             }
-            let used = |variable: &String| {
-                forms.iter().flat_map(|form| form.operands.iter().flatten()).any(|o| o.contains(&format!("${variable}")))
-            };
-            if let Some(column) = group.columns.iter().find(|column| !OWN_COLUMNS.contains(&column.as_str()) && !used(column)) {
-                return Err(format!("{}: column '{column}' is neither one of {OWN_COLUMNS:?} nor in an operand", at(None)).into());
-            }
-            for text in &group.rows {
-                let at = || at(Some(text));
-                self.row(&forms, &group.columns, text, sets, &at).map_err(|error| format!("{}: '{text}': {error}", at()))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds a row in each form.
-    fn row(&mut self, forms: &[Form], columns: &[String], text: &str, sets: &[&str], at: &dyn Fn() -> String) -> Result<(), Failure> {
-        let mut cells = text.split(" | ");
-        let row = cells.next().unwrap_or_default();
-        let values: Vec<&str> = cells.collect();
-        for form in forms {
-            let form = form.clone().with(columns, &values)?;
-            let row = Row::parse(row, &form, sets)?;
-            self.add(&form, row, sets, at)?;
         }
         Ok(())
     }
@@ -267,11 +284,31 @@ impl Blocks {
     }
 }
 
-/// The number of the line of a group's heading, or of one of its rows, for messages.
-pub(super) fn line(text: &str, group: usize, row: Option<&str>) -> usize {
-    let mut lines = text.lines().enumerate();
-    let heading = lines.by_ref().filter(|(_, line)| line.starts_with("- ")).nth(group).map_or(0, |(at, _)| at);
-    let row =
-        row.and_then(|row| lines.find(|(_, line)| line.trim_start().strip_prefix("- ").is_some_and(|rest| rest.trim_matches('\'') == row)));
-    row.map_or(heading, |(at, _)| at) + 1
+/// Where the groups of a file and their rows are, for messages: line numbers of headings, and of the rows under each.
+pub(super) struct Lines(Vec<(usize, Vec<usize>)>);
+
+impl Lines {
+    pub(super) fn of(text: &str) -> Self {
+        let mut groups: Vec<(usize, Vec<usize>)> = Vec::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            if line.starts_with("- ") {
+                groups.push((number, Vec::new()));
+            } else if let Some(row) = line.trim_start().strip_prefix("- ")
+                && row.trim_start_matches('\'').starts_with(|c: char| c.is_ascii_digit())
+                && let Some((_, rows)) = groups.last_mut()
+            {
+                rows.push(number);
+            }
+        }
+        Lines(groups)
+    }
+
+    pub(super) fn heading(&self, group: usize) -> usize {
+        self.0.get(group).map_or(1, |(heading, _)| *heading)
+    }
+
+    /// The line of a row; that of the heading if the file is laid out in another way.
+    pub(super) fn row(&self, group: usize, row: usize) -> usize {
+        self.0.get(group).and_then(|(_, rows)| rows.get(row).copied()).unwrap_or_else(|| self.heading(group))
+    }
 }

@@ -42,13 +42,13 @@ pub(super) fn source(tables: &Path, targets: &[(&str, &str)]) -> Result<String, 
         writeln!(out, "        ],\n    }},")?;
     }
     writeln!(out, "];\nstatic WAIT_FORMAT_OF: [u8; {}] = [", targets.len())?;
-    if let Some(unused) = rows.iter().find(|row| targets.iter().all(|(_, waits)| row.name != *waits)) {
-        return Err(format!("waits.yaml: no target of targets.yaml waits like {}", unused.name).into());
-    }
     for (target, waits) in targets {
         let format = rows.iter().position(|row| row.name == *waits);
         let format = format.ok_or_else(|| format!("targets.yaml: {target} waits like {waits}, which waits.yaml has not"))?;
         writeln!(out, "    {format}, // {target}")?;
+    }
+    if let Some(unused) = rows.iter().find(|row| targets.iter().all(|(_, waits)| row.name != *waits)) {
+        return Err(format!("waits.yaml: no target of targets.yaml waits like {}", unused.name).into());
     }
     out.push_str("];\n");
     Ok(out)
