@@ -62,7 +62,7 @@ fn form(target: Target, variant: &'static Variant, values: &[Value]) -> Option<I
     }
     // What decodes to the same is what was meant: this checks register files, widths, alignment and literals in one place.
     let bytes = encode::encode(target, &inst).ok()?;
-    let decoded = decode::decode(target, &bytes).ok()?;
+    let decoded = decode(target, &bytes).ok()?;
     let same = decoded.variant == variant && decoded.operands.iter().map(|operand| operand.value).eq(values.iter().copied());
     same.then_some(decoded)
 }

@@ -405,6 +405,13 @@ pub struct Inst {
 }
 
 impl Inst {
+    /// An instruction that is not decoded yet.
+    #[inline]
+    pub(super) fn blank() -> Inst {
+        static BLANK: Variant = Variant::BLANK;
+        Inst { variant: &BLANK, size: 0, operands: SmallVec::new(), modifiers: Modifiers::default(), ignored: 0, wave_size: 0 }
+    }
+
     /// The operation's base name, without encoding suffix: `v_add_f32`, `s_and_saveexec_b64`.
     #[must_use]
     pub fn name(&self) -> &'static str {

@@ -19,11 +19,26 @@ pub struct Run {
 /// Where a field is: up to four runs of bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Bits {
-    pub(crate) runs: [Run; MAX_RUNS],
-    pub(crate) count: u8,
+    runs: [Run; MAX_RUNS],
+    count: u8,
+    /// Where the field is one run in the first two dwords whose lowest bit is that of the value, which most are: that bit, and as many ones as it has
+    /// bits. Else no ones.
+    low: u8,
+    ones: u32,
 }
 
 impl Bits {
+    /// Of these runs, at most [`MAX_RUNS`], most significant first.
+    pub(crate) fn new(parts: &[Run]) -> Self {
+        let mut runs = [Run::default(); MAX_RUNS];
+        runs[..parts.len()].copy_from_slice(parts);
+        let (low, ones) = match *parts {
+            [Run { low, length, shift: 0 }] if low + length <= 64 && length <= 32 => (low, ones(length) as u32),
+            _ => (0, 0),
+        };
+        Bits { runs, count: parts.len() as u8, low, ones }
+    }
+
     /// The runs of bits, most significant first.
     #[must_use]
     pub fn runs(&self) -> &[Run] {
@@ -32,12 +47,14 @@ impl Bits {
 
     /// The value in `word`.
     #[must_use]
+    #[inline]
     pub fn get(&self, word: u128) -> u64 {
-        let mut value = 0;
-        for run in self.runs() {
-            value |= ((word >> run.low) as u64 & ones(run.length)) << run.shift;
-        }
-        value
+        if self.ones != 0 { word as u64 >> self.low & u64::from(self.ones) } else { self.join(word) }
+    }
+
+    fn join(&self, word: u128) -> u64 {
+        let part = |run: &Run| ((word >> run.low) as u64 & ones(run.length)) << run.shift;
+        self.runs().iter().fold(0, |value, run| value | part(run))
     }
 
     /// The instruction bits that hold `value`, or `None` if it has bits for which there is no place.
@@ -262,6 +279,24 @@ pub struct Layout {
     pub signed_offset: bool,
     /// The modifiers and where they are.
     pub modifiers: Vec<(Modifier, Bits)>,
+    /// The bits of all modifiers: where none of them is set, all modifiers are what they are by default, but for `has_parts`.
+    pub(crate) modifier_bits: u128,
+    /// Whether it has modifiers that are parts of others (DPP, SDWA), which are there even if all their bits are 0.
+    pub(crate) has_parts: bool,
+}
+
+impl Layout {
+    pub(crate) fn new(bytes: u8, signed_offset: bool, modifiers: Vec<(Modifier, Bits)>) -> Self {
+        let modifier_bits = modifiers.iter().fold(0, |mask, (_, bits)| mask | bits.mask());
+        // Setting to 0 what is 0 by default changes nothing; where it does, it makes a part.
+        let set_to_zero = |modifier| {
+            let mut set = Modifiers::default();
+            set.set(modifier, 0, None);
+            set
+        };
+        let has_parts = modifiers.iter().any(|(modifier, _)| set_to_zero(*modifier) != Modifiers::default());
+        Layout { bytes, signed_offset, modifiers, modifier_bits, has_parts }
+    }
 }
 
 impl Modifiers {

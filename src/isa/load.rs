@@ -5,7 +5,8 @@
 
 use std::sync::{LazyLock, OnceLock};
 
-use super::decode::Dispatch;
+use super::decode::Plan;
+use super::dispatch::Dispatch;
 use super::inst::{Access, Role, ValueType};
 use super::layout::{Accepts, Bits, Coding, Form, Kind, Layout, MAX_RUNS, Modifier, Run};
 use super::table::{Branch, Condition, Counters, Encoding, Flags, Implicit, Latency, Memory, OperandSpec, Variant, Written};
@@ -320,12 +321,12 @@ impl Cursor {
     }
 
     fn bits(&mut self) -> Bits {
-        let count = self.u8();
-        let mut bits = Bits { runs: [Run::default(); MAX_RUNS], count };
-        for run in &mut bits.runs[..usize::from(count)] {
+        let mut runs = [Run::default(); MAX_RUNS];
+        let runs = &mut runs[..usize::from(self.u8())];
+        for run in &mut *runs {
             *run = Run { low: self.u8(), length: self.u8(), shift: self.u8() };
         }
-        bits
+        Bits::new(runs)
     }
 }
 
@@ -347,7 +348,7 @@ fn load() -> Tables {
         .map(|_| {
             let (bytes, signed_offset) = (cursor.u8(), cursor.u8() != 0);
             let modifiers = (0..cursor.u8()).map(|_| (MODIFIERS[cursor.index()], cursor.bits())).collect();
-            Layout { bytes, signed_offset, modifiers }
+            Layout::new(bytes, signed_offset, modifiers)
         })
         .collect::<Vec<_>>()
         .leak();
@@ -401,6 +402,7 @@ fn form(cursor: &mut Cursor, kinds: &'static [Kind], layouts: &'static [Layout])
         flags: Flags::from_bits_truncate(cursor.u16().into()),
         wave_size: cursor.u8(),
         targets: 0,
+        plan: Plan::BLANK,
     };
     if cursor.u8() != 0 {
         variant.halves = Some([(); 2].map(|()| Implicit::from_bits_truncate(cursor.u8().into())));
@@ -410,5 +412,7 @@ fn form(cursor: &mut Cursor, kinds: &'static [Kind], layouts: &'static [Layout])
 
 fn row(cursor: &mut Cursor, form: &Variant) -> Variant {
     let (name, mnemonic) = (cursor.text(), cursor.text());
-    Variant { name, mnemonic, opcode: cursor.u16(), matches: cursor.u128(), targets: cursor.u32(), ..*form }
+    let mut row = Variant { name, mnemonic, opcode: cursor.u16(), matches: cursor.u128(), targets: cursor.u32(), ..*form };
+    row.plan = Plan::of(&row);
+    row
 }

@@ -4,6 +4,7 @@
 
 mod assemble;
 mod decode;
+mod dispatch;
 mod encode;
 mod inst;
 mod layout;
@@ -37,8 +38,12 @@ pub fn variants(target: Target) -> impl Iterator<Item = &'static Variant> {
 ///
 /// # Errors
 /// Malformed if no instruction of `target` has this encoding or `bytes` ends within it.
+#[inline]
 pub fn decode(target: Target, bytes: &[u8]) -> Result<Inst> {
-    decode::decode(target, bytes)
+    // An instruction is large: it is made where it is wanted, and this small part, compiled into the caller, says where.
+    let mut inst = Inst::blank();
+    decode::decode_to(&mut inst, target, bytes)?;
+    Ok(inst)
 }
 
 /// Encodes an instruction. An instruction that was decoded gives its own bytes back.

@@ -1,5 +1,6 @@
 //! The compiled instruction tables: one [`Variant`] for each encoding form of an operation.
 
+use super::decode::Plan;
 use super::inst::{Access, Reg, Role, ValueType, scalar};
 use super::layout::{Bits, Kind, Layout, Modifier};
 
@@ -305,10 +306,12 @@ pub struct Variant {
     pub targets: u32,
     /// The wave size that it needs; 0: any.
     pub wave_size: u8,
+    /// What decoding would otherwise work out for every word.
+    pub(crate) plan: Plan,
 }
 
 /// The layout of an instruction without fields.
-static NO_FIELDS: Layout = Layout { bytes: 4, signed_offset: false, modifiers: Vec::new() };
+static NO_FIELDS: Layout = Layout { bytes: 4, signed_offset: false, modifiers: Vec::new(), modifier_bits: 0, has_parts: false };
 
 impl Variant {
     /// A row that says nothing, for tests that describe instructions instead of decoding them.
@@ -334,6 +337,7 @@ impl Variant {
         printed: &[],
         targets: 0,
         wave_size: 0,
+        plan: Plan::BLANK,
     };
 
     /// Whether `target` has the row.
@@ -343,6 +347,7 @@ impl Variant {
     }
 
     /// The width of the offset field, where the offset is signed.
+    #[inline]
     pub(crate) fn signed_offset(&self, bits: &Bits) -> Option<u32> {
         self.layout.signed_offset.then(|| bits.width())
     }

@@ -1,0 +1,103 @@
+//! From a word to the row of the tables that it belongs to.
+//!
+//! A target's rows are found through a tree of switches over bits that all rows at that point fix, built from the rows themselves; what is left at a leaf
+//! is tried in order, the row with most fixed bits first.
+
+use super::table::Variant;
+
+/// The first switch: the top bits of the first dword, which hold the encoding family and often the opcode.
+const ROOT_LOW: u32 = 23;
+const ROOT_BITS: u32 = 9;
+/// Widest later switch.
+const MAX_SWITCH_BITS: u32 = 10;
+/// Fewest rows for which a switch is worth its table.
+const MIN_SWITCH_ROWS: usize = 4;
+
+#[derive(Debug)]
+enum Node {
+    /// Rows `first..first + count` of the leaf list.
+    Leaf { first: u32, count: u32 },
+    /// Bits `low..low + bits` of the first two dwords choose among as many nodes from `first` on.
+    Switch { low: u8, bits: u8, first: u32 },
+}
+
+/// Finds a target's rows by the bits of a word.
+#[derive(Debug)]
+pub(super) struct Dispatch {
+    nodes: Vec<Node>,
+    rows: Vec<u16>,
+}
+
+impl Dispatch {
+    /// Of the rows that the sets of the mask have with this wave size.
+    pub(super) fn new(variants: &[Variant], sets: u32, wave_size: u32) -> Self {
+        let has = |row: &Variant| row.targets & sets != 0 && (row.wave_size == 0 || u32::from(row.wave_size) == wave_size);
+        let mut all: Vec<u16> = (0..variants.len() as u16).filter(|&index| has(&variants[usize::from(index)])).collect();
+        // The most specific row first.
+        all.sort_by_key(|&index| std::cmp::Reverse(variants[usize::from(index)].mask.count_ones()));
+        let mut dispatch = Dispatch { nodes: Vec::new(), rows: Vec::new() };
+        dispatch.nodes.push(Node::Leaf { first: 0, count: 0 });
+        dispatch.switch(variants, 0, &all, 0, ROOT_LOW, ROOT_BITS);
+        dispatch
+    }
+
+    /// Makes node `at` a switch over the given bits. `used` are the bits that were switched over on the way.
+    fn switch(&mut self, variants: &[Variant], at: usize, rows: &[u16], used: u64, low: u32, bits: u32) {
+        let first = self.nodes.len();
+        self.nodes[at] = Node::Switch { low: low as u8, bits: bits as u8, first: first as u32 };
+        self.nodes.extend((0..1 << bits).map(|_| Node::Leaf { first: 0, count: 0 }));
+        let used = used | ((1 << bits) - 1) << low;
+        for choice in 0..1u64 << bits {
+            let matching: Vec<u16> = rows
+                .iter()
+                .copied()
+                .filter(|&index| {
+                    let row = &variants[usize::from(index)];
+                    let fixed = row.mask as u64 >> low & ((1 << bits) - 1);
+                    row.matches as u64 >> low & fixed == choice & fixed
+                })
+                .collect();
+            self.node(variants, first + choice as usize, &matching, used);
+        }
+    }
+
+    fn node(&mut self, variants: &[Variant], at: usize, rows: &[u16], used: u64) {
+        // What only later dwords tell apart is left to the leaves: it is rare, and 64 bits are quicker.
+        let fixed_by_all = rows.iter().fold(!used, |mask, &index| mask & variants[usize::from(index)].mask as u64);
+        if rows.len() >= MIN_SWITCH_ROWS {
+            let (low, bits) = longest_run(fixed_by_all);
+            if bits > 0 {
+                return self.switch(variants, at, rows, used, low, bits);
+            }
+        }
+        self.nodes[at] = Node::Leaf { first: self.rows.len() as u32, count: rows.len() as u32 };
+        self.rows.extend(rows);
+    }
+
+    /// The rows that may match a word that starts with these two dwords.
+    #[inline]
+    pub(super) fn candidates(&self, word: u64) -> &[u16] {
+        let mut node = &self.nodes[0];
+        loop {
+            match *node {
+                Node::Leaf { first, count } => return &self.rows[first as usize..(first + count) as usize],
+                Node::Switch { low, bits, first } => {
+                    node = &self.nodes[first as usize + (word >> low & ((1 << bits) - 1)) as usize];
+                }
+            }
+        }
+    }
+}
+
+/// The longest run of ones, as its lowest bit and its length (at most [`MAX_SWITCH_BITS`]).
+fn longest_run(mask: u64) -> (u32, u32) {
+    let (mut best, mut low) = ((0, 0), 0);
+    while low < u64::BITS {
+        let length = (mask >> low).trailing_ones();
+        if length > best.1 {
+            best = (low, length.min(MAX_SWITCH_BITS));
+        }
+        low += length.max(1);
+    }
+    best
+}
