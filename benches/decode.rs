@@ -58,7 +58,7 @@ fn walk(code: &[Code], mut step: impl FnMut(&Code, usize) -> Option<usize>) -> u
 }
 
 fn decode(code: &[Code]) -> usize {
-    walk(code, |part, at| isa::decode(part.target, &part.bytes[at..]).ok().map(|inst| usize::from(black_box(inst).size)))
+    walk(code, |part, at| isa::decode(part.target, &part.bytes[at..]).ok().map(|inst| usize::from(black_box(&inst).size)))
 }
 
 fn print(code: &[Code]) -> usize {
