@@ -4,6 +4,7 @@
 
 mod assemble;
 mod decode;
+mod digits;
 mod dispatch;
 mod encode;
 mod inst;

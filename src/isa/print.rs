@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::decode::image_data_dwords;
+use super::digits::{push_decimal, push_hexadecimal, push_signed};
 use super::inst::{Half, Inst, Operand, Reg, RegFile, Role, Value, ValueType, scalar};
 use super::layout::{Coding, Form, Kind, Modifier};
 use super::pair::BETWEEN;
@@ -14,8 +15,10 @@ use super::wait::{Counter, wait_count};
 /// The instruction as text.
 pub(super) fn print(target: Target, inst: &Inst) -> String {
     let mut out = String::with_capacity(64);
+    let mnemonic = inst.variant.mnemonic;
     // Of a pair of operations the second one's comes later.
-    out.push_str(inst.variant.mnemonic.split_once(BETWEEN).map_or(inst.variant.mnemonic, |(first, _)| first));
+    let pair = inst.variant.halves.and_then(|_| mnemonic.split_once(BETWEEN));
+    out.push_str(pair.map_or(mnemonic, |(first, _)| first));
     Printer { target, inst, out: &mut out }.operands_and_modifiers();
     out
 }
@@ -27,6 +30,24 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
+    /// Appends both.
+    fn words(&mut self, first: &str, second: &str) {
+        self.out.push_str(first);
+        self.out.push_str(second);
+    }
+
+    /// Appends `name` and a number.
+    fn named(&mut self, name: &str, value: impl Into<u64>) {
+        self.out.push_str(name);
+        push_decimal(self.out, value.into());
+    }
+
+    /// Appends `name` and a number in hexadecimal.
+    fn named_hexadecimal(&mut self, name: &str, value: impl Into<u64>) {
+        self.out.push_str(name);
+        push_hexadecimal(self.out, value.into());
+    }
+
     fn word(&mut self, text: std::fmt::Arguments<'_>) {
         // Writing to a string cannot fail.
         let _ = self.out.write_fmt(text);
@@ -165,14 +186,14 @@ impl Printer<'_> {
     fn value(&mut self, operand: &Operand, kind: &Kind) {
         match operand.value {
             Value::Reg(reg) => self.register(reg, self.shown_dwords(operand, reg, kind)),
-            Value::InlineInt(value) => self.word(format_args!("{value}")),
+            Value::InlineInt(value) => push_signed(self.out, value.into()),
             Value::InlineFloat(code) => self.out.push_str(names::inline_float(code, operand.ty)),
             Value::Literal(value) if kind.coding == Coding::Literal => match (operand.role, operand.ty) {
-                (Role::Imm, ValueType::F16) if value <= 0xffff || value >= 0xffff_8000 => self.word(format_args!("{:#x}", value & 0xffff)),
+                (Role::Imm, ValueType::F16) if value <= 0xffff || value >= 0xffff_8000 => self.named_hexadecimal("", value & 0xffff),
                 (Role::Imm, _) if self.inst.variant.encoding == Encoding::Sopk => self.constant(i64::from(value)),
-                _ => self.word(format_args!("{value:#x}")),
+                _ => self.named_hexadecimal("", value),
             },
-            Value::Literal(value) => self.out.push_str(&names::literal(value, operand.ty)),
+            Value::Literal(value) => names::push_literal(self.out, value, operand.ty),
             Value::Literal64(value) => self.out.push_str(&names::literal64(value, operand.ty)),
             Value::Imm(value) => self.immediate(operand.role, value, kind),
             Value::Off => self.out.push_str("off"),
@@ -208,17 +229,20 @@ impl Printer<'_> {
                 for counter in [Counter::Vm, Counter::Exp, Counter::Lgkm] {
                     if counts.get(counter).is_some() || counts.is_empty() {
                         let count = counts.get(counter).or(self.target.largest_wait(counter)).unwrap_or_default();
-                        self.word(format_args!("{separator}{}({count})", counter.name()));
+                        self.out.push_str(separator);
+                        self.out.push_str(counter.name());
+                        self.named("(", count);
+                        self.out.push(')');
                         separator = " ";
                     }
                 }
             }
             (Role::DepCtr, _) => self.dependencies(value as u16),
-            (Role::Delay, _) => self.out.push_str(&names::delay(value as u16)),
-            (Role::SimmTarget, _) => self.word(format_args!("{}", value as u16)),
+            (Role::Delay, _) => names::push_delay(self.out, value as u16),
+            (Role::SimmTarget, _) => self.named("", value as u16),
             (Role::Attribute, _) => self.word(format_args!("attr{value}")),
             (Role::Version, _) => self.out.push_str(&names::program_version(self.target, value as u16)),
-            (_, Form::Hex) => self.word(format_args!("{:#x}", value as u16)),
+            (_, Form::Hex) => self.named_hexadecimal("", value as u16),
             (_, Form::Inline) => self.constant(value),
             (_, Form::IndexMode) => self.out.push_str(&names::index_mode(value as u32)),
             (_, Form::Slot) => match value {
@@ -227,14 +251,13 @@ impl Printer<'_> {
                 2 => self.out.push_str("p0"),
                 _ => self.word(format_args!("invalid_param_{value}")),
             },
-            (_, Form::Decimal | Form::Endpgm) => self.word(format_args!("{value}")),
+            (_, Form::Decimal | Form::Endpgm) => push_signed(self.out, value),
         }
     }
 
     /// A number as a 32-bit source constant is written.
     fn constant(&mut self, value: i64) {
-        let text = names::constant32(value as u32);
-        self.out.push_str(&text);
+        names::push_constant32(self.out, value as u32);
     }
 
     fn register(&mut self, reg: Reg, dwords: u8) {
@@ -250,10 +273,13 @@ impl Printer<'_> {
                 return self.out.push_str(name);
             }
         };
+        self.out.push_str(prefix);
         if dwords == 1 {
-            self.word(format_args!("{prefix}{first}"));
+            self.named("", first);
         } else {
-            self.word(format_args!("{prefix}[{first}:{}]", u32::from(first) + u32::from(dwords) - 1));
+            self.named("[", first);
+            self.named(":", u32::from(first) + u32::from(dwords) - 1);
+            self.out.push(']');
         }
     }
 
@@ -272,8 +298,7 @@ impl Printer<'_> {
 
     fn scalar_offset(&mut self) {
         let offset = self.inst.modifiers.offset;
-        let sign = if offset < 0 { "-" } else { "" };
-        self.word(format_args!("{sign}{:#x}", offset.unsigned_abs()));
+        self.named_hexadecimal(if offset < 0 { "-" } else { "" }, offset.unsigned_abs());
     }
 
     fn modifier(&mut self, modifier: Modifier) {
@@ -317,7 +342,7 @@ impl Printer<'_> {
         let sdwa = modifiers.sdwa.unwrap_or_default();
         match modifier {
             Modifier::Offset => self.offset(),
-            Modifier::Offset1 if modifiers.offset1 != 0 => self.word(format_args!(" offset1:{}", modifiers.offset1)),
+            Modifier::Offset1 if modifiers.offset1 != 0 => self.named(" offset1:", modifiers.offset1),
             Modifier::Cache => self.cache(),
             Modifier::Cbsz if modifiers.cbsz != 0 => self.word(format_args!(" cbsz:{}", modifiers.cbsz)),
             Modifier::Abid if modifiers.abid != 0 => self.word(format_args!(" abid:{}", modifiers.abid)),
@@ -356,12 +381,12 @@ impl Printer<'_> {
             Modifier::MatrixBScale => self.matrix_name("matrix_b_scale", modifiers.matrix.b_scale, &names::MATRIX_SCALES),
             Modifier::MatrixAScaleFmt => self.matrix_name("matrix_a_scale_fmt", modifiers.matrix.a_scale_fmt, &names::MATRIX_SCALE_FORMATS),
             Modifier::MatrixBScaleFmt => self.matrix_name("matrix_b_scale_fmt", modifiers.matrix.b_scale_fmt, &names::MATRIX_SCALE_FORMATS),
-            Modifier::RowMask => self.word(format_args!(" row_mask:{:#x}", dpp.row_mask)),
-            Modifier::BankMask => self.word(format_args!(" bank_mask:{:#x}", dpp.bank_mask)),
-            Modifier::DstSel => self.word(format_args!(" dst_sel:{}", names::sdwa_selector(sdwa.dst_sel))),
-            Modifier::DstUnused => self.word(format_args!(" dst_unused:{}", names::sdwa_unused(sdwa.dst_unused))),
-            Modifier::Src0Sel => self.word(format_args!(" src0_sel:{}", names::sdwa_selector(sdwa.src0_sel))),
-            Modifier::Src1Sel => self.word(format_args!(" src1_sel:{}", names::sdwa_selector(sdwa.src1_sel))),
+            Modifier::RowMask => self.named_hexadecimal(" row_mask:", dpp.row_mask),
+            Modifier::BankMask => self.named_hexadecimal(" bank_mask:", dpp.bank_mask),
+            Modifier::DstSel => self.words(" dst_sel:", names::sdwa_selector(sdwa.dst_sel)),
+            Modifier::DstUnused => self.words(" dst_unused:", names::sdwa_unused(sdwa.dst_unused)),
+            Modifier::Src0Sel => self.words(" src0_sel:", names::sdwa_selector(sdwa.src0_sel)),
+            Modifier::Src1Sel => self.words(" src1_sel:", names::sdwa_selector(sdwa.src1_sel)),
             Modifier::OpSel => self.source_bits("op_sel", modifier, modifiers.op_sel, false),
             Modifier::OpSelHi => {
                 let packed = self.inst.variant.flags.contains(super::table::Flags::PACKED);
@@ -385,8 +410,10 @@ impl Printer<'_> {
             Encoding::Smem => {}
             _ if variant.name == "ds_swizzle_b32" => self.out.push_str(&names::swizzle(offset as u16, self.target.set().generation)),
             _ if offset == 0 => {}
-            _ if has_two_offsets(variant) => self.word(format_args!(" offset0:{offset}")),
-            _ => self.word(format_args!(" offset:{offset}")),
+            _ => {
+                self.out.push_str(if has_two_offsets(variant) { " offset0:" } else { " offset:" });
+                push_signed(self.out, offset.into());
+            }
         }
     }
 
@@ -424,6 +451,9 @@ impl Printer<'_> {
 
     /// Bits of the sources, and for `op_sel` of VOP3 of the destination, unless they are what they are when not written.
     fn source_bits(&mut self, name: &str, modifier: Modifier, bits: u8, usual: bool) {
+        if bits == 0 && !usual {
+            return;
+        }
         let variant = self.inst.variant;
         let field =
             variant.layout.modifiers.iter().find(|(known, _)| *known == modifier).map_or(0, |(_, field)| field.get(u128::MAX) as u8);
@@ -443,12 +473,11 @@ impl Printer<'_> {
         if bits & mask == usual && (!destination || bits & 8 == 0) {
             return;
         }
-        self.word(format_args!(" {name}:["));
-        for source in 0..sources {
-            self.word(format_args!("{}{}", if source == 0 { "" } else { "," }, bits >> source & 1));
-        }
-        if destination {
-            self.word(format_args!(",{}", bits >> 3 & 1));
+        self.words(" ", name);
+        let mut separator = ":[";
+        for source in (0..sources).chain(destination.then_some(3)) {
+            self.named(separator, bits >> source & 1);
+            separator = ",";
         }
         self.out.push(']');
     }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::digits::{push_hexadecimal, push_signed};
 use super::inst::{Inst, Operand, Value, ValueType, scalar};
 use super::names::NameList;
 use super::table::Flags;
@@ -43,50 +44,60 @@ fn is_inline_int(value: i64) -> bool {
     (-16..=64).contains(&value)
 }
 
-/// A 32-bit number as a source constant.
-pub(super) fn constant32(value: u32) -> String {
+/// Appends a 32-bit number as a source constant.
+pub(super) fn push_constant32(out: &mut String, value: u32) {
     if is_inline_int(i64::from(value as i32)) {
-        return (value as i32).to_string();
+        return push_signed(out, (value as i32).into());
     }
     match INLINE_FLOATS.iter().find(|(_, _, single, _)| *single == value) {
-        Some((text, ..)) => (*text).to_owned(),
-        None => format!("{value:#x}"),
+        Some((text, ..)) => out.push_str(text),
+        None => push_hexadecimal(out, value.into()),
     }
 }
 
-/// A literal; one that has the value of an inline constant is marked, so that assembling gives a literal again.
-pub(super) fn literal(value: u32, ty: ValueType) -> String {
-    let half = value as u16;
-    let is_half = INLINE_FLOATS.iter().any(|(_, known, ..)| *known == half);
-    let is_single = INLINE_FLOATS.iter().any(|(_, _, known, _)| *known == value);
-    // These are the upper halves of single precision patterns.
-    let is_brain = INLINE_FLOATS.iter().any(|(_, _, known, _)| (*known >> 16) as u16 == half);
-    let inline = match ty {
-        ValueType::Bf16 => is_inline_int(i64::from(half as i16)) || is_brain,
-        ValueType::V2Bf16 => is_inline_int(i64::from(value as i32)) || value <= 0xffff && is_brain,
-        ValueType::V2F16Splat => is_inline_int(i64::from(value as i32)) || value >> 16 == u32::from(half) && is_half,
-        // Not marked, although an assembler takes the inline constant then.
-        ValueType::V2F16Literal if is_inline_int(i64::from(value as i32)) => return (value as i32).to_string(),
-        ValueType::V2F16Literal => false,
-        ValueType::F16 => is_inline_int(i64::from(half as i16)) || is_half,
-        ValueType::V2F16 => is_inline_int(i64::from(value as i32)) || value <= 0xffff && is_half,
+/// Appends a literal; one that has the value of an inline constant is marked, so that assembling gives a literal again.
+pub(super) fn push_literal(out: &mut String, value: u32, ty: ValueType) {
+    match ty {
+        _ if is_marked(value, ty) => {
+            out.push_str("lit(");
+            push_hexadecimal(out, value.into());
+            out.push(')');
+        }
         ValueType::F64 => {
             // The literal is the high half.
             let wide = u64::from(value) << 32;
-            return match INLINE_FLOATS.iter().find(|(.., double)| *double == wide) {
-                _ if value == 0 => "0".to_owned(),
-                Some((text, ..)) => (*text).to_owned(),
-                None => format!("{value:#x}"),
-            };
+            match INLINE_FLOATS.iter().find(|(.., double)| *double == wide) {
+                _ if value == 0 => out.push('0'),
+                Some((text, ..)) => out.push_str(text),
+                None => push_hexadecimal(out, value.into()),
+            }
         }
+        ValueType::V2F16Literal if is_inline_int(i64::from(value as i32)) => push_signed(out, (value as i32).into()),
+        ValueType::F16 | ValueType::I16 => push_hexadecimal(out, (value as u16).into()),
+        _ => push_hexadecimal(out, value.into()),
+    }
+}
+
+/// Whether an inline constant has the value of a literal.
+fn is_marked(value: u32, ty: ValueType) -> bool {
+    let half = value as u16;
+    let is_half = || INLINE_FLOATS.iter().any(|(_, known, ..)| *known == half);
+    let is_single = || INLINE_FLOATS.iter().any(|(_, _, known, _)| *known == value);
+    // These are the upper halves of single precision patterns.
+    let is_brain = || INLINE_FLOATS.iter().any(|(_, _, known, _)| (*known >> 16) as u16 == half);
+    match ty {
+        ValueType::Bf16 => is_inline_int(i64::from(half as i16)) || is_brain(),
+        ValueType::V2Bf16 => is_inline_int(i64::from(value as i32)) || value <= 0xffff && is_brain(),
+        ValueType::V2F16Splat => is_inline_int(i64::from(value as i32)) || value >> 16 == u32::from(half) && is_half(),
+        // Not marked, although an assembler takes the inline constant then.
+        ValueType::V2F16Literal => false,
+        ValueType::F16 => is_inline_int(i64::from(half as i16)) || is_half(),
+        ValueType::V2F16 => is_inline_int(i64::from(value as i32)) || value <= 0xffff && is_half(),
+        // The constants themselves are written.
+        ValueType::F64 => false,
         ValueType::I64 | ValueType::B64 => is_inline_int(i64::from(value)),
         // Integers of 16 bits too: the inline floating constants in their place are single precision patterns.
-        _ => is_inline_int(i64::from(value as i32)) || is_single,
-    };
-    match (inline, ty) {
-        (true, _) => format!("lit({value:#x})"),
-        (false, ValueType::F16 | ValueType::I16) => format!("{half:#x}"),
-        (false, _) => format!("{value:#x}"),
+        _ => is_inline_int(i64::from(value as i32)) || is_single(),
     }
 }
 
@@ -107,7 +118,7 @@ pub(super) fn literal64(value: u64, ty: ValueType) -> String {
 /// Whether a literal is written as `lit(…)` or `lit64(…)`.
 pub(super) fn is_marked_literal(operand: &Operand) -> bool {
     match operand.value {
-        Value::Literal(value) => literal(value, operand.ty).starts_with("lit("),
+        Value::Literal(value) => is_marked(value, operand.ty),
         Value::Literal64(value) => literal64(value, operand.ty).starts_with("lit64("),
         _ => false,
     }
@@ -369,7 +380,7 @@ pub(super) const MATRIX_SCALES: [&str; 2] = ["MATRIX_SCALE_ROW0", "MATRIX_SCALE_
 pub(super) const MATRIX_SCALE_FORMATS: [&str; 3] = ["MATRIX_SCALE_FMT_E8", "MATRIX_SCALE_FMT_E5M3", "MATRIX_SCALE_FMT_E4M3"];
 
 /// The immediate of `s_delay_alu`: a dependence in bits 3:0, instructions to skip in 6:4, another dependence in 10:7.
-pub(super) fn delay(bits: u16) -> String {
+pub(super) fn push_delay(out: &mut String, bits: u16) {
     const DEPENDENCES: [&str; 12] = [
         "NO_DEP",
         "VALU_DEP_1",
@@ -385,19 +396,19 @@ pub(super) fn delay(bits: u16) -> String {
         "SALU_CYCLE_3",
     ];
     const SKIPS: [&str; 6] = ["SAME", "NEXT", "SKIP_1", "SKIP_2", "SKIP_3", "SKIP_4"];
-    let named = |names: &[&'static str], code: u16| names.get(usize::from(code)).copied().unwrap_or("/* invalid */");
     let (first, skip, second) = (bits & 15, bits >> 4 & 7, bits >> 7 & 15);
-    let mut parts = Vec::new();
-    if first != 0 {
-        parts.push(format!("instid0({})", named(&DEPENDENCES, first)));
+    let parts = [("instid0(", &DEPENDENCES[..], first), ("instskip(", &SKIPS, skip), ("instid1(", &DEPENDENCES, second)];
+    let mut separator = "";
+    for (field, names, code) in parts.into_iter().filter(|(.., code)| *code != 0) {
+        out.push_str(separator);
+        out.push_str(field);
+        out.push_str(names.get(usize::from(code)).unwrap_or(&"/* invalid */"));
+        out.push(')');
+        separator = " | ";
     }
-    if skip != 0 {
-        parts.push(format!("instskip({})", named(&SKIPS, skip)));
+    if separator.is_empty() {
+        out.push('0');
     }
-    if second != 0 {
-        parts.push(format!("instid1({})", named(&DEPENDENCES, second)));
-    }
-    if parts.is_empty() { "0".to_owned() } else { parts.join(" | ") }
 }
 
 /// The cache policy of gfx12: temporal hint and scope.
