@@ -4,6 +4,7 @@
 
 use smallvec::SmallVec;
 
+use super::digits::push_dword;
 use super::inst::{Access, Half, Inst, Matrix, Modifiers, Operand, Reg, RegFile, Role, Value, scalar};
 use super::layout::{Accepts, Bits, Coding, Kind, Modifier};
 use super::load::tables;
@@ -104,9 +105,9 @@ pub(super) fn decode_to(inst: &mut Inst, target: Target, bytes: &[u8]) -> Result
     }
     let word = word(bytes);
     let tables = tables();
-    let mut found = tables.dispatch(target).candidates(word as u64).iter().map(|&index| &tables.variants[usize::from(index)]);
+    let mut found = tables.dispatch(target).rows(word).map(|row| &tables.variants[usize::from(row)]);
     // The most specific row decides: where its operands mean nothing, a less specific one would misread the word.
-    let Some(variant) = found.find(|variant| word & variant.mask == variant.matches && is_dpp8_source(variant, word)) else {
+    let Some(variant) = found.find(|variant| is_dpp8_source(variant, word)) else {
         return Err(malformed(target, word, "no instruction"));
     };
     if bytes.len() < usize::from(variant.layout.bytes) {
@@ -124,7 +125,15 @@ pub(super) fn decode_to(inst: &mut Inst, target: Target, bytes: &[u8]) -> Result
 
 #[cold]
 fn malformed(target: Target, word: u128, what: &str) -> Error {
-    Error::malformed(format!("{what} of {}: {:#010x} {:#010x}", target.name(), word as u32, (word >> 32) as u32))
+    // Padding between functions is no instruction, and there is much of it.
+    let mut message = String::with_capacity(64);
+    for part in [what, " of ", target.name(), ": "] {
+        message.push_str(part);
+    }
+    push_dword(&mut message, word as u32);
+    message.push(' ');
+    push_dword(&mut message, (word >> 32) as u32);
+    Error::malformed(message)
 }
 
 /// Whether the source code of a DPP8 form is one of its two, 233 and 234; the row fixes the upper bits. Always true of other forms.
@@ -188,23 +197,17 @@ fn fields(target: Target, inst: &mut Inst, word: u128, bytes: &[u8]) -> Option<(
         inside,
         literal_size: 0,
     };
-    let unread = |spec: &OperandSpec| {
-        let OperandSpec { role, access, ty, dwords, .. } = *spec;
-        Operand { role, value: Value::Off, access, ty, dwords, half: Half::Whole }
-    };
-    inst.operands.extend(variant.operands.iter().map(unread));
-    let operands = inst.operands.as_mut_slice();
-    for (index, spec) in variant.operands.iter().enumerate() {
-        let kind = spec.kind;
-        let number = spec.bits.get(word);
-        let (before, others) = operands.split_at_mut(index);
-        let operand = &mut others[0];
+    for spec in variant.operands {
+        let OperandSpec { role, access, ty, dwords, kind, bits } = spec;
+        let number = bits.get(word);
+        inst.operands.push(Operand { role: *role, value: Value::Off, access: *access, ty: *ty, dwords: *dwords, half: Half::Whole });
+        let (operand, before) = inst.operands.split_last_mut()?;
         match kind.coding {
             Coding::Vector => operand.value = Value::Reg(reader.vector(kind, number, false)?),
             Coding::Source => reader.source(kind, number, false, &mut operand.value)?,
             Coding::VectorHalf | Coding::SrcHalf | Coding::VectorLow128 | Coding::SrcLow128 => {
-                let (number, half) = half(&inst.modifiers, spec.role, kind.coding, number);
-                reader.value(kind, &spec.bits, number, &mut operand.value)?;
+                let (number, half) = half(&inst.modifiers, *role, kind.coding, number);
+                reader.value(kind, bits, number, &mut operand.value)?;
                 if matches!(operand.value, Value::Reg(reg) if reg.file == RegFile::Vector) {
                     operand.half = half;
                     // The other half of the register stays.
@@ -218,13 +221,13 @@ fn fields(target: Target, inst: &mut Inst, word: u128, bytes: &[u8]) -> Option<(
                 operand.value = Value::Reg(reader.vector(kind, number | u64::from(!first & 1), false)?);
             }
             Coding::SdwaSdst => {
-                reader.value(kind, &spec.bits, number, &mut operand.value)?;
+                reader.value(kind, bits, number, &mut operand.value)?;
                 if matches!(operand.value, Value::Reg(reg) if reg.first == scalar::VCC) {
                     // VCC is written without being named, the rest of the field being ignored, or by its code: keep which.
-                    inst.ignored |= word & spec.bits.mask();
+                    inst.ignored |= word & bits.mask();
                 }
             }
-            _ => reader.value(kind, &spec.bits, number, &mut operand.value)?,
+            _ => reader.value(kind, bits, number, &mut operand.value)?,
         }
         if kind.mask {
             operand.dwords = reader.mask_dwords;
@@ -466,7 +469,7 @@ impl Reader<'_> {
         Some(if accum { Reg::accum(first, dwords) } else { Reg::vector(first, dwords) })
     }
 
-    #[inline]
+    #[inline(always)]
     fn source(&mut self, kind: &Kind, number: u64, accum: bool, value: &mut Value) -> Option<()> {
         if number >= FIRST_VECTOR {
             *value = Value::Reg(self.vector(kind, number - FIRST_VECTOR, accum)?);
@@ -478,6 +481,8 @@ impl Reader<'_> {
     fn scalar_source(&mut self, kind: &Kind, number: u64, value: &mut Value) -> Option<()> {
         let inline = kind.accepts.contains(Accepts::INLINE);
         match number {
+            // Most of them.
+            0..=127 => *value = Value::Reg(self.scalar_register(kind, number as u16)?),
             LITERAL if kind.accepts.contains(Accepts::LITERAL) => *value = Value::Literal(self.literal()?),
             LITERAL64 if self.set.literal64 => {
                 if !kind.accepts.contains(Accepts::LITERAL) || kind.dwords != 2 {
@@ -522,7 +527,12 @@ impl Reader<'_> {
         let set = self.set;
         let dwords = u16::from(if kind.mask { self.mask_dwords } else { kind.dwords });
         // Pairs are aligned to two, what is wider to four.
-        let aligned = |index: u16| index & [0, 0, 1, 3][usize::from(dwords.min(3))] == 0;
+        let unaligned = match dwords {
+            0 | 1 => 0,
+            2 => 1,
+            _ => 3,
+        };
+        let aligned = |index: u16| index & unaligned == 0;
         let reg = |canonical: u16, needed: Accepts, fits: bool| {
             // The null register and the read-only sources are numbered one by one: none is a half of another, however wide the operand.
             let single = needed == Accepts::NULL || needed == Accepts::READ_ONLY && canonical >= scalar::SHARED_BASE;

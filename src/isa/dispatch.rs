@@ -21,11 +21,20 @@ enum Node {
     Switch { low: u8, bits: u8, first: u32 },
 }
 
+/// A row that may match.
+#[derive(Debug)]
+struct Candidate {
+    /// The row's own, here because rows are far apart in memory.
+    mask: u128,
+    matches: u128,
+    row: u16,
+}
+
 /// Finds a target's rows by the bits of a word.
 #[derive(Debug)]
 pub(super) struct Dispatch {
     nodes: Vec<Node>,
-    rows: Vec<u16>,
+    candidates: Vec<Candidate>,
 }
 
 impl Dispatch {
@@ -35,7 +44,7 @@ impl Dispatch {
         let mut all: Vec<u16> = (0..variants.len() as u16).filter(|&index| has(&variants[usize::from(index)])).collect();
         // The most specific row first.
         all.sort_by_key(|&index| std::cmp::Reverse(variants[usize::from(index)].mask.count_ones()));
-        let mut dispatch = Dispatch { nodes: Vec::new(), rows: Vec::new() };
+        let mut dispatch = Dispatch { nodes: Vec::new(), candidates: Vec::new() };
         dispatch.nodes.push(Node::Leaf { first: 0, count: 0 });
         dispatch.switch(variants, 0, &all, 0, ROOT_LOW, ROOT_BITS);
         dispatch
@@ -70,22 +79,24 @@ impl Dispatch {
                 return self.switch(variants, at, rows, used, low, bits);
             }
         }
-        self.nodes[at] = Node::Leaf { first: self.rows.len() as u32, count: rows.len() as u32 };
-        self.rows.extend(rows);
+        self.nodes[at] = Node::Leaf { first: self.candidates.len() as u32, count: rows.len() as u32 };
+        let candidate = |&row: &u16| Candidate { mask: variants[usize::from(row)].mask, matches: variants[usize::from(row)].matches, row };
+        self.candidates.extend(rows.iter().map(candidate));
     }
 
-    /// The rows that may match a word that starts with these two dwords.
+    /// The numbers of the rows that match a word, the most specific one first.
     #[inline]
-    pub(super) fn candidates(&self, word: u64) -> &[u16] {
+    pub(super) fn rows(&self, word: u128) -> impl Iterator<Item = u16> {
         let mut node = &self.nodes[0];
-        loop {
+        let candidates = loop {
             match *node {
-                Node::Leaf { first, count } => return &self.rows[first as usize..(first + count) as usize],
+                Node::Leaf { first, count } => break &self.candidates[first as usize..(first + count) as usize],
                 Node::Switch { low, bits, first } => {
-                    node = &self.nodes[first as usize + (word >> low & ((1 << bits) - 1)) as usize];
+                    node = &self.nodes[first as usize + (word as u64 >> low & ((1 << bits) - 1)) as usize];
                 }
             }
-        }
+        };
+        candidates.iter().filter(move |candidate| word & candidate.mask == candidate.matches).map(|candidate| candidate.row)
     }
 }
 
