@@ -5,8 +5,9 @@
 //!     cargo bench -p rewriter-tests --bench decode -- --quick gfx1100  # seconds, one target
 //!
 //! The code is what bitsandbytes has for gfx90a and gfx1100, 3 MB each; where it was not fetched that of librocrand, else that of the samples. LLVM is the
-//! one of the Rust toolchain, through its C API, which always prints: compare it with `decode and print`. Wanted on each target: at least 100 MB
-//! of code per second for decoding to structured instructions, 10 × LLVM; printing at 3 × LLVM. The lines at the end say whether it is so.
+//! one of the Rust toolchain, through its C API, which always prints: compare it with `decode and print`. `decode` goes over the code with one
+//! instruction, as the disassembly of whole sections does; `decode to values` makes each a value of its own, as control flow does. Wanted on each target:
+//! at least 100 MB of code per second for decoding to structured instructions, 10 × LLVM; printing at 3 × LLVM. The lines at the end say whether it is so.
 
 use std::hint::black_box;
 use std::path::PathBuf;
@@ -16,7 +17,7 @@ use criterion::{Criterion, Throughput};
 use llvm_oracle::Disassembler;
 use rewriter_tests::corpora::Corpus;
 use rewriter_tests::real_code::{self, Code};
-use wavetap::isa::{self, Target};
+use wavetap::isa::{self, Inst, Target};
 
 /// The targets whose code is measured, where they are handled.
 const TARGETS: [&str; 2] = ["gfx90a", "gfx1100"];
@@ -58,12 +59,22 @@ fn walk(code: &[Code], mut step: impl FnMut(&Code, usize) -> Option<usize>) -> u
 }
 
 fn decode(code: &[Code]) -> usize {
+    let mut inst = Inst::blank();
+    walk(code, |part, at| {
+        isa::decode_into(&mut inst, part.target, &part.bytes[at..]).ok()?;
+        Some(usize::from(black_box(&inst).size))
+    })
+}
+
+/// The same, each instruction a value of its own.
+fn decode_each(code: &[Code]) -> usize {
     walk(code, |part, at| isa::decode(part.target, &part.bytes[at..]).ok().map(|inst| usize::from(black_box(&inst).size)))
 }
 
 fn print(code: &[Code]) -> usize {
+    let mut inst = Inst::blank();
     walk(code, |part, at| {
-        let inst = isa::decode(part.target, &part.bytes[at..]).ok()?;
+        isa::decode_into(&mut inst, part.target, &part.bytes[at..]).ok()?;
         black_box(isa::print(part.target, &inst));
         Some(usize::from(inst.size))
     })
@@ -89,17 +100,19 @@ fn compare(target: &str, source: &str, code: &[Code], disassembler: &mut Disasse
     assert!(ours.abs_diff(theirs) <= ours / 1000, "{target}: here are {ours} instructions, LLVM finds {theirs}");
     let bytes: usize = code.iter().map(|c| c.bytes.len()).sum();
     let rate = |time: Duration| bytes as f64 / 1e6 / time.as_secs_f64();
-    let (decoding, printing) = (rate(fastest(|| decode(code))), rate(fastest(|| print(code))));
+    let (decoding, each, printing) = (rate(fastest(|| decode(code))), rate(fastest(|| decode_each(code))), rate(fastest(|| print(code))));
     let llvm_rate = rate(fastest(|| llvm(code, disassembler)));
     let (major, minor, patch) = disassembler.version();
     let verdict = |holds: bool| if holds { "as wanted" } else { "NOT as wanted" };
     format!(
         "\n{source}, {target}: {bytes} bytes, {ours} instructions\n  \
          wavetap, decode            {decoding:8.1} MB/s  {:5.2} x LLVM  {}\n  \
+         wavetap, decode to values  {each:8.1} MB/s  {:5.2} x LLVM\n  \
          wavetap, decode and print  {printing:8.1} MB/s  {:5.2} x LLVM  {}\n  \
          LLVM {major}.{minor}.{patch}, decode and print {llvm_rate:5.1} MB/s",
         decoding / llvm_rate,
         verdict(decoding >= WANTED.0 && decoding / llvm_rate >= WANTED.1),
+        each / llvm_rate,
         printing / llvm_rate,
         verdict(printing / llvm_rate >= WANTED.2),
     )
@@ -122,6 +135,7 @@ fn main() {
         let mut group = criterion.benchmark_group(target);
         group.throughput(Throughput::Bytes(bytes as u64)).sample_size(10);
         group.bench_function("decode", |b| b.iter(|| decode(&code)));
+        group.bench_function("decode to values", |b| b.iter(|| decode_each(&code)));
         group.bench_function("decode and print", |b| b.iter(|| print(&code)));
         group.bench_function("LLVM, decode and print", |b| b.iter(|| llvm(&code, &mut disassembler)));
         group.finish();

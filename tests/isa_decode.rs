@@ -43,12 +43,16 @@ fn next(state: &mut u64) -> u64 {
 #[test]
 fn random_words_decode_to_themselves_or_are_malformed() {
     let mut state = 1;
+    // Nothing of what was there before stays.
+    let mut reused = Inst::blank();
     for target in Target::all().filter(|target| target.has_instructions()) {
         let mut decoded = 0;
         for _ in 0..100_000 {
             let word = [next(&mut state).to_le_bytes(), next(&mut state).to_le_bytes()].concat();
+            let in_place = isa::decode_into(&mut reused, target, &word);
             match isa::decode(target, &word) {
                 Ok(inst) => {
+                    assert_eq!((in_place, &reused), (Ok(()), &inst));
                     decoded += 1;
                     let size = usize::from(inst.size);
                     assert_eq!(isa::encode(target, &inst).unwrap(), word[..size], "{}", inst.variant.mnemonic);
@@ -62,7 +66,10 @@ fn random_words_decode_to_themselves_or_are_malformed() {
                         assert!(reg.dwords > 0 && reg.first + u16::from(reg.dwords) <= limit, "{reg:?} of {}", inst.variant.mnemonic);
                     }
                 }
-                Err(error) => assert_eq!(error.kind(), Kind::Malformed),
+                Err(error) => {
+                    assert_eq!(error.kind(), Kind::Malformed);
+                    assert_eq!(in_place, Err(error));
+                }
             }
         }
         assert!(decoded > 10_000, "only {decoded} random words of {} decode", target.name());

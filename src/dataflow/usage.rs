@@ -52,8 +52,9 @@ pub fn used_registers(program: &Program, image: &Image<'_>) -> UsedRegisters {
     if program.has_unknown_calls() || !program.undecodable().is_empty() {
         for (_, bytes) in image.code() {
             // Every dword is tried as a start: code behind data is in no known phase.
+            let mut inst = Inst::blank();
             for start in (0..bytes.len()).step_by(4) {
-                if let Ok(inst) = isa::decode(program.target(), &bytes[start..]) {
+                if isa::decode_into(&mut inst, program.target(), &bytes[start..]).is_ok() {
                     used = used.union(UsedRegisters::of(&inst));
                 }
             }

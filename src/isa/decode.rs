@@ -98,8 +98,8 @@ impl Adjust {
     }
 }
 
-/// Decodes the instruction at the start of `bytes` to `inst`, which is a blank one.
-pub(super) fn decode_to(inst: &mut Inst, target: Target, bytes: &[u8]) -> Result<()> {
+/// Decodes the instruction at the start of `bytes` to `inst`, which has no operands and modifiers yet.
+pub(super) fn decode_into(inst: &mut Inst, target: Target, bytes: &[u8]) -> Result<()> {
     if bytes.len() < 4 {
         return Err(Error::malformed(format!("expected an instruction of {}, found {} bytes", target.name(), bytes.len())));
     }

@@ -405,9 +405,10 @@ pub struct Inst {
 }
 
 impl Inst {
-    /// An instruction that is not decoded yet.
+    /// No instruction yet: what [`super::decode_into`] is given at first.
+    #[must_use]
     #[inline]
-    pub(super) fn blank() -> Inst {
+    pub fn blank() -> Inst {
         static BLANK: Variant = Variant::BLANK;
         Inst { variant: &BLANK, size: 0, operands: SmallVec::new(), modifiers: Modifiers::default(), ignored: 0, wave_size: 0 }
     }

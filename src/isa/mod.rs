@@ -41,10 +41,35 @@ pub fn variants(target: Target) -> impl Iterator<Item = &'static Variant> {
 /// Malformed if no instruction of `target` has this encoding or `bytes` ends within it.
 #[inline]
 pub fn decode(target: Target, bytes: &[u8]) -> Result<Inst> {
-    // An instruction is large: it is made where it is wanted, and this small part, compiled into the caller, says where.
     let mut inst = Inst::blank();
-    decode::decode_to(&mut inst, target, bytes)?;
+    decode::decode_into(&mut inst, target, bytes)?;
     Ok(inst)
+}
+
+/// Decodes the instruction at the start of `bytes` to `inst`, whatever was there: for going over much code, where moving each instruction to its place is
+/// a good part of the time that [`decode`] takes.
+///
+/// ```
+/// use wavetap::isa::{self, Inst, Target};
+/// let target = Target::by_name("gfx90a").unwrap();
+/// let code = [0x80, 0x02, 0x02, 0x7e, 0x00, 0x00, 0x81, 0xbf]; // v_mov_b32_e32 v1, 0; s_endpgm
+/// let (mut inst, mut at, mut names) = (Inst::blank(), 0, Vec::new());
+/// while at < code.len() {
+///     isa::decode_into(&mut inst, target, &code[at..])?;
+///     names.push(inst.name());
+///     at += usize::from(inst.size);
+/// }
+/// assert_eq!(names, ["v_mov_b32", "s_endpgm"]);
+/// # Ok::<(), wavetap::error::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`decode`]. Then `inst` is part of an instruction and means nothing.
+#[inline]
+pub fn decode_into(inst: &mut Inst, target: Target, bytes: &[u8]) -> Result<()> {
+    inst.operands.clear();
+    inst.modifiers = Modifiers::default();
+    decode::decode_into(inst, target, bytes)
 }
 
 /// Encodes an instruction. An instruction that was decoded gives its own bytes back.

@@ -65,6 +65,7 @@ fn sweep(target: Target, bytes: &[u8], range: &Range<u64>, body: Option<&Body>) 
     let mut next = addresses.partition_point(|address| *address < range.start);
     let mut texts = Vec::new();
     let mut at = range.start;
+    let mut unreached = Inst::blank();
     while at < range.end {
         let rest = &bytes[(at - range.start) as usize..];
         while addresses.get(next).is_some_and(|address| *address < at) {
@@ -76,9 +77,9 @@ fn sweep(target: Target, bytes: &[u8], range: &Range<u64>, body: Option<&Body>) 
         let fits = |inst: &Inst| at + u64::from(inst.size) <= limit;
         let text = match reached.filter(|inst| fits(inst)) {
             Some(inst) => InstText { reachable: true, ..instruction(target, inst, at, rest) },
-            None => match isa::decode(target, rest).ok().filter(fits) {
-                Some(inst) => InstText { to: branch_target(&inst, at), ..instruction(target, &inst, at, rest) },
-                None => data(at, &rest[..rest.len().min((limit - at) as usize)]),
+            None => match isa::decode_into(&mut unreached, target, rest) {
+                Ok(()) if fits(&unreached) => InstText { to: branch_target(&unreached, at), ..instruction(target, &unreached, at, rest) },
+                _ => data(at, &rest[..rest.len().min((limit - at) as usize)]),
             },
         };
         at += (text.bytes.len() / 2) as u64;
