@@ -71,6 +71,8 @@ def select(records, sets):
         if record is None or "Inst" not in record or record.get("isPseudo") or record["isCodeGenOnly"] or record["isAsmParserOnly"]:
             continue
         for place, features in waves.items():
+            if "_agpr" in name and "FeatureGFX90AInsts" not in features:
+                continue  # Memory instructions reach accumulation registers from gfx90a on; not all records say so.
             order = orders.get((place, record["Size"]), [])
             if record["DecoderNamespace"] in order and records.available(record, features):
                 chosen[name][place] = order.index(record["DecoderNamespace"])

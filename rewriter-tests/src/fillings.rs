@@ -99,9 +99,9 @@ pub fn filling(random: &mut Random, variant: &Variant) -> Vec<u8> {
     bytes
 }
 
-/// What LLVM has to be asked for to disassemble code of a target: processor and features.
+/// What LLVM has to be asked for to disassemble code of a target: a processor that has its instructions, and features.
 #[must_use]
-pub fn llvm_processor(target: Target) -> String {
+pub fn llvm_processor(target: Target, processor: &str) -> String {
     let wave = match target.with_wave_size(96 - target.wave_size()) {
         None => String::new(),
         Some(other) => format!(",-wavefrontsize{},+wavefrontsize{}", other.wave_size(), target.wave_size()),
@@ -111,7 +111,7 @@ pub fn llvm_processor(target: Target) -> String {
     } else {
         ""
     };
-    format!("{}{wave}{halves}", target.instruction_set())
+    format!("{processor}{wave}{halves}")
 }
 
 /// Every instruction set once with each of its wave sizes.

@@ -7,6 +7,9 @@ use std::sync::OnceLock;
 
 use crate::Failure;
 
+/// Debian's LLVM 19, which the samples are compiled with: a second opinion on what the toolchain's LLVM says.
+pub const LLVM_19: &str = "/usr/lib/x86_64-linux-gnu/libLLVM.so.19.1";
+
 /// The folder of the workspace.
 #[must_use]
 pub fn root() -> &'static Path {

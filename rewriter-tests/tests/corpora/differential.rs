@@ -7,14 +7,13 @@ use std::sync::Mutex;
 
 use llvm_oracle::{Answer, MAX_INSTRUCTION_BYTES, Oracle, Query};
 use rewriter_tests::full;
+use rewriter_tests::place::LLVM_19;
 use wavetap::isa::{self, Encoding, Inst, Role, Target};
 
 /// In the quick run, one of this many distinct instructions is compared.
 const SAMPLE: u64 = 16;
 /// Differences that are kept, of each target and LLVM.
 const KEPT: usize = 200;
-/// Debian's LLVM 19, which the tests need anyway.
-const LLVM_19: &str = "/usr/lib/x86_64-linux-gnu/libLLVM.so.19.1";
 
 /// One instruction, or a dword that is none.
 pub struct Word {

@@ -12,8 +12,6 @@ use wavetap::isa::{self, Target, Variant};
 
 use crate::reason::{Case, Codes, How, Reason};
 
-/// Fillings of a row when nothing else is asked for.
-const QUICK_FILLINGS: usize = 2;
 /// Fillings of a row in the long run.
 const FULL_FILLINGS: usize = 16;
 /// The seed when no other is asked for.
@@ -30,14 +28,16 @@ pub struct Llvm {
     /// The processor and features that it is asked for.
     pub processor: String,
     pub reasons: Vec<&'static Reason>,
+    /// Fillings of a row when nothing else is asked for.
+    pub quick_fillings: usize,
 }
 
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-fn fillings() -> usize {
-    number("WAVETAP_ISA_FILLINGS").map_or(if full() { FULL_FILLINGS } else { QUICK_FILLINGS }, |count| count as usize)
+fn fillings(quick: usize) -> usize {
+    number("WAVETAP_ISA_FILLINGS").map_or(if full() { FULL_FILLINGS } else { quick }, |count| count as usize)
 }
 
 /// A word and what was found out about it.
@@ -52,7 +52,7 @@ struct Trial {
 /// Asks `llvm` about fillings of every row of `target`, of which those that we decode must encode to their own bytes.
 pub fn check(target: Target, llvm: &mut Llvm) {
     let codes = Codes::of(target);
-    let mut pending = trials(target);
+    let mut pending = trials(target, fillings(llvm.quick_fillings));
     let count = pending.len();
     let (mut same, mut different, mut excused) = (0, Vec::new(), BTreeMap::<&str, usize>::new());
     let mut round = 0;
@@ -112,7 +112,7 @@ pub fn check(target: Target, llvm: &mut Llvm) {
     );
 }
 
-fn trials(target: Target) -> Vec<Trial> {
+fn trials(target: Target, fillings: usize) -> Vec<Trial> {
     let mut random = Random::new(number("WAVETAP_ISA_SEED").map_or(SEED, |seed| seed.wrapping_mul(SEED) | 1));
     let (mut trials, mut unreachable) = (Vec::new(), Vec::new());
     for variant in isa::variants(target) {
@@ -125,11 +125,11 @@ fn trials(target: Target) -> Vec<Trial> {
                 legal += usize::from(inst.variant == variant);
             }
             trials.push(Trial { variant, original: bytes.clone(), bytes, reasons: Vec::new() });
-            if legal >= fillings() {
+            if legal >= fillings {
                 break;
             }
         }
-        if legal < fillings() {
+        if legal < fillings {
             unreachable.push(variant.mnemonic);
         }
     }
@@ -158,7 +158,19 @@ fn judge(case: &Case<'_>, reasons: &[&'static Reason]) -> Verdict {
     if let (Some((our_size, ours)), Some((their_size, theirs))) = (&case.ours, &case.theirs)
         && our_size == their_size
     {
-        let (mut text, mut used) = (theirs.clone(), Vec::new());
+        let (mut ours, mut text, mut used) = (ours.clone(), theirs.clone(), Vec::new());
+        for reason in reasons {
+            if let How::Without(part) = reason.how {
+                let plain = (part(case, &ours), part(case, &text));
+                if plain != (ours.clone(), text.clone()) {
+                    (ours, text) = plain;
+                    used.push(reason.what);
+                }
+            }
+        }
+        if ours == text {
+            return Verdict::Excused(used);
+        }
         for reason in reasons {
             if let How::Text(as_ours) = reason.how
                 && let Some(changed) = as_ours(case, &text)
@@ -166,7 +178,7 @@ fn judge(case: &Case<'_>, reasons: &[&'static Reason]) -> Verdict {
             {
                 text = changed;
                 used.push(reason.what);
-                if text == *ours {
+                if text == ours {
                     return Verdict::Excused(used);
                 }
             }
@@ -174,7 +186,8 @@ fn judge(case: &Case<'_>, reasons: &[&'static Reason]) -> Verdict {
     }
     for reason in reasons {
         let repaired = match reason.how {
-            How::Text(_) => None,
+            How::Lacks(lacks) if case.sizes_differ() && lacks(case) => return Verdict::Excused(vec![reason.what]),
+            How::Text(_) | How::Without(_) => None,
             How::WeRefuseOperand(holds) if case.ours.is_none() => case.without_operand(holds),
             How::WeRefuse(repair) if case.ours.is_none() => repair(case),
             How::LlvmRefuses(repair) if case.theirs.is_none() => repair(case),

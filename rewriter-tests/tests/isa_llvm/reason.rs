@@ -23,6 +23,10 @@ pub enum How {
     LlvmRefuses(fn(&Case<'_>) -> Option<Vec<u8>>),
     /// A part of the word is not understood in the same way; the answer is the word without that part.
     Either(fn(&Case<'_>) -> Option<Vec<u8>>),
+    /// LLVM has no such form: it refuses the word or takes it for something shorter or longer.
+    Lacks(fn(&Case<'_>) -> bool),
+    /// A part of the text that only one of them has; the answer is a text without it, of each of the two.
+    Without(fn(&Case<'_>, &str) -> String),
     /// The texts differ; the answer is LLVM's text with our writing of the part in question.
     Text(fn(&Case<'_>, &str) -> Option<String>),
 }
@@ -90,6 +94,11 @@ impl<'a> Case<'a> {
             }
         };
         Case { target, codes, variant, bytes, inst, ours, theirs }
+    }
+
+    /// Whether not both take it for an instruction of the same size.
+    pub fn sizes_differ(&self) -> bool {
+        self.ours.as_ref().map(|(size, _)| size) != self.theirs.as_ref().map(|(size, _)| size)
     }
 
     pub fn word(&self) -> u128 {
