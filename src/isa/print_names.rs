@@ -256,9 +256,7 @@ pub(super) fn message(target: Target, bits: u16) -> String {
         (GS | GS_DONE, 1) => "GS_OP_CUT",
         (GS | GS_DONE, 2) => "GS_OP_EMIT",
         (GS | GS_DONE, 3) => "GS_OP_EMIT_CUT",
-        (SYSTEM, 1) => "SYSMSG_OP_ECC_ERR_INTERRUPT",
-        (SYSTEM, 2) => "SYSMSG_OP_REG_RD",
-        (SYSTEM, 4) => "SYSMSG_OP_TTRACE_PC",
+        (SYSTEM, _) => target.name_of(NameList::SystemOperations, operation as u8).unwrap_or(""),
         _ => "",
     };
     let known = match id {

@@ -63,6 +63,16 @@ impl Difference<'_> {
 /// All of them.
 pub const REASONS: &[Reason] = &[
     Reason {
+        what: "both halves of the base of scratch memory",
+        evidence: "LLVM has one register for the low half and for both (SIRegisterInfo.td, SRC_FLAT_SCRATCH_BASE, whose name in 64-bit operands is that of the low half); \
+                   a source of 64 bits reads both",
+        holds: |d| {
+            d.only(Who::Ours, Kind::Read)
+                && d.register == "src_flat_scratch_base_hi"
+                && d.in_operand(|operand| operand.dwords == 2 && operand.reg().is_some_and(|reg| reg.dwords == 2))
+        },
+    },
+    Reason {
         what: "M0 is not read by LDS instructions from gfx9 on",
         evidence: "Vega ISA guide, 'LDS: M0 is not used' (it clamped addresses before); LLVM's FeatureLDSRequiresM0Init is off there and code is \
                    selected as the `_gfx9` pseudos without M0, but its decoder finds the records of gfx8 with the same bits. With `gds` M0 holds base and \

@@ -41,7 +41,7 @@ fn fillings(quick: usize) -> usize {
 }
 
 /// A word and what was found out about it.
-struct Trial {
+pub struct Trial {
     variant: &'static Variant,
     original: Vec<u8>,
     /// Without the causes that have reasons.
@@ -49,10 +49,20 @@ struct Trial {
     reasons: Vec<&'static str>,
 }
 
+impl Trial {
+    pub fn new(variant: &'static Variant, bytes: Vec<u8>) -> Self {
+        Trial { variant, original: bytes.clone(), bytes, reasons: Vec::new() }
+    }
+}
+
 /// Asks `llvm` about fillings of every row of `target`, of which those that we decode must encode to their own bytes.
-pub fn check(target: Target, llvm: &mut Llvm) {
+pub fn check_fillings(target: Target, llvm: &mut Llvm) {
+    check(target, llvm, trials(target, fillings(llvm.quick_fillings)));
+}
+
+/// Asks `llvm` about words.
+pub fn check(target: Target, llvm: &mut Llvm, mut pending: Vec<Trial>) {
     let codes = Codes::of(target);
-    let mut pending = trials(target, fillings(llvm.quick_fillings));
     let count = pending.len();
     let (mut same, mut different, mut excused) = (0, Vec::new(), BTreeMap::<&str, usize>::new());
     let mut round = 0;
@@ -98,7 +108,7 @@ pub fn check(target: Target, llvm: &mut Llvm) {
         let file = std::path::Path::new(&folder).join(format!("{}-{}-{}.txt", llvm.name, target.name(), target.wave_size()));
         std::fs::write(file, different.join("\n")).expect("the report is written");
     }
-    println!("{} {} beside {}: {same} of {count} fillings are the same", target.name(), target.wave_size(), llvm.name);
+    println!("{} {} beside {}: {same} of {count} words are the same", target.name(), target.wave_size(), llvm.name);
     for (reason, count) in excused {
         println!("    {count:6} differ on purpose: {reason}");
     }
@@ -124,7 +134,7 @@ fn trials(target: Target, fillings: usize) -> Vec<Trial> {
                 assert_eq!(hex(&again), hex(&bytes[..usize::from(inst.size)]), "{} {}", target.name(), variant.mnemonic);
                 legal += usize::from(inst.variant == variant);
             }
-            trials.push(Trial { variant, original: bytes.clone(), bytes, reasons: Vec::new() });
+            trials.push(Trial::new(variant, bytes));
             if legal >= fillings {
                 break;
             }

@@ -5,6 +5,7 @@
 //! other ones. What differs on purpose is in `reasons.rs`, each with its evidence.
 
 mod compare;
+mod names;
 mod reason;
 mod reasons;
 mod reasons_19;
@@ -16,18 +17,18 @@ use rewriter_tests::fillings::{instruction_sets, llvm_processor};
 use rewriter_tests::place::LLVM_19;
 use wavetap::isa::Target;
 
-use compare::{Llvm, check};
+use compare::{Llvm, check, check_fillings};
 
 /// The target that an instruction set is named for, with a wave size.
-fn set(name: &str, wave_size: u32) {
+fn set(name: &str, wave_size: u32) -> Target {
     let found = instruction_sets().into_iter().find(|target| target.instruction_set() == name && target.wave_size() == wave_size);
-    let target = found.unwrap_or_else(|| panic!("no instruction set {name} with waves of {wave_size}"));
+    found.unwrap_or_else(|| panic!("no instruction set {name} with waves of {wave_size}"))
+}
+
+fn llvm_22(target: Target) -> Llvm {
     let oracle = Oracle::new().expect("the oracle is built");
     let reasons = reasons::REASONS.iter().collect();
-    check(
-        target,
-        &mut Llvm { name: "LLVM 22", oracle, processor: llvm_processor(target, target.instruction_set()), reasons, quick_fillings: 2 },
-    );
+    Llvm { name: "LLVM 22", oracle, processor: llvm_processor(target, target.instruction_set()), reasons, quick_fillings: 2 }
 }
 
 /// The same beside LLVM 19, for a processor that it knows.
@@ -37,7 +38,7 @@ fn in_llvm_19(name: &str, wave_size: u32) {
     let target = target.unwrap_or_else(|| panic!("no target {name} with waves of {wave_size}"));
     let oracle = Oracle::of_library(library).expect("the oracle is built");
     let reasons = reasons_19::REASONS.iter().chain(reasons::REASONS).collect();
-    check(target, &mut Llvm { name: "LLVM 19", oracle, processor: llvm_processor(target, name), reasons, quick_fillings: 1 });
+    check_fillings(target, &mut Llvm { name: "LLVM 19", oracle, processor: llvm_processor(target, name), reasons, quick_fillings: 1 });
 }
 
 /// Debian's LLVM 19, if it is installed.
@@ -55,9 +56,20 @@ macro_rules! sets {
         $(
             #[test]
             fn $name() {
-                set($set, $wave_size);
+                let target = set($set, $wave_size);
+                check_fillings(target, &mut llvm_22(target));
             }
         )*
+
+        mod every_number_of {
+            $(
+                #[test]
+                fn $name() {
+                    let target = super::set($set, $wave_size);
+                    super::check(target, &mut super::llvm_22(target), super::names::trials(target));
+                }
+            )*
+        }
 
         #[test]
         fn every_instruction_set_is_tested() {
