@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+#[path = "build/images.rs"]
+mod images;
 #[path = "build/pairs.rs"]
 mod pairs;
 #[path = "build/rows.rs"]
@@ -42,7 +44,7 @@ const ROW_FILES: [&str; 11] = [
 const PAIR_FILE: &str = "vector_dual";
 
 // The numbers that stand for names in the binary table are positions in these lists; `src/isa/load.rs` has the same lists of enum values.
-const CODINGS: [&str; 16] = [
+const CODINGS: [&str; 17] = [
     "vector",
     "accum",
     "vector_acc",
@@ -59,6 +61,7 @@ const CODINGS: [&str; 16] = [
     "src_half",
     "vector_low128",
     "vector_half",
+    "vector_behind",
 ];
 const ACCEPTS: &str = "vasmferdiln";
 const TYPES: [&str; 18] = [
@@ -82,7 +85,7 @@ const TYPES: [&str; 18] = [
     "v2f16_literal",
 ];
 const FORMS: [&str; 6] = ["decimal", "hex", "inline", "index_mode", "slot", "endpgm"];
-const ROLES: [&str; 43] = [
+const ROLES: [&str; 50] = [
     "vdst",
     "sdst",
     "src0",
@@ -126,6 +129,13 @@ const ROLES: [&str; 43] = [
     "vaddr2",
     "vaddr3",
     "vaddr4",
+    "vaddr5",
+    "vaddr6",
+    "vaddr7",
+    "vaddr8",
+    "vaddr9",
+    "vaddr10",
+    "vaddr11",
 ];
 const MODIFIERS: [&str; 69] = [
     "neg",
@@ -318,6 +328,7 @@ fn main() -> Result<(), Failure> {
     let (table, with_rows) = instructions(&tables, &sets)?;
     std::fs::write(out.join("instructions.bin"), table)?;
     std::fs::write(out.join("waits.rs"), waits::source(&tables, &targets.waits())?)?;
+    std::fs::write(out.join("image_dimensions.rs"), images::dimensions(&tables)?)?;
     std::fs::write(out.join("instruction_sets.rs"), sets_source(&set_rows)?)?;
     std::fs::write(out.join("targets.rs"), targets.source(&sets, with_rows)?)?;
     Ok(())
@@ -395,9 +406,9 @@ fn put_form(
     let name = row.layout.as_deref().unwrap_or_default();
     let layout = layouts.get(name).ok_or_else(|| format!("there is no layout '{name}'"))?;
     put16(out, layout_names[name])?;
-    let operands = row.operands.as_deref().unwrap_or_default();
+    let operands = images::spelled_out(row.operands.as_deref().unwrap_or_default())?;
     out.push(u8::try_from(operands.len())?);
-    for operand in operands {
+    for operand in &operands {
         if let Some(word) = FIXED_OPERANDS.iter().position(|word| word == operand) {
             out.push(0x80 | word as u8);
             continue;
@@ -412,6 +423,7 @@ fn put_form(
         let bits = layout.fields.get(role).ok_or_else(|| format!("layout {name} has no field {role}"))?;
         put_bits(out, bits, role)?;
     }
+    images::put(out, row.image.as_ref())?;
     let print = row.print.as_deref().unwrap_or_default();
     out.push(u8::try_from(print.len())?);
     for item in print {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use super::images::Image;
 use super::{FORM_ENDINGS, Failure, position, put_bits};
 
 /// What rows have in common that differ in name and opcode only. In a file, what a heading or one of its forms says; what both lack is nothing.
@@ -18,6 +19,8 @@ pub(super) struct Form {
     pub(super) op_at: Option<String>,
     pub(super) layout: Option<String>,
     pub(super) operands: Option<Vec<String>>,
+    /// What an image instruction says about the number of its registers.
+    pub(super) image: Option<Image>,
     pub(super) print: Option<Vec<String>>,
     pub(super) reads: Option<Vec<String>>,
     pub(super) writes: Option<Vec<String>>,
@@ -44,7 +47,7 @@ macro_rules! overlay {
 impl Form {
     /// This form under a heading.
     fn under(&self, heading: &Form) -> Form {
-        overlay!(self, heading: encoding mask r#match op_at layout operands print reads writes branch memory bytes counters latency flags wave halves)
+        overlay!(self, heading: encoding mask r#match op_at layout operands image print reads writes branch memory bytes counters latency flags wave halves)
     }
 
     /// The form with a row's values in the columns.

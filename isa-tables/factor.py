@@ -4,10 +4,11 @@ import collections
 import json
 import re
 
-from llvm_names import FILES, OPCODES
+from llvm_names import FILES, opcode_places
+from records import segments
 
 # What a heading has; the rest of a row is its mnemonic, opcode and sets.
-HEADING = ("encoding", "mask", "match", "layout", "operands", "print", "reads", "writes", "branch", "memory", "bytes", "counters", "latency", "flags", "wave")
+HEADING = ("encoding", "mask", "match", "layout", "operands", "image", "print", "reads", "writes", "branch", "memory", "bytes", "counters", "latency", "flags", "wave")
 # Encodings whose operations have the same forms and differ in the width of the data.
 WITH_DATA = {"smem", "ds", "flat", "global", "scratch", "mubuf", "mtbuf", "mimg", "vimage", "vsample"}
 # The operands that are the data.
@@ -18,18 +19,15 @@ COLUMNS = ("bytes", "flags")
 
 def heading(row, generation):
     """The part of a row that rows share: the opcode is taken out of the fixed bits."""
-    place = OPCODES.get((row["encoding"], generation), OPCODES.get(row["encoding"]))
+    places = opcode_places(row["encoding"], generation)
     head = {key: row[key] for key in HEADING if key in row}
-    opcode_bits = 0
-    if place:
-        high, low = place
-        opcode_bits = ((1 << (high - low + 1)) - 1) << low
-        # Opcode bits that a form leaves open stay where they are.
-        if row["mask"] & opcode_bits != opcode_bits:
-            opcode_bits = 0
+    opcode_bits = sum(1 << place for place in places.values())
+    # Opcode bits that a form leaves open stay where they are.
+    if row["mask"] & opcode_bits != opcode_bits:
+        opcode_bits = 0
     head["match"] = row["match"] & ~opcode_bits
-    head["op_at"] = f"{place[0]}:{place[1]}" if opcode_bits else ""
-    op = (row["match"] & opcode_bits) >> place[1] if opcode_bits else row["op"]
+    head["op_at"] = segments(places) if opcode_bits else ""
+    op = sum((row["match"] >> place & 1) << bit for bit, place in places.items()) if opcode_bits else row["op"]
     return head, op
 
 

@@ -31,7 +31,7 @@ def main():
     rows = {}
     for name, where in select(records, sets).items():
         for generation in sorted({sets[s] for s, _ in where}):
-            if generation >= 10 and importer.family(records[name]) in ("mimg", "vimage", "vsample"):
+            if importer.images.impossible(records[name]):
                 continue
             row = importer.row(name, generation)
             places = {place: order for place, order in where.items() if sets[place[0]] == generation}

@@ -69,9 +69,9 @@ FAMILIES = [
     ("mtbuf", "MTBUF_Real"),
     ("vbuffer", "VBUFFER_Real"),
     ("tensor", "VIMAGE_TENSOR_Real"),
-    ("mimg", "MIMG"),
     ("vsample", "VSAMPLEe"),
     ("vimage", "VIMAGEe"),
+    ("mimg", "MIMG"),
     ("exp", "EXPCommon"),
     ("vop1", "V_ILLEGAL"),
 ]
@@ -91,6 +91,19 @@ OPCODES = {
 
 # Pairs of operations: where the first and the second one's opcode are, by the top six bits (VOPDe and VOPD3e of VOPDInstructions.td).
 PAIR_OPCODES = {0b110010: ((25, 22), (21, 17)), 0b110011: ((23, 18), (17, 12))}
+# The highest bit of the opcode where it is apart from the others: family and generation -> (value bit, place).
+OPCODE_APART = {("mimg", generation): (7, 0) for generation in (8, 9, 10)}
+
+
+def opcode_places(family, generation):
+    """Where the bits of the opcode are: {value bit: instruction bit}."""
+    if (place := OPCODES.get((family, generation), OPCODES.get(family))) is None:
+        return {}
+    places = {bit - place[1]: bit for bit in range(place[1], place[0] + 1)}
+    if (apart := OPCODE_APART.get((family, generation))) is not None:
+        places[apart[0]] = apart[1]
+    return places
+
 
 # Which file of instructions/ a family's rows are in.
 FILES = {
@@ -105,7 +118,7 @@ FILES = {
     "lds": ["ds", "ldsdir"],
     "flat": ["flat", "global", "scratch"],
     "buffer": ["mubuf", "mtbuf"],
-    "image_export": ["mimg", "vsample", "tensor", "exp"],
+    "image_export": ["mimg", "vimage", "vsample", "tensor", "exp"],
 }
 
 # Bits that a family's rows fix but that are modifiers of the decoded instruction: position -> our name, by generation.
@@ -128,7 +141,7 @@ FIXED_MODIFIERS = [
     ("mimg", GFX89, {13: "glc", 25: "slc", 7: "scc", 12: "unorm", 14: "da", 16: "tfe", 17: "lwe", 63: "d16"}),
     ("mimg", (10,), {13: "glc", 25: "slc", 7: "dlc", 12: "unorm", 16: "tfe", 17: "lwe", 62: "a16", 63: "d16", 1: ("nsa", 0), 2: ("nsa", 1)}),
     ("mimg", (11,), {14: "glc", 12: "slc", 13: "dlc", 7: "unorm", 53: "tfe", 54: "lwe", 16: "a16", 17: "d16", 0: ("nsa", 0)}),
-    ("vimage", (12, 1250), {23: "tfe", 55: "tfe", 6: "a16", 5: "d16", **{52 + i: ("th", i) for i in range(3)}}),
+    ("vimage", (12, 1250), {55: "tfe", 6: "a16", 5: "d16", **{52 + i: ("th", i) for i in range(3)}}),
     ("vsample", (12, 1250), {6: "a16", 5: "d16", 3: "tfe", 40: "lwe", 13: "unorm", **{52 + i: ("th", i) for i in range(3)}}),
     ("ds", GFX89, {16: "gds"}),
     ("ds", (10, 11), {17: "gds"}),
@@ -143,6 +156,7 @@ ROLES = {
     "format": "format", "dmask": "dmask", "src3": "other", "vsrc": "src0", "vdstX": "vdst", "src0X": "src0", "vsrc1X": "src1", "vsrc2X": "src2",
     "vdstY": "vdst_y", "src0Y": "src0_y", "vsrc1Y": "src1_y", "vsrc2Y": "src2_y", "scale_src0": "scale0", "scale_src1": "scale1",
     "vaddr0": "vaddr", "vaddr1": "vaddr1", "vaddr2": "vaddr2", "vaddr3": "vaddr3", "vaddr4": "vaddr4",
+    **{f"vaddr{i}": f"vaddr{i}" for i in range(5, 12)},
 }  # fmt: skip
 
 # LLVM's immediate operand name -> our modifier.

@@ -3,7 +3,8 @@
 import collections
 import re
 
-from llvm_names import FAMILIES, FIXED_MODIFIERS, KNOWN_MODIFIERS, MODIFIERS, OPCODES, ROLES, SCALAR_CLASSES, TYPES
+import images
+from llvm_names import FAMILIES, FIXED_MODIFIERS, KNOWN_MODIFIERS, MODIFIERS, ROLES, SCALAR_CLASSES, TYPES, opcode_places
 from meaning import branch_of, counters_of, flags_of, implicit, keeps_other_half, latency_of, memory_of, reads_vcc, writes_partly
 from records import bit, modifier_bit, segments
 
@@ -23,6 +24,7 @@ class Importer:
         self.kinds = {}
         self.layouts = {}
         self.layout_names = collections.Counter()
+        self.images = images.Images(records)
         self.widest_address = collections.Counter()
         for name in records.classes["InstructionEncoding"]:
             match = re.match(r"(IMAGE_\w+?)_V\d+_V(\d+)", name)
@@ -152,25 +154,26 @@ class Importer:
         ins = [(a[1], a[0]["def"]) for a in record["InOperandList"]["args"]]
         defs = dict(ins + outs)
         bits, fields, variables = self.fields(record, family, generation, base, defs)
+        if family in images.FAMILIES:
+            separate = self.images.fields(record, family)
+            fields.update(separate)
+            variables.update(separate)
+            size = self.images.size(record, family)
         if family == "smem" and generation == 8:
             fields["offset"].pop(20, None)  # One bit fewer than on gfx9, and unsigned.
         mask = sum(1 << i for i, b in enumerate(bits) if b in (0, 1) and not isinstance(b, tuple))
         match = sum(1 << i for i, b in enumerate(bits) if b == 1 and not isinstance(b, tuple))
-        opcode = 0
-        place = OPCODES.get((family, generation), OPCODES.get(family))
-        if place:
-            high, low = place
-            opcode = (match >> low) & ((1 << (high - low + 1)) - 1)
+        opcode = sum((match >> place & 1) << bit for bit, place in opcode_places(family, generation).items())
         if family == "flat":
             low = 24 if generation >= 12 else 16 if generation == 11 else 14
             family = {0: "flat", 1: "scratch", 2: "global"}[match >> low & 3]
         if family == "vbuffer":
             # One encoding serves both; typed operations have a format.
             family = "mtbuf" if base.startswith("tbuffer") else "mubuf"
-        if family == "mimg" and generation < 11:
-            opcode |= (match & 1) << 7
 
         mnemonic, syntax = self.syntax(record, family, defs, outs)
+        if family in images.FAMILIES:
+            syntax = self.images.syntax(syntax, record, family)
         if family == "vopd":
             base = mnemonic
         operands = self.operands(record, family, generation, base, fields, variables, outs, ins)
@@ -216,6 +219,7 @@ class Importer:
         reads, writes = implicit(base, generation, uses, changes)
         memory, count = memory_of(base, family, generation)
         flags = flags_of(base, family, record, operands, generation)
+        facts = self.images.facts(record, family, generation) if family in images.FAMILIES else {}
         return {
             "name": base,
             "mnemonic": mnemonic,
@@ -225,6 +229,7 @@ class Importer:
             "match": match,
             "layout": layout,
             "operands": ops,
+            "image": facts,
             "print": suffix,
             "reads": reads,
             "writes": writes,
@@ -298,6 +303,10 @@ class Importer:
         if family in ("mimg", "vimage") and "vdata" in operands and "atomic" in base:
             role, access, kind = operands["vdata"]
             operands["vdata"] = (role, "rw", kind)
+        if family in images.FAMILIES:
+            operands = self.images.operands(operands, record, family, generation)
+            for name, coding in ((images.ONE, "vector"), (images.ONE_BEHIND, "vector_behind")):
+                self.kinds.setdefault(name, {"coding": coding, "accepts": "v", "dwords": 1, "type": "b32"})
         return operands
 
     def wider(self, kind, dwords):

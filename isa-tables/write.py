@@ -8,6 +8,20 @@ from llvm_names import FILES
 from pairs import ENCODING, pairs
 
 
+def operand_list(operands):
+    """The operands of a heading; addresses that are alike as `vaddr1..vaddr3 r vector_v_1_b32`."""
+    out = []
+    for operand in operands:
+        role, _, rest = operand.partition(" ")
+        first, _, rest_before = out[-1].partition(" ") if out else ("", "", "")
+        name, number = re.fullmatch(r"(.*?)(\d*)", role).groups()
+        if name == "vaddr" and number not in ("", "1") and rest == rest_before and first.rpartition("..")[2] == f"{name}{int(number) - 1}":
+            out[-1] = f"{first.partition('..')[0]}..{role} {rest}"
+        else:
+            out.append(operand)
+    return out
+
+
 def flow(value):
     if isinstance(value, dict):
         return "{" + ", ".join(f"{k}: {flow(v)}" for k, v in value.items()) + "}"
@@ -66,6 +80,7 @@ def attributes(head):
     """What a heading has, without what is taken for granted."""
     parts = []
     for key, value in head.items():
+        value = operand_list(value) if key == "operands" else value
         if value in ([], {}, 0, "", None) or key in ("branch", "memory") and value == "none":
             continue
         parts.append(f"{key}: {hex(value) if key in ('mask', 'match') else flow(value)}")

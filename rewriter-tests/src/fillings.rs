@@ -93,10 +93,20 @@ pub fn filling(random: &mut Random, variant: &Variant) -> Vec<u8> {
         }
     }
     let mut bytes = word.to_le_bytes()[..usize::from(variant.layout.bytes)].to_vec();
+    if let Some(behind) = addresses_behind(random, variant) {
+        bytes.extend(behind.to_le_bytes());
+    }
     // Enough for a literal of 64 bits.
     bytes.extend(literal(random).to_le_bytes());
     bytes.extend(literal(random).to_le_bytes());
     bytes
+}
+
+/// The dword of image addresses that are behind the first 128 bits: random ones from the first on, as many as there are or fewer.
+fn addresses_behind(random: &mut Random, variant: &Variant) -> Option<u32> {
+    let fields = variant.operands.iter().filter(|spec| spec.kind.coding == Coding::VectorBehind).count() as u64;
+    let used = if random.below(2) == 0 { fields } else { random.below(fields + 1) };
+    (fields > 0).then(|| random.next() as u32 & ((1u64 << (8 * used)) - 1) as u32)
 }
 
 /// What LLVM has to be asked for to disassemble code of a target: a processor that has its instructions, and features.

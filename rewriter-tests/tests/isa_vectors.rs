@@ -4,6 +4,7 @@
 //! with a target (`gfx9` is gfx900, `gfx940` is gfx942) and has lines of `0x..,0x..` bytes or `[0x..]` lists is tried.
 
 use llvm_oracle::{Answer, Oracle, Query};
+use rewriter_tests::fillings::llvm_processor;
 use wavetap::isa::{self, Target};
 
 /// Most differences that a failure shows.
@@ -35,7 +36,8 @@ fn complaint(word: &Word, answer: &Answer) -> Option<String> {
 }
 
 fn check(words: &[Word]) {
-    let queries: Vec<Query<'_>> = words.iter().map(|word| Query { target: word.target.name(), bytes: &word.bytes, pc: 0 }).collect();
+    let processors: Vec<String> = words.iter().map(|word| llvm_processor(word.target)).collect();
+    let queries: Vec<Query<'_>> = words.iter().zip(&processors).map(|(word, target)| Query { target, bytes: &word.bytes, pc: 0 }).collect();
     let answers = Oracle::new().expect("the oracle is built").ask_all(&queries);
     let instructions = answers.iter().filter(|answer| matches!(answer, Answer::Instruction { .. })).count();
     let complaints: Vec<String> = words.iter().zip(&answers).filter_map(|(word, answer)| complaint(word, answer)).collect();

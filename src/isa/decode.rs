@@ -5,6 +5,7 @@
 use smallvec::SmallVec;
 
 use super::digits::push_dword;
+use super::image;
 use super::inst::{Access, Half, Inst, Matrix, Modifiers, Operand, Reg, RegFile, Role, Value, scalar};
 use super::layout::{Accepts, Bits, Coding, Kind, Modifier};
 use super::load::tables;
@@ -52,7 +53,8 @@ impl Plan {
 
     /// Of a row.
     pub(crate) fn of(variant: &Variant) -> Plan {
-        let fields = variant.operands.iter().fold(variant.layout.modifier_bits, |mask, spec| mask | spec.bits.mask());
+        let operands = variant.operands.iter().filter(|spec| spec.kind.coding != Coding::VectorBehind);
+        let fields = operands.fold(variant.layout.modifier_bits, |mask, spec| mask | spec.bits.mask());
         let all = u128::MAX >> (128 - 8 * u32::from(variant.layout.bytes));
         Plan {
             ignored: all & !variant.mask & !fields,
@@ -74,7 +76,7 @@ enum Adjust {
     BufferOffset,
     ScalarBufferOffset,
     ExportSources,
-    ImageData,
+    Image,
     MatrixFormats,
     MatrixSources,
 }
@@ -90,7 +92,7 @@ impl Adjust {
             Encoding::Mubuf | Encoding::Mtbuf => Adjust::BufferOffset,
             Encoding::Smem if is_scalar_buffer(variant.name) => Adjust::ScalarBufferOffset,
             Encoding::Exp => Adjust::ExportSources,
-            Encoding::Mimg => Adjust::ImageData,
+            Encoding::Mimg | Encoding::Vimage | Encoding::Vsample => Adjust::Image,
             Encoding::Vop3p if variant.name.contains("f8f6f4") => Adjust::MatrixSources,
             Encoding::Vop3p if variant.layout.modifiers.iter().any(|(modifier, _)| is_matrix_format(*modifier)) => Adjust::MatrixFormats,
             _ => Adjust::Nothing,
@@ -199,7 +201,10 @@ fn fields(target: Target, inst: &mut Inst, word: u128, bytes: &[u8]) -> Option<(
     };
     for spec in variant.operands {
         let OperandSpec { role, access, ty, dwords, kind, bits } = spec;
-        let number = bits.get(word);
+        let number = match kind.coding {
+            Coding::VectorBehind => bits.get(reader.literal()?.into()),
+            _ => bits.get(word),
+        };
         inst.operands.push(Operand { role: *role, value: Value::Off, access: *access, ty: *ty, dwords: *dwords, half: Half::Whole });
         let (operand, before) = inst.operands.split_last_mut()?;
         match kind.coding {
@@ -236,7 +241,7 @@ fn fields(target: Target, inst: &mut Inst, word: u128, bytes: &[u8]) -> Option<(
     inst.size += reader.literal_size;
     match variant.plan.adjust {
         Adjust::Nothing => Some(()),
-        what => adjust(target, inst, what),
+        what => adjust(target, inst, what, reader.rest),
     }
 }
 
@@ -262,7 +267,7 @@ pub(super) fn op_sel_bit(role: Role) -> u8 {
 }
 
 /// What fields change about operands; `None` if their values mean nothing together.
-fn adjust(target: Target, inst: &mut Inst, what: Adjust) -> Option<()> {
+fn adjust(target: Target, inst: &mut Inst, what: Adjust, rest: &[u8]) -> Option<()> {
     let offset = inst.modifiers.offset;
     match what {
         Adjust::Nothing => {}
@@ -298,7 +303,7 @@ fn adjust(target: Target, inst: &mut Inst, what: Adjust) -> Option<()> {
         Adjust::BufferOffset => return (offset <= MAX_BUFFER_OFFSET).then_some(()),
         Adjust::ScalarBufferOffset => return (offset >= 0 || target.set().generation < 12).then_some(()),
         Adjust::ExportSources => export_sources(inst),
-        Adjust::ImageData => image_data(target, inst)?,
+        Adjust::Image => image::adjust(target, inst, rest)?,
         Adjust::MatrixFormats => return legal_matrix_formats(&inst.modifiers.matrix).then_some(()),
         Adjust::MatrixSources => {
             if !legal_matrix_formats(&inst.modifiers.matrix) {
@@ -377,51 +382,12 @@ fn legal_dpp(target: Target, control: u16, wide: bool) -> bool {
     }
 }
 
-/// How many registers of data an image instruction has, TFE's status included; `None` if its channel mask means nothing.
-pub(super) fn image_data_dwords(target: Target, inst: &Inst) -> Option<u32> {
-    let name = inst.variant.name;
-    let Value::Imm(mask) = inst.operand(Role::Dmask)?.value else { return None };
-    let channels = if name.starts_with("image_gather4") { 4 } else { mask.count_ones().max(1) };
-    // Atomics take one or two registers of data, a compare and swap twice as many.
-    let legal = match name {
-        "image_atomic_cmpswap" => mask == 0x3 || mask == 0xf,
-        _ if name.starts_with("image_atomic") => mask == 0x1 || mask == 0x3,
-        _ => true,
-    };
-    let data = if inst.modifiers.d16 && !target.set().unpacked_d16 { channels.div_ceil(2) } else { channels };
-    legal.then_some(data + u32::from(inst.modifiers.tfe))
-}
-
-/// The registers of an image instruction's data follow from its channel mask.
-fn image_data(target: Target, inst: &mut Inst) -> Option<()> {
-    let mut dwords = image_data_dwords(target, inst)?;
-    let modifiers = inst.modifiers;
-    let data = inst.operands.iter_mut().find(|operand| operand.role == Role::Vdata)?;
-    let Value::Reg(reg) = &mut data.value else { return None };
-    let room = VECTOR_REGISTERS as u32 - u32::from(reg.first);
-    let odd = reg.first % 2 == 1 && dwords > 1 && target.aligned_vgprs();
-    if dwords > room || odd {
-        return None;
-    }
-    // LWE has a status too, which assemblers do not count: at the end of the file it has no register.
-    if modifiers.lwe && !modifiers.tfe {
-        dwords = room.min(dwords + 1);
-    }
-    reg.dwords = dwords as u8;
-    data.dwords = dwords as u8;
-    // With 16-bit data the last register may be written in half.
-    if modifiers.d16 && !target.set().unpacked_d16 && data.access == Access::Write {
-        data.access = Access::ReadWrite;
-    }
-    Some(())
-}
-
 impl Reader<'_> {
     /// Puts into `value` what the number in an operand's field means; `None` if nothing. Values are put where they belong instead of returned, because
     /// moving them costs more than reading them.
     fn value(&mut self, kind: &Kind, bits: &Bits, number: u64, value: &mut Value) -> Option<()> {
         match kind.coding {
-            Coding::Vector | Coding::VectorLow128 | Coding::VectorHalf | Coding::VectorOtherParity => {
+            Coding::Vector | Coding::VectorLow128 | Coding::VectorHalf | Coding::VectorOtherParity | Coding::VectorBehind => {
                 *value = Value::Reg(self.vector(kind, number, false)?);
             }
             Coding::Accum => *value = Value::Reg(self.vector(kind, number, true)?),

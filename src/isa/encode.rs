@@ -30,14 +30,22 @@ pub(super) fn encode(target: Target, inst: &Inst) -> Result<Vec<u8>> {
     if variant.operands.len() != inst.operands.len() {
         return Err(fail(format!("expected {} operands, found {}", variant.operands.len(), inst.operands.len())));
     }
-    let mut literal = None;
+    let (mut literal, mut behind) = (None, None);
     for (spec, operand) in variant.operands.iter().zip(&inst.operands) {
         let number = number(target, spec, operand, inst.ignored, &mut literal)
             .ok_or_else(|| fail(format!("{:?} cannot be {:?}", spec.role, operand.value)))?;
-        word |= spec.bits.put(number).ok_or_else(|| fail(format!("{:?} does not fit its field: {:?}", spec.role, operand.value)))?;
+        let placed = spec.bits.put(number).ok_or_else(|| fail(format!("{:?} does not fit its field: {:?}", spec.role, operand.value)))?;
+        if spec.kind.coding == Coding::VectorBehind {
+            behind = Some(behind.unwrap_or(0) | placed as u32);
+        } else {
+            word |= placed;
+        }
     }
     let mut bytes = Vec::with_capacity(16);
     bytes.extend_from_slice(&word.to_le_bytes()[..usize::from(variant.layout.bytes)]);
+    if let Some(dword) = behind {
+        bytes.extend_from_slice(&dword.to_le_bytes());
+    }
     if let Some(literal) = literal
         && !variant.operands.iter().any(|spec| spec.kind.coding == Coding::Literal)
     {
@@ -97,8 +105,9 @@ fn number(target: Target, spec: &OperandSpec, operand: &Operand, ignored: u128, 
     match (operand.value, kind.coding) {
         (Value::Imm(value), Coding::Unsigned) => u64::try_from(value).ok(),
         (Value::Imm(value), Coding::Signed) => signed(value, spec.bits.width()),
-        // A source that an export does not read.
+        // A source that an export does not read, or an address that an image does not have.
         (Value::Off, Coding::Vector) => Some(spec.bits.get(ignored)),
+        (Value::Off, Coding::VectorBehind) => Some(0),
         // A source may share the literal that the form has inside, and be no other.
         (Value::Literal(value), Coding::Literal) => take(literal, Literal::Dword(value)).map(|()| value.into()),
         (Value::Literal64(value), Coding::Literal) => {
@@ -112,7 +121,7 @@ fn number(target: Target, spec: &OperandSpec, operand: &Operand, ignored: u128, 
             let first = if reg.file == RegFile::Scalar { scalar_code(target, reg.first) } else { reg.first.into() };
             let high = u64::from(operand.half == Half::High) << 7;
             match (reg.file, coding) {
-                (RegFile::Vector, Coding::Vector | Coding::VectorAcc | Coding::VectorHalf | Coding::Sdwa)
+                (RegFile::Vector, Coding::Vector | Coding::VectorAcc | Coding::VectorHalf | Coding::VectorBehind | Coding::Sdwa)
                 | (RegFile::Accum, Coding::Accum) => Some(first),
                 (RegFile::Vector, Coding::VectorLow128) => (first < 128).then_some(first | high),
                 (RegFile::Vector, Coding::VectorOtherParity) => Some(first & !1),

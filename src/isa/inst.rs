@@ -157,6 +157,13 @@ pub enum Role {
     Vaddr2,
     Vaddr3,
     Vaddr4,
+    Vaddr5,
+    Vaddr6,
+    Vaddr7,
+    Vaddr8,
+    Vaddr9,
+    Vaddr10,
+    Vaddr11,
 }
 
 /// Whether an instruction reads or writes an operand.
@@ -217,7 +224,7 @@ pub enum Value {
     /// An immediate from a field: offsets, `simm16` (sign-extended where the instruction does so), hwreg, counters. A branch target is the displacement
     /// in dwords from the next instruction.
     Imm(i64),
-    /// The operand is absent (`off` as saddr/vaddr, unused src2).
+    /// The operand is absent (`off` as saddr/vaddr, unused src2, an image address that the dimension does not have).
     Off,
 }
 

@@ -122,6 +122,8 @@ pub enum Coding {
     VectorLow128,
     /// The number of a vector register, of which `op_sel` chooses the half.
     VectorHalf,
+    /// The number of a vector register in the dword behind the first 128 bits, in which the field's bits are counted (image addresses of gfx10).
+    VectorBehind,
 }
 
 bitflags::bitflags! {

@@ -7,6 +7,7 @@ use std::sync::{LazyLock, OnceLock};
 
 use super::decode::Plan;
 use super::dispatch::Dispatch;
+use super::image::{Gradients, Image, ImageAddress, ImageData};
 use super::inst::{Access, Role, ValueType};
 use super::layout::{Accepts, Bits, Coding, Form, Kind, Layout, MAX_RUNS, Modifier, Run};
 use super::table::{Branch, Condition, Counters, Encoding, Flags, Implicit, Latency, Memory, OperandSpec, Variant, Written};
@@ -14,7 +15,7 @@ use super::target::{INSTRUCTION_SETS, Target};
 
 static TABLE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/instructions.bin"));
 
-const CODINGS: [Coding; 16] = [
+const CODINGS: [Coding; 17] = [
     Coding::Vector,
     Coding::Accum,
     Coding::VectorAcc,
@@ -31,6 +32,7 @@ const CODINGS: [Coding; 16] = [
     Coding::SrcHalf,
     Coding::VectorLow128,
     Coding::VectorHalf,
+    Coding::VectorBehind,
 ];
 const TYPES: [ValueType; 18] = [
     ValueType::B16,
@@ -53,7 +55,7 @@ const TYPES: [ValueType; 18] = [
     ValueType::V2F16Literal,
 ];
 const FORMS: [Form; 6] = [Form::Decimal, Form::Hex, Form::Inline, Form::IndexMode, Form::Slot, Form::Endpgm];
-const ROLES: [Role; 43] = [
+const ROLES: [Role; 50] = [
     Role::Vdst,
     Role::Sdst,
     Role::Src0,
@@ -97,6 +99,13 @@ const ROLES: [Role; 43] = [
     Role::Vaddr2,
     Role::Vaddr3,
     Role::Vaddr4,
+    Role::Vaddr5,
+    Role::Vaddr6,
+    Role::Vaddr7,
+    Role::Vaddr8,
+    Role::Vaddr9,
+    Role::Vaddr10,
+    Role::Vaddr11,
 ];
 const MODIFIERS: [Modifier; 69] = [
     Modifier::Neg,
@@ -256,6 +265,8 @@ const LATENCIES: [Latency; 14] = [
     Latency::Message,
     Latency::Wait,
 ];
+const IMAGE_DATA: [ImageData; 5] = [ImageData::Mask, ImageData::Four, ImageData::Atomic, ImageData::Swap, ImageData::Fixed];
+const GRADIENTS: [Gradients; 3] = [Gradients::None, Gradients::Whole, Gradients::Half];
 /// Set in the role's place for an operand position without a field.
 const FIXED_OPERAND: u8 = 0x80;
 const FIXED_WORDS: [Written; 6] = [Written::Vcc, Written::Off, Written::M0, Written::Second, Written::LiteralX, Written::Offset];
@@ -379,6 +390,7 @@ fn form(cursor: &mut Cursor, kinds: &'static [Kind], layouts: &'static [Layout])
         operands.push(OperandSpec { role: ROLES[usize::from(role)], access, ty: kind.ty, dwords: kind.dwords, kind, bits });
         written.push(Written::Operand);
     }
+    let image = image(cursor);
     let printed: Vec<Modifier> = (0..cursor.u8()).map(|_| MODIFIERS[cursor.index()]).collect();
     let mut variant = Variant {
         name: "",
@@ -400,6 +412,7 @@ fn form(cursor: &mut Cursor, kinds: &'static [Kind], layouts: &'static [Layout])
         counters: Counters::from_bits_truncate(cursor.u16()),
         latency: LATENCIES[cursor.index()],
         flags: Flags::from_bits_truncate(cursor.u16().into()),
+        image,
         wave_size: cursor.u8(),
         targets: 0,
         plan: Plan::BLANK,
@@ -408,6 +421,16 @@ fn form(cursor: &mut Cursor, kinds: &'static [Kind], layouts: &'static [Layout])
         variant.halves = Some([(); 2].map(|()| Implicit::from_bits_truncate(cursor.u8().into())));
     }
     variant
+}
+
+/// What a form says about the registers of an image instruction.
+fn image(cursor: &mut Cursor) -> Option<Image> {
+    let data = IMAGE_DATA[cursor.index().checked_sub(1)?];
+    let (separate, extra, coordinates, lod) = (cursor.u8() != 0, cursor.u8(), cursor.u8() != 0, cursor.u8() != 0);
+    let gradients = GRADIENTS[cursor.index()];
+    let sizes = cursor.u32();
+    let address = (sizes != 0).then_some(ImageAddress { extra, coordinates, lod, gradients, sizes });
+    Some(Image { data, separate, address })
 }
 
 fn row(cursor: &mut Cursor, form: &Variant) -> Variant {

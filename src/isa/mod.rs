@@ -7,6 +7,7 @@ mod decode;
 mod digits;
 mod dispatch;
 mod encode;
+mod image;
 mod inst;
 mod layout;
 mod load;
@@ -19,6 +20,7 @@ mod table;
 mod target;
 mod wait;
 
+pub use image::{Gradients, Image, ImageAddress, ImageData};
 pub use inst::{Access, Dpp, Half, Inst, Matrix, Modifiers, Operand, Reg, RegFile, Role, Sdwa, Value, ValueType, scalar};
 pub use layout::{Accepts, Bits, Coding, Form, Kind, Layout, Modifier, Run};
 pub use names::{Field, NameList};

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::decode::image_data_dwords;
 use super::digits::{push_decimal, push_hexadecimal, push_signed};
+use super::image;
 use super::inst::{Half, Inst, Operand, Reg, RegFile, Role, Value, ValueType, scalar};
 use super::layout::{Coding, Form, Kind, Modifier};
 use super::pair::BETWEEN;
@@ -104,9 +104,15 @@ impl Printer<'_> {
                 Role::Simm16 if spec.kind.form == Form::Endpgm && operand.value == Value::Imm(0) => continue,
                 _ => {}
             }
+            if operand.value == Value::Off && image::is_address(operand.role) {
+                continue;
+            }
             self.out.push_str(separator);
             separator = ", ";
+            let (before, after) = self.brackets(next - 1);
+            self.out.push_str(before);
             self.operand(operand, spec.kind);
+            self.out.push_str(after);
         }
         let offset_is_operand = self.inst.variant.encoding == Encoding::Smem
             && self.inst.variant.printed.contains(&Modifier::Offset)
@@ -122,6 +128,21 @@ impl Printer<'_> {
             && mask != 0
         {
             self.word(format_args!(" dmask:{mask:#x}"));
+        }
+    }
+
+    /// What is written around an operand: brackets around the addresses of an image, if there are several.
+    fn brackets(&self, place: usize) -> (&'static str, &'static str) {
+        let operand = |place: usize| self.inst.operands.get(place);
+        let is_address = |place| operand(place).is_some_and(|operand| image::is_address(operand.role) && operand.value != Value::Off);
+        let separate = self.inst.variant.image.is_some_and(|image| image.separate);
+        if !separate || !is_address(place) {
+            return ("", "");
+        }
+        match (place.checked_sub(1).is_some_and(is_address), is_address(place + 1)) {
+            (false, true) => ("[", ""),
+            (true, false) => ("", "]"),
+            _ => ("", ""),
         }
     }
 
@@ -202,8 +223,8 @@ impl Printer<'_> {
 
     /// How many registers are printed: image instructions use more than their encoding tells.
     fn shown_dwords(&self, operand: &Operand, reg: Reg, kind: &Kind) -> u8 {
-        if operand.role == Role::Vdata && self.inst.variant.encoding == Encoding::Mimg {
-            return image_data_dwords(self.target, self.inst).map_or(reg.dwords, |dwords| dwords as u8);
+        if operand.role == Role::Vdata && self.inst.variant.image.is_some() {
+            return image::data_dwords(self.target, self.inst).map_or(reg.dwords, |dwords| dwords as u8);
         }
         if kind.shown < kind.dwords { kind.shown } else { reg.dwords }
     }
@@ -344,6 +365,10 @@ impl Printer<'_> {
             Modifier::Offset => self.offset(),
             Modifier::Offset1 if modifiers.offset1 != 0 => self.named(" offset1:", modifiers.offset1),
             Modifier::Cache => self.cache(),
+            Modifier::Dim => {
+                let text = names::image_dimension(self.target, modifiers.dim);
+                self.out.push_str(&text);
+            }
             Modifier::Cbsz if modifiers.cbsz != 0 => self.word(format_args!(" cbsz:{}", modifiers.cbsz)),
             Modifier::Abid if modifiers.abid != 0 => self.word(format_args!(" abid:{}", modifiers.abid)),
             Modifier::Blgp if modifiers.blgp != 0 => {

@@ -179,6 +179,14 @@ pub(super) fn special_register(code: u16, dwords: u8) -> &'static str {
     }
 }
 
+/// The dimension of an image instruction.
+pub(super) fn image_dimension(target: Target, number: u8) -> String {
+    match target.name_of(NameList::ImageDimensions, number) {
+        Some(name) => format!(" dim:SQ_RSRC_IMG_{name}"),
+        None => format!(" dim:{number}"),
+    }
+}
+
 /// The format of a typed buffer instruction: data format in bits 3:0, number format in bits 6:4 (gfx9 ISA guides, "MTBUF").
 pub(super) fn buffer_format(target: Target, format: u8) -> String {
     const USUAL: u8 = 1;

@@ -1,6 +1,7 @@
 //! The compiled instruction tables: one [`Variant`] for each encoding form of an operation.
 
 use super::decode::Plan;
+use super::image::Image;
 use super::inst::{Access, Reg, Role, ValueType, scalar};
 use super::layout::{Bits, Kind, Layout, Modifier};
 
@@ -290,6 +291,8 @@ pub struct Variant {
     pub halves: Option<[Implicit; 2]>,
     /// Properties.
     pub flags: Flags,
+    /// What an image instruction's form says about the number of its registers.
+    pub image: Option<Image>,
     /// Bytes of memory accessed per lane (0: none or not fixed).
     pub memory_bytes: u8,
     /// The bits that are fixed for this form, in the order of the code's bits (bit 32 is the lowest of the second dword).
@@ -329,6 +332,7 @@ impl Variant {
         counters: Counters::empty(),
         latency: Latency::Salu,
         flags: Flags::empty(),
+        image: None,
         memory_bytes: 0,
         mask: 0,
         matches: 0,

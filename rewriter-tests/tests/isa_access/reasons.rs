@@ -162,7 +162,7 @@ pub const REASONS: &[Reason] = &[
                    shortest form, ours the longest that the operation can use.",
         holds: |d| {
             d.only(Who::Ours, Kind::Read)
-                && d.inst.variant.encoding == Encoding::Mimg
+                && d.inst.variant.image.is_some_and(|image| image.address.is_none())
                 && d.in_operand(|operand| operand.role == Role::Vaddr)
         },
     },
@@ -173,13 +173,15 @@ pub const REASONS: &[Reason] = &[
     },
     Reason {
         what: "data of a gather with tfe and d16",
-        evidence: "a gather has four values, two registers with d16, and the status makes three; LLVM has no form of gather with three.",
+        evidence: "a gather has four values, two registers with d16, and the status makes three; LLVM has no form of gather with three, and leaves data \
+                   and address of the form that it found first.",
         holds: |d| {
-            d.who == Who::Ours
-                && d.inst.name().starts_with("image_gather4")
+            let in_data = d.in_operand(|operand| operand.role == Role::Vdata);
+            let computed = d.inst.variant.image.is_some_and(|image| image.address.is_some());
+            d.inst.name().starts_with("image_gather4")
                 && d.inst.modifiers.tfe
                 && d.inst.modifiers.d16
-                && d.in_operand(|operand| operand.role == Role::Vdata)
+                && (d.who == Who::Ours && in_data || d.kind == Kind::Read && computed && d.register.starts_with('v'))
         },
     },
     Reason {
@@ -198,6 +200,12 @@ pub const REASONS: &[Reason] = &[
         evidence: "Vega ISA guide, 'OP_SEL[3]: destination half; the other is unchanged', RDNA guides, '16-bit results leave the other half'; LLVM knows by a \
                    list (GCNSubtarget::zeroesHigh16BitsOfDest), not by the record, unless halves are registers of their own.",
         holds: |d| d.old_result() && half_result(d.inst.name()),
+    },
+    Reason {
+        what: "the high half of the flat scratch base",
+        evidence: "the tables of gfx1250: operand codes 230 and 231 are the halves of the base, and a source of 64 bits with code 230 is all of it. LLVM's \
+                   decoder has the name of the low half for both widths.",
+        holds: |d| d.only(Who::Ours, Kind::Read) && d.register == "src_flat_scratch_base_hi",
     },
     Reason {
         what: "conversions into a part of the register",

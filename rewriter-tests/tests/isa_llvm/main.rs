@@ -5,6 +5,7 @@
 //! other ones. What differs on purpose is in `reasons.rs`, each with its evidence.
 
 mod compare;
+mod images;
 mod names;
 mod reason;
 mod reasons;

@@ -3,6 +3,7 @@
 
 use wavetap::isa::{Accepts, Coding, Encoding, Modifier, Role, Value, ValueType};
 
+use crate::images;
 use crate::reason::{Field, How, Reason};
 
 /// Operand code: a literal follows.
@@ -130,9 +131,24 @@ pub const REASONS: &[Reason] = &[
     Reason {
         what: "image data that runs out of the file",
         evidence: "there are 256 registers, and llvm-mc takes no run beyond v255",
-        how: How::WeRefuse(|case| {
-            (case.variant.encoding == Encoding::Mimg && case.bytes[5] > 250).then(|| case.without_bits(0x0f << 40))?
-        }),
+        how: How::WeRefuse(images::data_in_the_file),
+    },
+    Reason {
+        what: "image addresses that run out of the file",
+        evidence: "as data: AMDGPUDisassembler::convertMIMGInst finds no such run (CheckVGPROverflow) and leaves the registers of the form that the table gave",
+        how: How::WeRefuse(images::addresses_in_the_file),
+    },
+    Reason {
+        what: "a dimension for which the form has no addresses",
+        evidence: "AMDGPUDisassembler::convertMIMGInst finds no opcode and keeps the one that the table gave (\"should this be an error?\"), whose number of addresses \
+                   is not the dimension's: llvm-mc refuses the text (validateMIMGAddrSize)",
+        how: How::WeRefuse(images::another_dimension),
+    },
+    Reason {
+        what: "bits behind the last of the separate addresses",
+        evidence: "RDNA2 ISA guide, \"MIMG: non-sequential addresses\"; llvm-mc writes 0 there, and LLVM's decoder does not look at them. An instruction here has no place \
+                   for bits behind the first 128",
+        how: How::WeRefuse(images::nothing_behind),
     },
     Reason {
         what: "LDS direct where there is none",
@@ -230,6 +246,11 @@ pub const REASONS: &[Reason] = &[
             let (_, rest) = rest.split_once(']')?;
             known.then(|| format!("{} v[{first}:{}]{rest}", case.variant.mnemonic, first.parse::<u32>().unwrap_or(0) + 2))
         }),
+    },
+    Reason {
+        what: "registers of a gather with tfe and d16",
+        evidence: "as above; since gfx10 the addresses stay those of the form that the table gave, too",
+        how: How::Either(images::gather_without_status),
     },
     Reason {
         what: "VCC within the bars of an absolute value",
