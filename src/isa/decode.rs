@@ -36,9 +36,9 @@ const LITERAL64: u64 = 254;
 /// Operand code of `src_flat_scratch_base_lo`; the high half follows.
 const FLAT_SCRATCH_BASE: u16 = 230;
 
-/// What decoding would otherwise work out from a row for every word.
+/// What decoding would otherwise work out from a row for every word: made from the row when the tables are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub struct Plan {
     /// Bits that neither the form nor an operand or modifier gives a meaning.
     ignored: u128,
     /// What is done when all fields are read.

@@ -282,9 +282,9 @@ pub struct Layout {
     /// The modifiers and where they are.
     pub modifiers: Vec<(Modifier, Bits)>,
     /// The bits of all modifiers: where none of them is set, all modifiers are what they are by default, but for `has_parts`.
-    pub(crate) modifier_bits: u128,
+    pub modifier_bits: u128,
     /// Whether it has modifiers that are parts of others (DPP, SDWA), which are there even if all their bits are 0.
-    pub(crate) has_parts: bool,
+    pub has_parts: bool,
 }
 
 impl Layout {

@@ -20,6 +20,7 @@ mod table;
 mod target;
 mod wait;
 
+pub use decode::Plan;
 pub use image::{Gradients, Image, ImageAddress, ImageData};
 pub use inst::{Access, Dpp, Half, Inst, Matrix, Modifiers, Operand, Reg, RegFile, Role, Sdwa, Value, ValueType, scalar};
 pub use layout::{Accepts, Bits, Coding, Form, Kind, Layout, Modifier, Run};

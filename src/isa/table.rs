@@ -309,8 +309,8 @@ pub struct Variant {
     pub targets: u32,
     /// The wave size that it needs; 0: any.
     pub wave_size: u8,
-    /// What decoding would otherwise work out for every word.
-    pub(crate) plan: Plan,
+    /// What follows from all this for decoding.
+    pub plan: Plan,
 }
 
 /// The layout of an instruction without fields.
