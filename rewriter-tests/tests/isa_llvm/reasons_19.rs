@@ -149,7 +149,7 @@ pub const REASONS: &[Reason] = &[
     Reason {
         what: "names of hardware registers of gfx12",
         evidence: "AMDGPUAsmUtils.cpp: LLVM 20 put WAVE_ into the names of those that each wave has (RDNA4 ISA guide, \"Hardware registers\")",
-        how: How::Text(|case, theirs| with_register_name(case, theirs)),
+        how: How::Text(with_register_name),
     },
     Reason {
         what: "the name of a temporal hint of stores",
@@ -281,6 +281,8 @@ fn is_constant(text: &str, value: u32) -> bool {
 fn half_bits(number: f32) -> Option<u16> {
     let single = number.to_bits();
     let exponent = (single >> 23 & 0xff) as i32 - 127 + 15;
-    ((1..31).contains(&exponent) && single & 0x1fff == 0)
-        .then(|| ((single >> 16 & 0x8000) | (exponent as u32) << 10 | (single >> 13 & 0x3ff)) as u16)
+    if !(1..31).contains(&exponent) || single & 0x1fff != 0 {
+        return None;
+    }
+    Some(((single >> 16 & 0x8000) | (exponent as u32) << 10 | (single >> 13 & 0x3ff)) as u16)
 }
