@@ -83,11 +83,15 @@ fn aspects(row: &Variant) -> [String; 4] {
         })
         .collect();
     let text = format!("{} {} {:?} {:?}", row.name, row.mnemonic, row.written, row.printed);
+    // Of a pair of operations, what each half reads.
+    let halves = row.halves.map(|halves| format!(" halves {halves:?}")).unwrap_or_default();
     let effects = format!(
-        "reads {:?} writes {:?} branch {:?} memory {:?} {} counters {:?} latency {:?} flags {:?}",
+        "reads {:?} writes {:?} branch {:?} memory {:?} {} counters {:?} latency {:?} flags {:?}{halves}",
         row.implicit_reads, row.implicit_writes, row.branch, row.memory, row.memory_bytes, row.counters, row.latency, row.flags
     );
-    [encoding, operands.join("; "), text, effects]
+    // An image instruction's registers follow from facts of the operation, too.
+    let image = row.image.map(|image| format!("; image {image:?}")).unwrap_or_default();
+    [encoding, operands.join("; ") + &image, text, effects]
 }
 
 /// The rows of a set with what they say, by family.
@@ -339,6 +343,7 @@ fn everything_that_a_row_says_is_in_one_aspect() {
         (2, Variant { printed: &[Modifier::Lds], ..*row }),
         (3, Variant { implicit_reads: Implicit::empty(), ..*row }),
         (3, Variant { implicit_writes: Implicit::SCC, ..*row }),
+        (3, Variant { halves: Some([Implicit::VCC, Implicit::EXEC]), ..*row }),
         (3, Variant { branch: Branch::End, ..*row }),
         (3, Variant { memory: Memory::None, ..*row }),
         (3, Variant { memory_bytes: 4, ..*row }),
