@@ -36,7 +36,7 @@ fn complaint(word: &Word, answer: &Answer) -> Option<String> {
 }
 
 fn check(words: &[Word]) {
-    let processors: Vec<String> = words.iter().map(|word| llvm_processor(word.target)).collect();
+    let processors: Vec<String> = words.iter().map(|word| llvm_processor(word.target, word.target.instruction_set())).collect();
     let queries: Vec<Query<'_>> = words.iter().zip(&processors).map(|(word, target)| Query { target, bytes: &word.bytes, pc: 0 }).collect();
     let answers = Oracle::new().expect("the oracle is built").ask_all(&queries);
     let instructions = answers.iter().filter(|answer| matches!(answer, Answer::Instruction { .. })).count();
