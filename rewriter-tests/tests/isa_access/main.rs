@@ -192,7 +192,7 @@ fn access_is_what_llvm_says() {
     let only = std::env::var("WAVETAP_ISA_TARGETS").unwrap_or_default();
     let mut oracle = Oracle::of(program);
     let mut findings = Findings::default();
-    let (mut silent, mut unanswered) = (0, BTreeMap::<&str, BTreeSet<String>>::new());
+    let (mut silent, mut unanswered, mut unknown) = (0, BTreeMap::<&str, BTreeSet<String>>::new(), Vec::new());
     for target in machines().filter(|target| only.is_empty() || only.split(',').any(|name| name == target.name())) {
         let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
         let tries: Vec<(Vec<u8>, Inst)> = isa::variants(target)
@@ -209,11 +209,15 @@ fn access_is_what_llvm_says() {
                 None => silent += 1,
             }
         }
+        if answered.is_empty() {
+            unknown.push(label(target));
+            continue;
+        }
         for (_, inst) in tries.iter().filter(|(_, inst)| !answered.contains(inst.variant.mnemonic)) {
             unanswered.entry(inst.variant.mnemonic).or_default().insert(label(target));
         }
     }
-    println!("LLVM says nothing about {silent} words; about no word of {unanswered:?}");
+    println!("LLVM says nothing about {silent} words; about no word of {unanswered:?}; it does not know {unknown:?}");
     if fillings >= FILLINGS[1] && only.is_empty() {
         let unused: Vec<&str> = REASONS.iter().map(|reason| reason.what).filter(|what| !findings.excused.contains_key(what)).collect();
         assert!(unused.is_empty(), "reasons that nothing needs: {unused:?}");
@@ -312,6 +316,12 @@ fn access_is_what_llvm_said() {
         })
         .filter(|(_, missing)| !missing.is_empty())
         .collect();
-    println!("rows that the file has no word for: {uncovered:?}");
+    // What LLVM does not know has no word at all.
+    let (unknown, uncovered): (Vec<_>, Vec<_>) =
+        uncovered.into_iter().partition(|(label, _)| !covered.iter().any(|(known, _)| known == label));
+    println!(
+        "rows that the file has no word for: {uncovered:?}, and all of {:?}",
+        unknown.iter().map(|(label, _)| label).collect::<Vec<_>>()
+    );
     findings.judge();
 }

@@ -202,12 +202,6 @@ pub const REASONS: &[Reason] = &[
         holds: |d| d.old_result() && half_result(d.inst.name()),
     },
     Reason {
-        what: "the high half of the flat scratch base",
-        evidence: "the tables of gfx1250: operand codes 230 and 231 are the halves of the base, and a source of 64 bits with code 230 is all of it. LLVM's \
-                   decoder has the name of the low half for both widths.",
-        holds: |d| d.only(Who::Ours, Kind::Read) && d.register == "src_flat_scratch_base_hi",
-    },
-    Reason {
         what: "conversions into a part of the register",
         evidence: "CDNA4 ISA guide: V_CVT_SCALEF32_* into bytes and halves write the part that OP_SEL names and leave the others. LLVM's record has the old \
                    value as an operand; decoding leaves it out.",
