@@ -86,14 +86,20 @@ pub fn filling(random: &mut Random, variant: &Variant) -> Vec<u8> {
             word = word & !bits.mask() | bits.put(number).unwrap_or(0);
         }
     }
+    if random.below(8) != 0 {
+        word = with_dimension(random, variant, word);
+    }
     for operand in 0..variant.operands.len() {
         let bits = variant.operands[operand].bits;
+        if variant.operands[operand].kind.coding == Coding::VectorBehind {
+            continue;
+        }
         if let Some(placed) = bits.put(likely_number(random, variant, operand) & !((1 << lowest(&bits)) - 1)) {
             word = word & !bits.mask() | placed & !variant.mask | variant.matches & bits.mask();
         }
     }
     let mut bytes = word.to_le_bytes()[..usize::from(variant.layout.bytes)].to_vec();
-    if let Some(behind) = addresses_behind(random, variant) {
+    if let Some(behind) = addresses_behind(random, variant, word) {
         bytes.extend(behind.to_le_bytes());
     }
     // Enough for a literal of 64 bits.
@@ -102,10 +108,35 @@ pub fn filling(random: &mut Random, variant: &Variant) -> Vec<u8> {
     bytes
 }
 
-/// The dword of image addresses that are behind the first 128 bits: random ones from the first on, as many as there are or fewer.
-fn addresses_behind(random: &mut Random, variant: &Variant) -> Option<u32> {
+/// The word with a dimension for which an image's form has addresses, of which some forms have few.
+fn with_dimension(random: &mut Random, variant: &Variant, word: u128) -> u128 {
+    let Some(address) = variant.image.and_then(|image| image.address) else { return word };
+    let fits = |dimension, a16| address.dwords(dimension, a16).is_some_and(|dwords| address.sizes >> dwords & 1 != 0);
+    let choices: Vec<(u8, bool)> =
+        (0..8).flat_map(|dimension| [(dimension, false), (dimension, true)]).filter(|&(dimension, a16)| fits(dimension, a16)).collect();
+    let Some(&(dimension, a16)) = choices.get(random.below(choices.len().max(1) as u64) as usize) else { return word };
+    variant.layout.modifiers.iter().fold(word, |word, (modifier, bits)| {
+        let number = match modifier {
+            Modifier::Dim => dimension.into(),
+            Modifier::A16 => a16.into(),
+            _ => return word,
+        };
+        word & !bits.mask() | bits.put(number).unwrap_or(0)
+    })
+}
+
+/// The dword of image addresses that are behind the first 128 bits: mostly as many as the word's dimension has, and any number of them.
+fn addresses_behind(random: &mut Random, variant: &Variant, word: u128) -> Option<u32> {
     let fields = variant.operands.iter().filter(|spec| spec.kind.coding == Coding::VectorBehind).count() as u64;
-    let used = if random.below(2) == 0 { fields } else { random.below(fields + 1) };
+    let modifier = |wanted| variant.layout.modifiers.iter().find(|(known, _)| *known == wanted).map_or(0, |(_, bits)| bits.get(word));
+    let address = variant.image.and_then(|image| image.address);
+    let needed = address.and_then(|address| address.dwords(modifier(Modifier::Dim) as u8, modifier(Modifier::A16) != 0));
+    // The other addresses are in the word; there are four in a dword.
+    let in_word = variant.operands.iter().filter(|spec| format!("{:?}", spec.role).starts_with("Vaddr")).count() as u64 - fields;
+    let used = match needed {
+        Some(needed) if random.below(8) != 0 => u64::from(needed).saturating_sub(in_word).min(fields),
+        _ => random.below(fields + 1),
+    };
     (fields > 0).then(|| random.next() as u32 & ((1u64 << (8 * used)) - 1) as u32)
 }
 

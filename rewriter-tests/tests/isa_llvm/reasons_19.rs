@@ -85,13 +85,14 @@ pub const REASONS: &[Reason] = &[
     },
     Reason {
         what: "operations and forms that LLVM 19 does not have",
-        evidence: "SOPInstructions.td, VOP1Instructions.td, VOP2Instructions.td, VOP3PInstructions.td, VOPDInstructions.td and DSInstructions.td of LLVM 19 have no record for them",
+        evidence: "SOPInstructions.td, VOP1Instructions.td, VOP2Instructions.td, VOP3PInstructions.td, VOPDInstructions.td, DSInstructions.td and MIMGInstructions.td of LLVM 19 have no record for them",
         how: How::Lacks(|case| {
             let names = ["s_endpgm_ordered_ps_done", "s_alloc_vgpr", "v_swap_b16", "ds_bpermute_fi_b32"];
             let dual_dot = case.variant.mnemonic.contains("v_dual_dot2acc_f32");
             let packed = case.name_starts("v_pk_fmac_f16") && case.variant.encoding != Encoding::Vop2;
             let dot = case.name_starts("v_dot2_f32_bf16") && case.is_dpp();
-            names.contains(&case.variant.name) || case.name_starts("ds_bvh_stack_push") || dual_dot || packed || dot
+            let bvh = ["image_bvh_dual_intersect_ray", "image_bvh8_intersect_ray"].contains(&case.variant.name);
+            names.contains(&case.variant.name) || case.name_starts("ds_bvh_stack_push") || dual_dot || packed || dot || bvh
         }),
     },
     Reason {
@@ -177,11 +178,21 @@ pub const REASONS: &[Reason] = &[
         }),
     },
     Reason {
-        what: "data of a gather with d16 at the end of the file",
-        evidence: "two registers; LLVM 19 wants room for four (AMDGPUDisassembler::convertMIMGInst), LLVM 22 and llvm-mc for two",
+        what: "data of a gather and of a load of samples with d16 at the end of the file",
+        evidence: "two registers; LLVM 19 wants room for four (AMDGPUDisassembler::convertMIMGInst), LLVM 22 for two",
         how: How::LlvmRefuses(|case| {
-            let known = case.name_starts("image_gather4") && case.bytes[5] > 250 && case.inst.as_ref()?.modifiers.d16;
-            known.then(|| case.without_bits(0x0f << 40))?
+            let known = (case.name_starts("image_gather4") || case.name_starts("image_msaa_load")) && case.inst.as_ref()?.modifiers.d16;
+            let data = case.fields().find(|field| known && field.spec.role == Role::Vdata && field.number & 0xff > 250)?;
+            case.with_operand(data.spec, data.number & !0x0f)
+        }),
+    },
+    Reason {
+        what: "the status of image atomics",
+        evidence: "LLVM 19 has no forms of them with a register for it and leaves the form that its decoder met first, with that one's data and addresses \
+                   (AMDGPUDisassembler::convertMIMGInst); LLVM 22 has them",
+        how: How::Either(|case| {
+            let dimensioned = case.variant.image.is_some_and(|image| image.address.is_some());
+            (case.name_starts("image_atomic") && dimensioned).then(|| case.without_bits(case.modifier_bits(Modifier::Tfe)))?
         }),
     },
     Reason {
