@@ -56,6 +56,11 @@ fn likely_number(random: &mut Random, variant: &Variant, operand: usize) -> u64 
             let chosen = random.below(choices.len().max(1) as u64) as usize;
             choices.get(chosen).copied().unwrap_or(any) & ((1 << width) - 1)
         }
+        // Values that inline constants have, too.
+        Coding::Literal if random.below(2) == 0 => {
+            let (low, high) = (u64::from(literal(random)), u64::from(literal(random)));
+            [low, high << 32, high << 32 | low][random.below(3) as usize] & (u64::MAX >> (64 - width))
+        }
         Coding::Vector | Coding::Accum if kind.even => any & !1,
         Coding::VectorAcc => any & (if kind.even { !1 } else { !0 }) & (if random.below(2) == 0 { 0xff } else { 0x2ff }),
         _ => any,

@@ -210,11 +210,11 @@ impl Printer<'_> {
             Value::InlineInt(value) => push_signed(self.out, value.into()),
             Value::InlineFloat(code) => self.out.push_str(names::inline_float(code, operand.ty)),
             Value::Literal(value) if kind.coding == Coding::Literal => match (operand.role, operand.ty) {
-                (Role::Imm, ValueType::F16) if value <= 0xffff || value >= 0xffff_8000 => self.named_hexadecimal("", value & 0xffff),
                 (Role::Imm, _) if self.inst.variant.encoding == Encoding::Sopk => self.constant(i64::from(value)),
                 _ => self.named_hexadecimal("", value),
             },
             Value::Literal(value) => names::push_literal(self.out, value, operand.ty),
+            Value::Literal64(value) if kind.coding == Coding::Literal => self.out.push_str(&names::literal64_inside(value, operand.ty)),
             Value::Literal64(value) => self.out.push_str(&names::literal64(value, operand.ty)),
             Value::Imm(value) => self.immediate(operand.role, value, kind),
             Value::Off => self.out.push_str("off"),

@@ -103,15 +103,22 @@ fn is_marked(value: u32, ty: ValueType) -> bool {
 
 /// A literal of 64 bits; one that 32 bits could hold is marked, so that assembling gives one of 64 again.
 pub(super) fn literal64(value: u64, ty: ValueType) -> String {
-    let float = ty == ValueType::F64;
     match INLINE_FLOATS.iter().find(|(.., double)| *double == value) {
-        _ if value >> 32 == 0 => format!("lit64({value:#x})"),
+        _ if value >> 32 == 0 => literal64_inside(value, ty),
         _ if is_inline_int(value as i64) => (value as i64).to_string(),
         Some(_) if value == INLINE_FLOATS[8].3 => INVERSE_TWO_PI_F64.to_owned(),
         Some((text, ..)) => (*text).to_owned(),
+        None => literal64_inside(value, ty),
+    }
+}
+
+/// The same of a form that always has one (`v_fmaak_f64`), where no inline constant can be.
+pub(super) fn literal64_inside(value: u64, ty: ValueType) -> String {
+    match value {
+        _ if value >> 32 == 0 => format!("lit64({value:#x})"),
         // A literal of 32 bits is the high half of a double.
-        None if float && value as u32 == 0 => format!("{:#x}", value >> 32),
-        None => format!("{value:#x}"),
+        _ if ty == ValueType::F64 && value as u32 == 0 => format!("{:#x}", value >> 32),
+        _ => format!("{value:#x}"),
     }
 }
 

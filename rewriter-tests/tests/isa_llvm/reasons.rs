@@ -11,6 +11,9 @@ const LITERAL: u64 = 255;
 /// Operand code: a literal of 64 bits follows.
 const LITERAL_64: u64 = 254;
 
+/// A literal that is nothing else.
+const PLAIN: u64 = 0x1234_5678;
+
 pub const REASONS: &[Reason] = &[
     Reason {
         what: "scalar registers that start at an odd place",
@@ -217,6 +220,26 @@ pub const REASONS: &[Reason] = &[
             let known = case.name_starts("v_fmac_") && matches!(case.variant.encoding, Encoding::Vop3Dpp | Encoding::Vop3Dpp8);
             let field = case.fields().find(constant).filter(|_| known)?;
             case.with_operand(field.spec, field.usual())
+        }),
+    },
+    Reason {
+        what: "a literal of v_fmamk and its relatives whose value is a constant's operand code",
+        evidence: "LLVM decodes it once more, as an operand: K of 244 is printed and assembled as that of 2.0 (llvm-mc --disassemble --show-encoding of \
+                   00 01 00 58 f4 00 00 00 for gfx1100 has another encoding)",
+        how: How::Either(|case| {
+            let code = |field: &Field<'_>| field.spec.kind.coding == Coding::Literal && matches!(field.number, 128..=208 | 240..=248);
+            let field = case.fields().find(code)?;
+            case.with_operand(field.spec, PLAIN)
+        }),
+    },
+    Reason {
+        what: "a literal of a pair that a source and v_dual_fmamk or v_dual_fmaak share",
+        evidence: "LLVM marks such a literal in v_fmamk and not in the pair: what has an inline constant's value is assembled to another word \
+                   (llvm-mc --disassemble --show-encoding of 12 a9 85 c8 ff ec 78 11 05 00 00 00 for gfx1100)",
+        how: How::Either(|case| {
+            let shared = case.variant.encoding == Encoding::Vopd && case.fields().any(|field| field.code() == Some(LITERAL));
+            let field = case.fields().find(|field| shared && field.spec.kind.coding == Coding::Literal && field.number != PLAIN)?;
+            case.with_operand(field.spec, PLAIN)
         }),
     },
     Reason {
