@@ -39,8 +39,9 @@ fn likely_number(random: &mut Random, variant: &Variant, operand: usize) -> u64 
         Coding::Source | Coding::SourceAcc | Coding::SourceAccum | Coding::SrcHalf | Coding::SrcLow128 if width >= 7 => {
             let scalar =
                 [random.below(102 / step) * step, 106, 108 + random.below(12) / step * step, 124, 125, 126, 127][random.below(7) as usize];
-            let constant = [128 + random.below(81), 240 + random.below(9), 255, 251 + random.below(4), 235 + random.below(5)]
-                [random.below(5) as usize];
+            let constant =
+                [128 + random.below(81), 240 + random.below(9), 255, 251 + random.below(4), 235 + random.below(5), 230 + random.below(2)]
+                    [random.below(6) as usize];
             let vector = (256 + (random.below(256) & if kind.even { !1 } else { !0 })) | (any & 512);
             let accepts = |what: Accepts| kind.accepts.intersects(what);
             let choices: Vec<u64> = [
