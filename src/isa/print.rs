@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::digits::{push_decimal, push_hexadecimal, push_signed};
 use super::image;
-use super::inst::{Half, Inst, Operand, Reg, RegFile, Role, Value, ValueType, scalar};
+use super::inst::{Half, Inst, Operand, Reg, RegFile, Role, Value, scalar};
 use super::layout::{Coding, Form, Kind, Modifier};
 use super::pair::BETWEEN;
 use super::print_names as names;
