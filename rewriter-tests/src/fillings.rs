@@ -138,7 +138,7 @@ fn addresses_behind(random: &mut Random, variant: &Variant, word: u128) -> Optio
     let address = variant.image.and_then(|image| image.address);
     let needed = address.and_then(|address| address.dwords(modifier(Modifier::Dim) as u8, modifier(Modifier::A16) != 0));
     // The other addresses are in the word; there are four in a dword.
-    let in_word = variant.operands.iter().filter(|spec| format!("{:?}", spec.role).starts_with("Vaddr")).count() as u64 - fields;
+    let in_word = variant.operands.iter().filter(|spec| spec.role.is_address()).count() as u64 - fields;
     let used = match needed {
         Some(needed) if random.below(8) != 0 => u64::from(needed).saturating_sub(in_word).min(fields),
         _ => random.below(fields + 1),

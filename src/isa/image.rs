@@ -152,10 +152,10 @@ fn address(inst: &mut Inst, form: ImageAddress) -> Option<()> {
     if form.sizes >> needed & 1 == 0 {
         return None;
     }
-    let places = inst.operands.iter().filter(|operand| is_address(operand.role)).count() as u32;
+    let places = inst.operands.iter().filter(|operand| operand.role.is_address()).count() as u32;
     let mut place = 0;
     for (spec, operand) in inst.variant.operands.iter().zip(&mut inst.operands) {
-        if !is_address(operand.role) {
+        if !operand.role.is_address() {
             continue;
         }
         let Value::Reg(reg) = &mut operand.value else { return None };
@@ -185,16 +185,10 @@ fn nothing_is_left_behind(inst: &Inst, rest: &[u8]) -> bool {
     let used = match inst.variant.image.and_then(|image| image.address) {
         Some(form) => {
             let needed = form.dwords(inst.modifiers.dim, inst.modifiers.a16).unwrap_or(0);
-            let addresses = inst.variant.operands.iter().filter(|spec| is_address(spec.role)).take(needed as usize);
+            let addresses = inst.variant.operands.iter().filter(|spec| spec.role.is_address()).take(needed as usize);
             addresses.filter(|spec| spec.kind.coding == Coding::VectorBehind).fold(0, |used, spec| used | spec.bits.mask())
         }
         None => fields,
     };
     u128::from(u32::from_le_bytes(*dword)) & !used == 0
-}
-
-/// Whether the role is that of an address.
-pub(super) fn is_address(role: Role) -> bool {
-    use Role::{Vaddr, Vaddr1, Vaddr2, Vaddr3, Vaddr4, Vaddr5, Vaddr6, Vaddr7, Vaddr8, Vaddr9, Vaddr10, Vaddr11};
-    matches!(role, Vaddr | Vaddr1 | Vaddr2 | Vaddr3 | Vaddr4 | Vaddr5 | Vaddr6 | Vaddr7 | Vaddr8 | Vaddr9 | Vaddr10 | Vaddr11)
 }

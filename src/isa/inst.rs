@@ -166,6 +166,15 @@ pub enum Role {
     Vaddr11,
 }
 
+impl Role {
+    /// Whether it is one of the addresses of vector memory: a run of registers, of images also registers of their own.
+    #[must_use]
+    pub fn is_address(self) -> bool {
+        use Role::{Vaddr, Vaddr1, Vaddr2, Vaddr3, Vaddr4, Vaddr5, Vaddr6, Vaddr7, Vaddr8, Vaddr9, Vaddr10, Vaddr11};
+        matches!(self, Vaddr | Vaddr1 | Vaddr2 | Vaddr3 | Vaddr4 | Vaddr5 | Vaddr6 | Vaddr7 | Vaddr8 | Vaddr9 | Vaddr10 | Vaddr11)
+    }
+}
+
 /// Whether an instruction reads or writes an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Access {

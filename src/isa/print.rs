@@ -104,7 +104,7 @@ impl Printer<'_> {
                 Role::Simm16 if spec.kind.form == Form::Endpgm && operand.value == Value::Imm(0) => continue,
                 _ => {}
             }
-            if operand.value == Value::Off && image::is_address(operand.role) {
+            if operand.value == Value::Off && operand.role.is_address() {
                 continue;
             }
             self.out.push_str(separator);
@@ -134,7 +134,7 @@ impl Printer<'_> {
     /// What is written around an operand: brackets around the addresses of an image, if there are several.
     fn brackets(&self, place: usize) -> (&'static str, &'static str) {
         let operand = |place: usize| self.inst.operands.get(place);
-        let is_address = |place| operand(place).is_some_and(|operand| image::is_address(operand.role) && operand.value != Value::Off);
+        let is_address = |place| operand(place).is_some_and(|operand| operand.role.is_address() && operand.value != Value::Off);
         let separate = self.inst.variant.image.is_some_and(|image| image.separate);
         if !separate || !is_address(place) {
             return ("", "");

@@ -22,7 +22,7 @@ fn address_dwords(case: &Case<'_>) -> Option<u32> {
 }
 
 fn addresses(case: &Case<'_>) -> impl Iterator<Item = &'static OperandSpec> {
-    case.variant.operands.iter().filter(|spec| format!("{:?}", spec.role).starts_with("Vaddr"))
+    case.variant.operands.iter().filter(|spec| spec.role.is_address())
 }
 
 /// With a dimension that the form has addresses for.
