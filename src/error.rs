@@ -4,6 +4,7 @@
 //! and a fault of our own apart, because a caller treats them differently: a command exits with code 2 on bad input, and reports a
 //! refused kernel and goes on when something is unsupported.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// What sort of failure an [`Error`] is.
@@ -30,9 +31,32 @@ pub struct Error(Box<Inner>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Inner {
     kind: Kind,
-    message: String,
+    message: Message,
     offset: Option<u64>,
     context: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Message {
+    Text(String),
+    /// Code that is no instruction: made into text when somebody reads it, because padding between functions is such code and there is much of it.
+    Code {
+        what: &'static str,
+        of: &'static str,
+        target: &'static str,
+        dwords: [u32; 2],
+    },
+}
+
+impl Message {
+    fn text(&self) -> Cow<'_, str> {
+        match self {
+            Message::Text(text) => Cow::Borrowed(text),
+            Message::Code { what, of, target, dwords: [first, second] } => {
+                Cow::Owned(format!("{what}{of} of {target}: {first:#010x} {second:#010x}"))
+            }
+        }
+    }
 }
 
 /// The result of everything in this library that can fail.
@@ -41,12 +65,18 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// An error of the given kind; `message` says what was found and what was expected.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Error(Box::new(Inner { kind, message: message.into(), offset: None, context: Vec::new() }))
+        Error(Box::new(Inner { kind, message: Message::Text(message.into()), offset: None, context: Vec::new() }))
     }
 
     /// The input breaks its format.
     pub fn malformed(message: impl Into<String>) -> Self {
         Self::new(Kind::Malformed, message)
+    }
+
+    /// Code whose first dwords are given is no instruction of a target: what it is (`"no instruction"`), and of which operation.
+    pub(crate) fn no_instruction(what: &'static str, of: &'static str, target: &'static str, dwords: [u32; 2]) -> Self {
+        let message = Message::Code { what, of, target, dwords };
+        Error(Box::new(Inner { kind: Kind::Malformed, message, offset: None, context: Vec::new() }))
     }
 
     /// The input is well-formed but not handled.
@@ -84,8 +114,8 @@ impl Error {
     }
 
     /// The message without its place.
-    pub fn message(&self) -> &str {
-        &self.0.message
+    pub fn message(&self) -> Cow<'_, str> {
+        self.0.message.text()
     }
 
     /// The byte offset of the failure, in the innermost context.
@@ -96,7 +126,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.message)?;
+        f.write_str(&self.0.message.text())?;
         if let Some(offset) = self.0.offset {
             write!(f, " (at offset {offset:#x})")?;
         }

@@ -4,10 +4,9 @@
 
 use smallvec::SmallVec;
 
-use super::digits::push_dword;
 use super::image;
 use super::inst::{Access, Half, Inst, Matrix, Modifiers, Operand, Reg, RegFile, Role, Value, scalar};
-use super::layout::{Accepts, Bits, Coding, Kind, Modifier};
+use super::layout::{Accepts, Bits, Coding, Kind, Modifier, scalar_alignment};
 use super::load::tables;
 use super::table::{Encoding, Flags, Memory, OperandSpec, Variant};
 use super::target::{InstructionSet, Target};
@@ -110,10 +109,10 @@ pub(super) fn decode_into(inst: &mut Inst, target: Target, bytes: &[u8]) -> Resu
     let mut found = tables.dispatch(target).rows(word).map(|row| &tables.variants[usize::from(row)]);
     // The most specific row decides: where its operands mean nothing, a less specific one would misread the word.
     let Some(variant) = found.find(|variant| is_dpp8_source(variant, word)) else {
-        return Err(malformed(target, word, "no instruction"));
+        return Err(malformed(target, word, "no instruction", ""));
     };
     if bytes.len() < usize::from(variant.layout.bytes) {
-        return Err(malformed(target, word, &format!("the code ends within {}", variant.mnemonic)));
+        return Err(malformed(target, word, "the code ends within ", variant.mnemonic));
     }
     inst.variant = variant;
     inst.size = variant.layout.bytes;
@@ -121,21 +120,13 @@ pub(super) fn decode_into(inst: &mut Inst, target: Target, bytes: &[u8]) -> Resu
     inst.wave_size = target.wave_size() as u8;
     match fields(target, inst, word, bytes) {
         Some(()) => Ok(()),
-        None => Err(malformed(target, word, &format!("fields that mean nothing in {}", variant.mnemonic))),
+        None => Err(malformed(target, word, "fields that mean nothing in ", variant.mnemonic)),
     }
 }
 
 #[cold]
-fn malformed(target: Target, word: u128, what: &str) -> Error {
-    // Padding between functions is no instruction, and there is much of it.
-    let mut message = String::with_capacity(64);
-    for part in [what, " of ", target.name(), ": "] {
-        message.push_str(part);
-    }
-    push_dword(&mut message, word as u32);
-    message.push(' ');
-    push_dword(&mut message, (word >> 32) as u32);
-    Error::malformed(message)
+fn malformed(target: Target, word: u128, what: &'static str, of: &'static str) -> Error {
+    Error::no_instruction(what, of, target.name(), [word as u32, (word >> 32) as u32])
 }
 
 /// Whether the source code of a DPP8 form is one of its two, 233 and 234; the row fixes the upper bits. Always true of other forms.
@@ -200,12 +191,19 @@ fn fields(target: Target, inst: &mut Inst, word: u128, bytes: &[u8]) -> Option<(
         literal_size: 0,
     };
     for spec in variant.operands {
-        let OperandSpec { role, access, ty, dwords, kind, bits } = spec;
+        let OperandSpec { role, access, ty, dwords, kind, bits, plain } = spec;
+        let operand = |value| Operand { role: *role, value, access: *access, ty: *ty, dwords: *dwords, half: Half::Whole };
+        if let Some(number) = bits.get_single(word)
+            && let Some(reg) = plain.registers(number, *dwords)
+        {
+            inst.operands.push(operand(Value::Reg(reg)));
+            continue;
+        }
         let number = match kind.coding {
             Coding::VectorBehind => bits.get(reader.literal()?.into()),
             _ => bits.get(word),
         };
-        inst.operands.push(Operand { role: *role, value: Value::Off, access: *access, ty: *ty, dwords: *dwords, half: Half::Whole });
+        inst.operands.push(operand(Value::Off));
         let (operand, before) = inst.operands.split_last_mut()?;
         match kind.coding {
             Coding::Vector => operand.value = Value::Reg(reader.vector(kind, number, false)?),
@@ -492,13 +490,7 @@ impl Reader<'_> {
     fn scalar_register(&self, kind: &Kind, code: u16) -> Option<Reg> {
         let set = self.set;
         let dwords = u16::from(if kind.mask { self.mask_dwords } else { kind.dwords });
-        // Pairs are aligned to two, what is wider to four.
-        let unaligned = match dwords {
-            0 | 1 => 0,
-            2 => 1,
-            _ => 3,
-        };
-        let aligned = |index: u16| index & unaligned == 0;
+        let aligned = |index: u16| index.is_multiple_of(scalar_alignment(dwords));
         let reg = |canonical: u16, needed: Accepts, fits: bool| {
             // The null register and the read-only sources are numbered one by one: none is a half of another, however wide the operand.
             let single = needed == Accepts::NULL || needed == Accepts::READ_ONLY && canonical >= scalar::SHARED_BASE;

@@ -26,14 +26,6 @@ pub(super) fn push_hexadecimal(out: &mut String, value: u64) {
     }
 }
 
-/// Appends all digits of a dword in hexadecimal, with `0x`.
-pub(super) fn push_dword(out: &mut String, value: u32) {
-    out.push_str("0x");
-    for digit in (0..8).rev() {
-        out.push(char::from(b"0123456789abcdef"[(value >> (4 * digit) & 15) as usize]));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,11 +38,7 @@ mod tests {
             push_decimal(&mut decimal, value);
             push_signed(&mut signed, value as i64);
             push_hexadecimal(&mut hexadecimal, value);
-            push_dword(&mut hexadecimal, value as u32);
-            assert_eq!(
-                (decimal, signed, hexadecimal),
-                (value.to_string(), (value as i64).to_string(), format!("{value:#x}{:#010x}", value as u32))
-            );
+            assert_eq!((decimal, signed, hexadecimal), (value.to_string(), (value as i64).to_string(), format!("{value:#x}")));
         }
     }
 }

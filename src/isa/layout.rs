@@ -1,6 +1,6 @@
 //! Where the fields of an encoding are, and what the number in a field means.
 
-use super::inst::{Modifiers, ValueType};
+use super::inst::{Modifiers, Reg, ValueType};
 
 /// Most runs of bits that one field is split into.
 pub(crate) const MAX_RUNS: usize = 4;
@@ -50,6 +50,12 @@ impl Bits {
     #[inline]
     pub fn get(&self, word: u128) -> u64 {
         if self.ones != 0 { word as u64 >> self.low & u64::from(self.ones) } else { self.join(word) }
+    }
+
+    /// The value in `word` where the field is one run of at most 16 bits in the first two dwords.
+    #[inline(always)]
+    pub(crate) fn get_single(&self, word: u128) -> Option<u16> {
+        (self.ones as u16 != 0 && self.ones >> 16 == 0).then_some((word as u64 >> self.low) as u16 & self.ones as u16)
     }
 
     fn join(&self, word: u128) -> u64 {
@@ -193,6 +199,62 @@ pub struct Kind {
     pub mask: bool,
     /// How an immediate is printed.
     pub form: Form,
+}
+
+/// Most registers are named in the plainest way; this says of an operand which they are, so that decoding them is a few comparisons.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Plain {
+    /// The number in the field of vector register 0.
+    first_vector: u16,
+    /// As many numbers from there on name vector registers.
+    vectors: u16,
+    /// The bits that must be 0 in the number of a vector register.
+    unaligned_vector: u8,
+    /// As many numbers from 0 on name scalar registers.
+    scalars: u8,
+    /// The bits that must be 0 in the number of a scalar register.
+    unaligned_scalar: u8,
+}
+
+impl Plain {
+    /// Vector registers of a file.
+    const VECTORS: u16 = 256;
+    /// Scalar registers that every target has.
+    const SCALARS: u8 = 96;
+
+    /// Of an operand of this kind.
+    pub(crate) fn of(kind: &Kind) -> Plain {
+        let source = kind.coding == Coding::Source;
+        let vector = kind.accepts.contains(Accepts::VECTOR) && (source || kind.coding == Coding::Vector) && !kind.mask;
+        let scalar = kind.accepts.contains(Accepts::SCALAR) && source && !kind.mask;
+        Plain {
+            first_vector: if source { Self::VECTORS } else { 0 },
+            vectors: if vector { Self::VECTORS + 1 - u16::from(kind.dwords) } else { 0 },
+            unaligned_vector: kind.even.into(),
+            scalars: if scalar { Self::SCALARS + 1 - kind.dwords } else { 0 },
+            unaligned_scalar: scalar_alignment(kind.dwords.into()) as u8 - 1,
+        }
+    }
+
+    /// The registers, so many, that the number in the field names, if they are the plainest.
+    #[inline(always)]
+    pub(crate) fn registers(self, number: u16, dwords: u8) -> Option<Reg> {
+        let vector = number.wrapping_sub(self.first_vector);
+        if vector < self.vectors && vector & u16::from(self.unaligned_vector) == 0 {
+            return Some(Reg::vector(vector, dwords));
+        }
+        let scalar = number < u16::from(self.scalars) && number & u16::from(self.unaligned_scalar) == 0;
+        scalar.then_some(Reg::scalar(number, dwords))
+    }
+}
+
+/// Where so many scalar registers may start: pairs at every second, what is wider at every fourth.
+pub(crate) fn scalar_alignment(dwords: u16) -> u16 {
+    match dwords {
+        0 | 1 => 1,
+        2 => 2,
+        _ => 4,
+    }
 }
 
 /// A modifier field; the names are those of [`Modifiers`] and of its DPP and SDWA parts.

@@ -9,7 +9,7 @@ use super::decode::Plan;
 use super::dispatch::Dispatch;
 use super::image::{Gradients, Image, ImageAddress, ImageData};
 use super::inst::{Access, Role, ValueType};
-use super::layout::{Accepts, Bits, Coding, Form, Kind, Layout, MAX_RUNS, Modifier, Run};
+use super::layout::{Accepts, Bits, Coding, Form, Kind, Layout, MAX_RUNS, Modifier, Plain, Run};
 use super::table::{Branch, Condition, Counters, Encoding, Flags, Implicit, Latency, Memory, OperandSpec, Variant, Written};
 use super::target::{INSTRUCTION_SETS, Target};
 
@@ -387,7 +387,15 @@ fn form(cursor: &mut Cursor, kinds: &'static [Kind], layouts: &'static [Layout])
         let access = ACCESSES[cursor.index()];
         let kind = &kinds[usize::from(cursor.u16())];
         let bits = cursor.bits();
-        operands.push(OperandSpec { role: ROLES[usize::from(role)], access, ty: kind.ty, dwords: kind.dwords, kind, bits });
+        operands.push(OperandSpec {
+            role: ROLES[usize::from(role)],
+            access,
+            ty: kind.ty,
+            dwords: kind.dwords,
+            kind,
+            bits,
+            plain: Plain::of(kind),
+        });
         written.push(Written::Operand);
     }
     let image = image(cursor);

@@ -3,7 +3,7 @@
 use super::decode::Plan;
 use super::image::Image;
 use super::inst::{Access, Reg, Role, ValueType, scalar};
-use super::layout::{Bits, Kind, Layout, Modifier};
+use super::layout::{Bits, Kind, Layout, Modifier, Plain};
 
 bitflags::bitflags! {
     /// Registers an instruction uses without naming them.
@@ -239,6 +239,8 @@ pub struct OperandSpec {
     pub kind: &'static Kind,
     /// Where the field is.
     pub bits: Bits,
+    /// What decoding need not work out from the kind.
+    pub(crate) plain: Plain,
 }
 
 /// One position of the printed operand list.
