@@ -203,7 +203,7 @@ pub struct Kind {
 
 /// Most registers are named in the plainest way; this says of an operand which they are, so that decoding them is a few comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Plain {
+pub struct Plain {
     /// The number in the field of vector register 0.
     first_vector: u16,
     /// As many numbers from there on name vector registers.

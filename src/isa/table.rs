@@ -240,7 +240,7 @@ pub struct OperandSpec {
     /// Where the field is.
     pub bits: Bits,
     /// What decoding need not work out from the kind.
-    pub(crate) plain: Plain,
+    pub plain: Plain,
 }
 
 /// One position of the printed operand list.
