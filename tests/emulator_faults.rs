@@ -30,7 +30,7 @@ macro_rules! case {
 }
 
 fn missing_wait(kind: &FaultKind, name: &str, counter_name: &str) -> bool {
-    matches!(kind, FaultKind::MissingWait { register, counter, .. } if **register == *name && *counter == counter_name)
+    matches!(kind, FaultKind::MissingWait { register, counter, .. } if **register == *name && **counter == *counter_name)
 }
 
 fn hazard(kind: &FaultKind, states: u32) -> bool {

@@ -7,11 +7,12 @@ use super::loader::{CodeRange, ObjectId};
 use super::memory::Memory;
 use super::op::{Meaning, Op};
 use super::{
-    compare, convert, lane_access, lds, matrix, packed, scalar, scalar_control, scalar_memory, vector_float, vector_int, vector_memory,
+    compare, convert, lane_access, lds, matrix, packed, pair, scalar, scalar_control, scalar_memory, vector_float, vector_int,
+    vector_memory,
 };
 
 /// The longest instruction in bytes.
-const MAX_INSTRUCTION: u64 = 16;
+const MAX_INSTRUCTION: u64 = 20;
 
 struct Range {
     start: u64,
@@ -19,27 +20,31 @@ struct Range {
     object: ObjectId,
     base: u64,
     replay: bool,
-    /// For each dword, one more than the index of its instruction; 0 where nothing is decoded yet.
-    index: Vec<u32>,
+    /// For each dword, one more than the index of its instruction; 0 where nothing is decoded yet. By wave size: an encoding means different things in
+    /// waves of 32 (first) and of 64.
+    index: [Vec<u32>; 2],
 }
 
 /// All code of a device.
+#[derive(Default)]
 pub(super) struct Code {
-    target: Target,
     ranges: Vec<Range>,
     pub ops: Vec<Op>,
     recent: usize,
 }
 
 impl Code {
-    pub(super) fn new(target: Target) -> Self {
-        Code { target, ranges: Vec::new(), ops: Vec::new(), recent: 0 }
-    }
-
     pub(super) fn add(&mut self, object: ObjectId, base: u64, code: &[CodeRange]) {
         for range in code {
             let dwords = ((range.end - range.start) / 4) as usize;
-            self.ranges.push(Range { start: range.start, end: range.end, object, base, replay: range.replay, index: vec![0; dwords] });
+            self.ranges.push(Range {
+                start: range.start,
+                end: range.end,
+                object,
+                base,
+                replay: range.replay,
+                index: [vec![0; dwords], vec![0; dwords]],
+            });
         }
     }
 
@@ -54,7 +59,7 @@ impl Code {
     }
 
     /// The index of the instruction at an address.
-    pub(super) fn at(&mut self, pc: u64, memory: &Memory) -> Result<usize, FaultKind> {
+    pub(super) fn at(&mut self, pc: u64, target: Target, memory: &Memory) -> Result<usize, FaultKind> {
         let within = |range: &Range| (range.start..range.end).contains(&pc);
         if !self.ranges.get(self.recent).is_some_and(within) {
             self.recent = match self.ranges.iter().position(within) {
@@ -69,24 +74,30 @@ impl Code {
             return Err(FaultKind::Misaligned { address: pc, align: 4 });
         }
         let slot = ((pc - range.start) / 4) as usize;
-        match range.index[slot] {
-            0 => self.decode(pc, slot, memory),
+        match range.index[by_wave_size(target)][slot] {
+            0 => self.decode(pc, slot, target, memory),
             known => Ok(known as usize - 1),
         }
     }
 
-    fn decode(&mut self, pc: u64, slot: usize, memory: &Memory) -> Result<usize, FaultKind> {
+    fn decode(&mut self, pc: u64, slot: usize, target: Target, memory: &Memory) -> Result<usize, FaultKind> {
         let range = &mut self.ranges[self.recent];
         let length = (range.end - pc).min(MAX_INSTRUCTION);
         let mut bytes = [0; MAX_INSTRUCTION as usize];
         memory.peek(pc, &mut bytes[..length as usize])?;
         let inst =
-            decode(self.target, &bytes[..length as usize]).map_err(|error| FaultKind::Undecodable { reason: error.to_string().into() })?;
-        let Some(meaning) = meaning(&inst) else { return Err(FaultKind::UnknownInstruction { name: inst.variant.name.into() }) };
-        self.ops.push(Op { replay: range.replay, ..Op::new(inst, meaning, range.object, pc - range.base, pc) });
-        range.index[slot] = self.ops.len() as u32;
+            decode(target, &bytes[..length as usize]).map_err(|error| FaultKind::Undecodable { reason: error.to_string().into() })?;
+        let place = (range.object, pc - range.base, pc);
+        let op = pair::op(target, &inst, place).or_else(|| Some(Op::new(target, inst.clone(), meaning(&inst)?, place)));
+        let Some(op) = op else { return Err(FaultKind::UnknownInstruction { name: inst.variant.name.into() }) };
+        self.ops.push(Op { replay: range.replay, ..op });
+        range.index[by_wave_size(target)][slot] = self.ops.len() as u32;
         Ok(self.ops.len() - 1)
     }
+}
+
+fn by_wave_size(target: Target) -> usize {
+    usize::from(target.wave_size() == 64)
 }
 
 /// What an instruction means, by its name.
@@ -162,7 +173,7 @@ mod tests {
     #[test]
     fn every_instruction_has_a_meaning_or_a_reason() {
         let mut missing = std::collections::BTreeSet::new();
-        for target in Target::all().filter(|target| target.emulated()) {
+        for target in Target::all().filter(|target| target.emulated() && target.generation() == 9) {
             for variant in variants(target) {
                 let inst = Inst {
                     variant,

@@ -1,6 +1,6 @@
 //! One wave in the middle of an instruction: access to its registers with every check the strict mode makes.
 
-use crate::isa::{RegFile, scalar};
+use crate::isa::{Counter, RegFile, Target, WaitStates, scalar};
 
 use super::fault::FaultKind;
 use super::float::Env;
@@ -11,7 +11,7 @@ use super::pending::Pending;
 use super::random::Random;
 use super::trace::DispatchStats;
 
-/// Lanes of a wave.
+/// Most lanes of a wave. Waves of 32 use the first half of everything.
 pub(super) const LANES: usize = 64;
 /// A value of each lane.
 pub(super) type Lanes = [u64; LANES];
@@ -43,6 +43,8 @@ pub(super) fn undefined<T>(what: impl Into<Box<str>>) -> Step<T> {
 pub(super) enum Status {
     Running,
     AtBarrier,
+    /// Has signalled the barrier, and waits until all have (gfx12).
+    AtSplitBarrier,
     /// `s_sleep` and friends: lets others run first.
     Yielding,
     Ended,
@@ -67,6 +69,12 @@ pub(super) struct Wave {
     pub sgpr_count: u16,
     /// Device address of the wave's scratch.
     pub scratch: u64,
+    /// FLAT_SCRATCH where it is no pair of scalar registers (gfx10).
+    pub flat_scratch: u64,
+    /// Lanes that take part: all 64, or the first 32.
+    pub lanes: u64,
+    /// The phase of the workgroup's barrier when the wave signalled it (gfx12).
+    pub signalled: u64,
     /// The workgroup's slot among those running.
     pub group: usize,
     /// Workgroup id.
@@ -79,7 +87,12 @@ pub(super) struct Wave {
 
 impl Wave {
     pub(super) fn exec(&self) -> u64 {
-        self.pair(scalar::EXEC)
+        self.mask(scalar::EXEC)
+    }
+
+    /// The lane mask at an operand code: as many bits as the wave has lanes.
+    pub(super) fn mask(&self, code: u16) -> u64 {
+        self.pair(code) & self.lanes
     }
 
     pub(super) fn pair(&self, code: u16) -> u64 {
@@ -100,17 +113,30 @@ impl Wave {
 /// What the target and the dispatch fix for all waves.
 pub(super) struct Launch {
     pub strict: bool,
-    /// CDNA3 and relatives: more required wait states, another floating-point atomic set.
-    pub gfx94: bool,
-    /// The rules of matrix instructions.
-    pub rules: super::matrix_hazard::Rules,
+    /// The target, with the wave size of the kernel.
+    pub target: Target,
+    /// Lanes of a wave.
+    pub lanes: usize,
+    /// The wait states that are checked.
+    pub wait_states: WaitStates,
     /// The hardware sets up scratch.
     pub architected_scratch: bool,
+    /// FLAT_SCRATCH is a hardware register, no pair of scalar registers.
+    pub flat_scratch_hidden: bool,
+    /// FLAT_SCRATCH holds the size and the offset.
+    pub offset_scratch: bool,
     pub private_size: u32,
     pub lds_size: u32,
     /// First device address behind the scratch of all waves, and the first in it.
     pub scratch_arena: (u64, u64),
     pub wave_scratch_size: u64,
+}
+
+impl Launch {
+    /// CDNA3 and relatives, which need more wait states.
+    pub(super) fn is_gfx94(&self) -> bool {
+        self.wait_states == WaitStates::Gfx94x
+    }
 }
 
 /// MODE bit that offsets vector registers by M0.
@@ -120,6 +146,27 @@ pub(super) const GPR_IDX_EN: u32 = 1 << 27;
 pub(super) const SHARED_APERTURE: u32 = 0x0001_0000;
 /// Bits 63:32 of a flat address in scratch.
 pub(super) const PRIVATE_APERTURE: u32 = 0x0002_0000;
+
+/// The barrier of a workgroup that waves signal and wait for in two steps (gfx12).
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Barrier {
+    /// Waves that have not ended.
+    pub members: u32,
+    /// Those that have signalled.
+    pub arrived: u32,
+    /// How often all have.
+    pub phase: u64,
+}
+
+impl Barrier {
+    /// Begins the next phase when all waves have signalled.
+    pub(super) fn settle(&mut self) {
+        if self.arrived >= self.members {
+            self.arrived = 0;
+            self.phase += 1;
+        }
+    }
+}
 
 /// A wave that is executing an instruction.
 pub(super) struct Core<'a> {
@@ -131,6 +178,7 @@ pub(super) struct Core<'a> {
     pub stats: &'a mut DispatchStats,
     /// The shader clock.
     pub clock: &'a mut u64,
+    pub barrier: &'a mut Barrier,
 }
 
 /// The active lanes of a mask, lowest first.
@@ -184,7 +232,8 @@ impl Core<'_> {
                 self.wave.hazards.check_write(op, self.launch, file, index)?;
                 self.wave.hazards.note_write(op, self.launch, file, index, (first, count));
             }
-            if file == RegFile::Scalar && first <= scalar::VCC && first + count >= scalar::VCC + 2 {
+            let whole = if self.launch.lanes == 32 { 1 } else { 2 };
+            if file == RegFile::Scalar && first <= scalar::VCC && first + count >= scalar::VCC + whole {
                 self.wave.hazards.note_vcc();
             }
         }
@@ -209,6 +258,9 @@ impl Core<'_> {
 
     /// A scalar by operand code.
     pub(super) fn scalar(&mut self, op: &Op, code: u16) -> Step<u32> {
+        if code == scalar::NULL {
+            return Ok(0);
+        }
         if code < 128 {
             self.reading(op, RegFile::Scalar, code, 1)?;
             return Ok(self.wave.sgpr[usize::from(code)]);
@@ -216,7 +268,7 @@ impl Core<'_> {
         Ok(match code {
             // The apertures are in the high halves of these 64-bit values.
             scalar::SHARED_BASE..=239 => 0,
-            scalar::VCCZ => u32::from(self.wave.pair(scalar::VCC) == 0),
+            scalar::VCCZ => u32::from(self.wave.mask(scalar::VCC) == 0),
             scalar::EXECZ => u32::from(self.wave.exec() == 0),
             scalar::SCC => u32::from(self.wave.scc),
             _ => return undefined(format!("read of scalar operand {code}")),
@@ -225,6 +277,9 @@ impl Core<'_> {
 
     /// A 64-bit scalar by the code of its low half.
     pub(super) fn scalar64(&mut self, op: &Op, code: u16) -> Step<u64> {
+        if code == scalar::NULL {
+            return Ok(0);
+        }
         if code < 127 {
             self.reading(op, RegFile::Scalar, code, 2)?;
             return Ok(self.wave.pair(code));
@@ -243,14 +298,30 @@ impl Core<'_> {
         if code >= 128 {
             return undefined(format!("write of scalar operand {code}"));
         }
+        if code == scalar::NULL {
+            return Ok(());
+        }
         self.writing(op, RegFile::Scalar, code, 1)?;
         self.wave.sgpr[usize::from(code)] = value;
         Ok(())
     }
 
+    /// A lane mask: one scalar register in waves of 32, two in waves of 64.
+    pub(super) fn mask(&mut self, op: &Op, code: u16) -> Step<u64> {
+        if self.launch.lanes == 32 { Ok(self.scalar(op, code)?.into()) } else { self.scalar64(op, code) }
+    }
+
+    /// Writes a lane mask.
+    pub(super) fn set_mask(&mut self, op: &Op, code: u16, mask: u64) -> Step {
+        if self.launch.lanes == 32 { self.set_scalar(op, code, mask as u32) } else { self.set_scalar64(op, code, mask) }
+    }
+
     pub(super) fn set_scalar64(&mut self, op: &Op, code: u16, value: u64) -> Step {
         if code >= 127 {
             return undefined(format!("64-bit write of scalar operand {code}"));
+        }
+        if code == scalar::NULL {
+            return Ok(());
         }
         self.writing(op, RegFile::Scalar, code, 2)?;
         self.wave.set_pair(code, value);
@@ -277,7 +348,7 @@ impl Core<'_> {
                 Ok(join(&self.wave.agpr, first, wide))
             }
             Source::Scalar(code) if ty == Ty::Mask => {
-                let mask = self.scalar64(op, code)?;
+                let mask = self.mask(op, code)?;
                 Ok(std::array::from_fn(|lane| mask >> lane & 1))
             }
             Source::Scalar(code) if wide => Ok([self.scalar64(op, code)?; LANES]),
@@ -344,11 +415,11 @@ impl Core<'_> {
 
 impl Core<'_> {
     /// A wait for at most `allowed` operations of a counter: results become usable, stores visible.
-    pub(super) fn wait_for(&mut self, counter: usize, allowed: u32) -> Step {
+    pub(super) fn wait_for(&mut self, counter: Counter, allowed: u32) -> Step {
         if !self.launch.strict {
             return Ok(());
         }
-        self.wave.pending.wait(counter, allowed);
+        self.wave.pending.wait(counter as usize, allowed);
         at_lane(self.wave.pending.publish(None, false, self.memory, self.lds), 0)
     }
 }

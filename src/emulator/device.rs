@@ -45,7 +45,7 @@ impl Device {
     /// A device of this target with empty memory.
     #[must_use]
     pub fn new(target: Target, options: Options) -> Self {
-        Device { target, options, memory: Memory::new(), code: Code::new(target), next_object: 0, clock: 0 }
+        Device { target, options, memory: Memory::new(), code: Code::default(), next_object: 0, clock: 0 }
     }
 
     /// Its target.

@@ -8,7 +8,6 @@ use super::core::{LANES, Launch, PRIVATE_APERTURE, SHARED_APERTURE, Status, Wave
 use super::fault::FaultKind;
 use super::float::Env;
 use super::hazard::Hazards;
-use super::matrix_hazard::Rules;
 use super::memory::{AllocationKind, Memory};
 use super::pending::Pending;
 use super::random::Random;
@@ -34,6 +33,8 @@ pub struct Dispatch {
 
 /// Most work-items of a workgroup on this family.
 const MAX_GROUP: u32 = 1024;
+/// Operand code of the first trap temporary.
+const TTMP: usize = 108;
 
 /// A kernel descriptor's fields (AMDGPUUsage, "Kernel descriptor").
 #[derive(Debug, Clone)]
@@ -44,6 +45,7 @@ pub(super) struct Descriptor {
     rsrc1: u32,
     rsrc2: u32,
     rsrc3: u32,
+    bytes: [u8; 64],
 }
 
 /// Bits of `kernel_code_properties`, in the order of the registers they ask for.
@@ -65,7 +67,6 @@ pub(super) struct Plan {
     pub dispatch: Dispatch,
     /// Workgroups in x, y, z.
     pub groups: [u32; 3],
-    packed_ids: bool,
     vgprs: usize,
     agprs: usize,
     sgprs: u16,
@@ -93,7 +94,12 @@ impl Descriptor {
         if !entry.is_multiple_of(256) {
             return setup(format!("the kernel entry {entry:#x} is not aligned to 256 bytes"));
         }
-        Ok(Descriptor { entry, rsrc3: word(44), rsrc1: word(48), rsrc2: word(52), properties: half(56), preload: half(58) })
+        Ok(Descriptor { entry, rsrc3: word(44), rsrc1: word(48), rsrc2: word(52), properties: half(56), preload: half(58), bytes })
+    }
+
+    /// A bit, counted from the start.
+    fn bit(&self, bit: u16) -> bool {
+        self.bytes[usize::from(bit / 8)] >> (bit % 8) & 1 != 0
     }
 
     fn has(&self, property: u16) -> bool {
@@ -116,8 +122,17 @@ impl Plan {
     /// Reads the descriptor, checks the sizes and puts packet, queue and scratch into memory.
     pub(super) fn new(memory: &mut Memory, target: Target, strict: bool, dispatch: &Dispatch) -> Result<Plan, FaultKind> {
         let descriptor = Descriptor::read(memory, dispatch.kernel_object)?;
-        if descriptor.has(property::WAVEFRONT_SIZE32) {
-            return setup("the descriptor asks for wave32, which this family lacks");
+        let lanes = if descriptor.has(property::WAVEFRONT_SIZE32) { 32 } else { 64 };
+        let Some(target) = target.with_wave_size(lanes) else {
+            return setup(format!("the descriptor asks for waves of {lanes}, which {} lacks", target.name()));
+        };
+        if target.has_shared_vgprs() && lanes == 64 && descriptor.rsrc3 & 0xf != 0 {
+            return setup("vector registers that the halves of a wave share are not emulated");
+        }
+        if let Some(bit) = target.dynamic_vgpr_bit()
+            && descriptor.bit(bit)
+        {
+            return setup("waves that change their number of vector registers are not emulated");
         }
         let [x, y, z] = dispatch.workgroup.map(u32::from);
         if x == 0 || y == 0 || z == 0 || x.saturating_mul(y).saturating_mul(z) > MAX_GROUP {
@@ -131,9 +146,8 @@ impl Plan {
         }
         let groups = [dispatch.grid[0].div_ceil(x), dispatch.grid[1].div_ceil(y), dispatch.grid[2].div_ceil(z)];
         let (vgprs, agprs) = vector_registers(target, &descriptor);
-        // The field is twice a count of 16 less one (gfx9), and s102 up are the named registers.
-        let sgprs = (((descriptor.rsrc1 >> 6 & 0xf) / 2 + 1) * 16).min(target.addressable_sgprs()) as u16;
-        let wave_scratch_size = (u64::from(dispatch.private_segment_size) * LANES as u64).next_multiple_of(1024);
+        let sgprs = scalar_registers(target, &descriptor);
+        let wave_scratch_size = (u64::from(dispatch.private_segment_size) * u64::from(lanes)).next_multiple_of(1024);
         let slots = resident_waves(wave_scratch_size);
         let packet = runtime(memory, 64)?;
         let queue = runtime(memory, 4096)?;
@@ -142,14 +156,12 @@ impl Plan {
         let plan = Plan {
             launch: Launch {
                 strict,
-                gfx94: target.architected_flat_scratch(),
-                rules: match (target.has_accum(), target.unified_accum(), target.architected_flat_scratch()) {
-                    (false, ..) => Rules::None,
-                    (true, false, _) => Rules::Gfx908,
-                    (true, true, false) => Rules::Gfx90a,
-                    (true, true, true) => Rules::Gfx94,
-                },
+                target,
+                lanes: lanes as usize,
+                wait_states: target.wait_states(),
                 architected_scratch: target.architected_flat_scratch(),
+                flat_scratch_hidden: target.generation() >= 10,
+                offset_scratch: target.offset_flat_scratch(),
                 private_size: dispatch.private_segment_size,
                 lds_size: dispatch.group_segment_size,
                 scratch_arena: (arena, arena_end),
@@ -158,7 +170,6 @@ impl Plan {
             descriptor,
             dispatch: dispatch.clone(),
             groups,
-            packed_ids: target.packed_work_item_ids(),
             vgprs,
             agprs,
             sgprs,
@@ -217,7 +228,7 @@ impl Plan {
 
     /// Waves of a workgroup.
     pub(super) fn waves_of(&self, id: [u32; 3]) -> u32 {
-        self.group_size(id).iter().product::<u32>().div_ceil(LANES as u32)
+        self.group_size(id).iter().product::<u32>().div_ceil(self.launch.lanes as u32)
     }
 
     /// A wave at the kernel's entry.
@@ -241,8 +252,9 @@ impl Plan {
 
         let size = self.group_size(group_id);
         let total: u32 = size.iter().product();
-        let first = index * LANES as u32;
-        let lanes = (total - first).min(LANES as u32);
+        let width = self.launch.lanes as u32;
+        let first = index * width;
+        let lanes = (total - first).min(width);
         let exec = if lanes == 64 { u64::MAX } else { (1 << lanes) - 1 };
         self.work_item_ids(&mut vgpr, size, first, lanes);
         self.scalars(memory, &mut sgpr, group_id, index, total, scratch_offset as u32)?;
@@ -250,9 +262,7 @@ impl Plan {
             fill(memory, random, scratch, self.launch.wave_scratch_size)?;
         }
 
-        let rsrc1 = self.descriptor.rsrc1;
-        // Rounding 15:12 and denormals 19:16 become 7:0; DX10_CLAMP 21, IEEE 23, FP16_OVFL 26.
-        let mode = rsrc1 >> 12 & 0xff | (rsrc1 >> 21 & 1) << 8 | (rsrc1 >> 23 & 1) << 9 | (rsrc1 >> 26 & 1) << 23;
+        let mode = self.mode();
         let mut wave = Wave {
             sgpr,
             vgpr,
@@ -270,13 +280,35 @@ impl Plan {
             group_id,
             index,
             pending: Pending::new(strict),
-            hazards: Hazards::new(strict),
+            hazards: Hazards::new(strict, self.launch.wait_states),
+            flat_scratch: if self.launch.architected_scratch { scratch } else { 0 },
+            lanes: if self.launch.lanes == 32 { 0xffff_ffff } else { u64::MAX },
+            signalled: 0,
         };
         wave.set_pair(scalar::EXEC, exec);
-        if self.launch.architected_scratch {
+        if self.launch.architected_scratch && !self.launch.flat_scratch_hidden {
             wave.set_pair(scalar::FLAT_SCRATCH, scratch);
         }
+        if self.launch.target.architected_workgroup_ids() {
+            // Trap temporaries that the hardware fills (AMDGPUUsage, "Initial Kernel Execution State"): the ids, and the wave's number in ttmp8.
+            wave.sgpr[TTMP + 9] = group_id[0];
+            wave.sgpr[TTMP + 7] = group_id[1] & 0xffff | group_id[2] << 16;
+            wave.sgpr[TTMP + 8] = index << 25;
+        }
         Ok(wave)
+    }
+
+    /// MODE at the kernel's entry.
+    fn mode(&self) -> u32 {
+        let rsrc1 = self.descriptor.rsrc1;
+        // Rounding 15:12 and denormals 19:16 become 7:0; DX10_CLAMP 21, IEEE 23, FP16_OVFL 26.
+        let floats = rsrc1 >> 12 & 0xff | (rsrc1 >> 26 & 1) << 23;
+        if self.launch.target.has_float_mode_bits() {
+            floats | (rsrc1 >> 21 & 1) << 8 | (rsrc1 >> 23 & 1) << 9
+        } else {
+            // Later ones always behave so (RDNA4 ISA guide, "Mode register").
+            floats | 1 << 8 | 1 << 9
+        }
     }
 
     fn work_item_ids(&self, vgpr: &mut [[u32; LANES]], size: [u32; 3], first: u32, lanes: u32) {
@@ -285,7 +317,7 @@ impl Plan {
             let flat = first + lane;
             let id = [flat % size[0], flat / size[0] % size[1], flat / (size[0] * size[1])];
             let lane = lane as usize;
-            if self.packed_ids {
+            if self.launch.target.packed_work_item_ids() {
                 let y = if dimensions >= 1 { id[1] << 10 } else { 0 };
                 let z = if dimensions >= 2 { id[2] << 20 } else { 0 };
                 if let Some(register) = vgpr.first_mut() {
@@ -314,8 +346,9 @@ impl Plan {
         let pair = |value: u64| [value as u32, (value >> 32) as u32];
         let arena = self.launch.scratch_arena;
         if d.has(property::PRIVATE_SEGMENT_BUFFER) {
-            // A swizzled buffer with the lane added: SWIZZLE_ENABLE, INDEX_STRIDE 64, ADD_TID_ENABLE.
-            user.extend([arena.0 as u32, (arena.0 >> 32) as u32 | 1 << 31, (arena.1 - arena.0) as u32, 3 << 21 | 1 << 23]);
+            // A swizzled buffer with the lane added: SWIZZLE_ENABLE, INDEX_STRIDE as many as there are lanes, ADD_TID_ENABLE.
+            let stride = if self.launch.lanes == 32 { 2 } else { 3 };
+            user.extend([arena.0 as u32, (arena.0 >> 32) as u32 | 1 << 31, (arena.1 - arena.0) as u32, stride << 21 | 1 << 23]);
         }
         if d.has(property::DISPATCH_PTR) {
             user.extend(pair(self.packet));
@@ -330,7 +363,12 @@ impl Plan {
             user.extend(pair(self.dispatch.dispatch_id));
         }
         if d.has(property::FLAT_SCRATCH_INIT) {
-            user.extend(pair(arena.0));
+            if self.launch.target.offset_flat_scratch() {
+                // The offset from where all scratch is, which here is this dispatch's, and the bytes of a lane.
+                user.extend([0, self.dispatch.private_segment_size]);
+            } else {
+                user.extend(pair(arena.0));
+            }
         }
         let (length, offset) = d.preloaded();
         for n in 0..u64::from(length) {
@@ -341,7 +379,8 @@ impl Plan {
         if d.has(property::PRIVATE_SEGMENT_SIZE) {
             user.push(self.dispatch.private_segment_size);
         }
-        let declared = (d.rsrc2 >> 1 & 0x1f) as usize;
+        let bits = if self.launch.target.max_user_sgprs() > 16 { 0x3f } else { 0x1f };
+        let declared = (d.rsrc2 >> 1 & bits) as usize;
         if user.len() > declared {
             return setup(format!("the descriptor enables {} user SGPRs and declares {declared}", user.len()));
         }
@@ -352,12 +391,12 @@ impl Plan {
             next += 1;
         };
         for (axis, id) in group.into_iter().enumerate() {
-            if d.rsrc2 >> (7 + axis) & 1 != 0 {
+            if d.rsrc2 >> (7 + axis) & 1 != 0 && !self.launch.target.architected_workgroup_ids() {
                 system(id);
             }
         }
         if d.rsrc2 >> 10 & 1 != 0 {
-            system(u32::from(index == 0) << 31 | total.div_ceil(LANES as u32) & 0x3f);
+            system(u32::from(index == 0) << 31 | total.div_ceil(self.launch.lanes as u32) & 0x3f);
         }
         // Architected scratch needs no offset.
         if d.rsrc2 & 1 != 0 && !self.launch.architected_scratch {
@@ -367,9 +406,21 @@ impl Plan {
     }
 }
 
+/// Scalar registers of a wave by its descriptor, without the named ones.
+fn scalar_registers(target: Target, d: &Descriptor) -> u16 {
+    if target.generation() >= 10 {
+        // There is always the same number.
+        return target.addressable_sgprs() as u16;
+    }
+    // The field is twice a count of 16 less one from gfx9 on; gfx8 counts in 8 (AMDGPUUsage, GRANULATED_WAVEFRONT_SGPR_COUNT).
+    let field = d.rsrc1 >> 6 & 0xf;
+    let allocated = if target.generation() >= 9 { (field / 2 + 1) * 16 } else { (field + 1) * 8 };
+    allocated.min(target.addressable_sgprs()) as u16
+}
+
 /// Vector and accumulation registers of a wave by its descriptor.
 fn vector_registers(target: Target, d: &Descriptor) -> (usize, usize) {
-    let allocated = ((d.rsrc1 & 0x3f) as usize + 1) * target.vgpr_granule() as usize;
+    let allocated = ((d.rsrc1 & 0x3f) as usize + 1) * target.vgpr_encoded_granule() as usize;
     if target.unified_accum() {
         let accum_offset = ((d.rsrc3 & 0x3f) as usize + 1) * 4;
         let vector = allocated.min(accum_offset).min(256);

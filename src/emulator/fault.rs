@@ -66,7 +66,7 @@ pub enum FaultKind {
         /// Its code address (virtual, in the object).
         pending_at: u64,
         /// The counter to be waited for.
-        counter: &'static str,
+        counter: Box<str>,
         /// Whether the register was to be written rather than read.
         overwritten: bool,
     },

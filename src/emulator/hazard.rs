@@ -2,7 +2,7 @@
 //!
 //! A rule says how many issue slots must lie between a producer and a consumer; `s_nop k` fills k + 1 of them, any other instruction one.
 
-use crate::isa::{Access, Flags, Reg, RegFile, scalar};
+use crate::isa::{Access, Flags, Reg, RegFile, WaitStates, scalar};
 
 use super::core::{Launch, Step, register_name, stop};
 use super::fault::FaultKind;
@@ -12,6 +12,8 @@ use super::pending::{SLOTS, slot};
 
 /// When things were last done to the registers of a wave, in issue slots.
 pub(super) struct Hazards {
+    /// Whether the target has required wait states at all.
+    checked: bool,
     now: u64,
     /// Written by a vector ALU instruction.
     valu: Vec<u64>,
@@ -39,9 +41,10 @@ pub(super) struct Hazards {
 const START: u64 = 1000;
 
 impl Hazards {
-    pub(super) fn new(strict: bool) -> Self {
+    pub(super) fn new(strict: bool, wait_states: WaitStates) -> Self {
         let slots = || if strict { vec![0; SLOTS] } else { Vec::new() };
         Hazards {
+            checked: wait_states != WaitStates::None,
             now: START,
             valu: slots(),
             any: slots(),
@@ -62,7 +65,7 @@ impl Hazards {
     /// An instruction is about to be issued. With replay, no instruction of a run of consecutive scalar (or vector) memory instructions may write what
     /// one of them reads or writes, and a store begins a run of its own.
     pub(super) fn check_clause(&mut self, op: &Op) -> Step {
-        if !op.replay || !matches!(op.class, Class::Smem | Class::Vmem) {
+        if !op.replay || !self.checked || !matches!(op.class, Class::Smem | Class::Vmem) {
             self.clause = None;
             return Ok(());
         }
@@ -108,7 +111,7 @@ impl Hazards {
     fn require(&self, since: u64, states: u64, rule: &'static str, resource: impl FnOnce() -> String) -> Step {
         // The producer itself took the slot `since`.
         let found = self.now - since - 1;
-        if since == 0 || found >= states {
+        if since == 0 || found >= states || !self.checked {
             return Ok(());
         }
         stop(FaultKind::Hazard { rule, required: states as u32, found: found as u32, resource: resource().into() })
@@ -119,7 +122,7 @@ impl Hazards {
         let name = || register_name(file, index);
         match (op.class, file) {
             (Class::Vmem, RegFile::Scalar) => self.require(self.valu[at], 5, "VALU writes SGPR, vector memory reads it", name)?,
-            (Class::Valu, RegFile::Scalar) if launch.gfx94 && index < scalar::M0 => {
+            (Class::Valu, RegFile::Scalar) if launch.is_gfx94() && index < scalar::M0 => {
                 self.require(self.valu[at], 2, "VALU writes SGPR, VALU reads it", name)?;
             }
             (Class::Valu, RegFile::Vector) => {
@@ -127,7 +130,7 @@ impl Hazards {
                     self.require(self.any[at], 2, "write of VGPR, DPP reads it", name)?;
                     self.require(self.exec_valu, 5, "VALU writes EXEC, DPP", || "exec".into())?;
                 }
-                if launch.gfx94 {
+                if launch.is_gfx94() {
                     if !op.trans {
                         self.require(self.trans[at], 1, "transcendental writes VGPR, VALU reads it", name)?;
                     }
@@ -159,7 +162,7 @@ impl Hazards {
 
     pub(super) fn check_write(&self, op: &Op, launch: &Launch, file: RegFile, index: u16) -> Step {
         if op.class == Class::Valu && file != RegFile::Scalar {
-            let states = if launch.gfx94 { 2 } else { 1 };
+            let states = if launch.is_gfx94() { 2 } else { 1 };
             let at = slot(file, index);
             self.require(self.wide_store[at], states, "store of more than 64 bits, VALU overwrites its data", || {
                 register_name(file, index)
@@ -199,7 +202,7 @@ impl Hazards {
 
     /// `s_cbranch_vccz` and `s_cbranch_vccnz`.
     pub(super) fn check_vccz(&self) -> Step {
-        if self.vccz_stale {
+        if self.vccz_stale && self.checked {
             return stop(FaultKind::Hazard {
                 rule: "one half of VCC was written alone, which does not update VCCZ",
                 required: 0,
@@ -229,7 +232,7 @@ impl Hazards {
 
     /// `v_readlane`, `v_readfirstlane`, `v_writelane`.
     pub(super) fn check_lane_access(&self, launch: &Launch, source: Option<u16>) -> Step {
-        if !launch.gfx94 {
+        if !launch.is_gfx94() {
             return Ok(());
         }
         self.require(self.exec_valu, 4, "VALU writes EXEC, then a lane is read or written", || "exec".into())?;

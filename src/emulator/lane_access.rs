@@ -3,7 +3,7 @@
 use crate::isa::{Operand, Reg, RegFile, Role, Value};
 
 use super::convert;
-use super::core::{Core, LANES, Step, active, undefined};
+use super::core::{Core, Step, active, undefined};
 use super::op::{High, Meaning, Op, Semantics, Source, Ty};
 use super::vector::lanes_of;
 use super::vector_int::lane;
@@ -24,7 +24,7 @@ fn lane_select(core: &mut Core, op: &Op) -> Step<usize> {
         Source::Const(bits) => bits as u32,
         _ => return undefined("a lane select that is neither scalar nor constant"),
     };
-    Ok(select as usize & (LANES - 1))
+    Ok(select as usize & (core.launch.lanes - 1))
 }
 
 fn write_scalar(core: &mut Core, op: &Op, value: u32) -> Step {

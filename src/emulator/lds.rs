@@ -305,8 +305,10 @@ fn permute(core: &mut Core, op: &Op, forward: bool) -> Step {
     let offset = single_offset(op);
     let values = core.file(source.file)[usize::from(source.first)];
     let mut moved = [0; LANES];
+    // From gfx10 on, each half of a wave of 64 by itself.
+    let group = if core.launch.target.generation() >= 10 { 32 } else { core.launch.lanes };
     for lane in 0..LANES {
-        let other = ((select[lane] + offset) / 4 % LANES as u64) as usize;
+        let other = lane & !(group - 1) | ((select[lane] + offset) as usize / 4 % group);
         if forward {
             if exec >> lane & 1 != 0 {
                 moved[other] = values[lane];

@@ -2,7 +2,7 @@
 //!
 //! The numbers depend on the passes an instruction takes (P) and on its kind; they are the ones LLVM's hazard recognizer inserts.
 
-use crate::isa::{Reg, RegFile};
+use crate::isa::{Reg, RegFile, WaitStates};
 
 use super::core::{Launch, Step, register_name, stop};
 use super::fault::FaultKind;
@@ -40,16 +40,6 @@ const NEVER: Access = Access { time: 0, passes: 0, kind: Kind::None, first: 0, c
 /// Vector and accumulation registers.
 const VECTOR_SLOTS: usize = 512;
 
-/// The generations that differ.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rules {
-    /// No matrix instructions.
-    None,
-    Gfx908,
-    Gfx90a,
-    Gfx94,
-}
-
 /// The state of a wave.
 pub(super) struct MatrixHazards {
     written: Vec<Access>,
@@ -71,14 +61,14 @@ fn kind_of(op: &Op) -> Kind {
     }
 }
 
-fn passes(shape: Shape, rules: Rules) -> u64 {
+fn passes(shape: Shape, rules: WaitStates) -> u64 {
     if shape.is_double() {
         return if shape.size == 16 { 8 } else { 4 };
     }
     match (shape.size, rules) {
         (4, _) => 2,
-        (16, Rules::Gfx94) if shape.k() >= 16 => 4,
-        (32, Rules::Gfx94) if shape.k() >= 8 => 8,
+        (16, WaitStates::Gfx94x) if shape.k() >= 16 => 4,
+        (32, WaitStates::Gfx94x) if shape.k() >= 8 => 8,
         (16, _) => 8,
         _ => 16,
     }
@@ -120,25 +110,25 @@ impl MatrixHazards {
         }
         let at = slot(file, index);
         let memory = matches!(op.class, Class::Vmem | Class::Lds);
-        if launch.rules == Rules::Gfx908 && memory {
+        if launch.wait_states == WaitStates::Gfx908 && memory {
             Self::require(now, self.accum_read[at], 2, "v_accvgpr_read writes VGPR, memory instruction reads it", file, index)?;
         }
-        if launch.rules == Rules::Gfx908 && op.accum_read {
+        if launch.wait_states == WaitStates::Gfx908 && op.accum_read {
             Self::require(now, self.accum_write[at], 3, "v_accvgpr_write, then v_accvgpr_read", file, index)?;
         }
         let producer = self.written[at];
         let p = producer.passes;
-        let states = match (producer.kind, launch.rules) {
+        let states = match (producer.kind, launch.wait_states) {
             (Kind::None, _) => return Ok(()),
-            (Kind::Dot(_), Rules::Gfx908) => return Ok(()),
+            (Kind::Dot(_), WaitStates::Gfx908) => return Ok(()),
             (Kind::Dot(opcode), _) => {
                 let accumulates = kind_of(op) == Kind::Dot(opcode) && op.src[2] == super::op::Source::Vector(index);
                 if accumulates { 0 } else { 3 }
             }
             (Kind::Dgemm(large), _) if memory => [9, 18][usize::from(large)],
             (Kind::Dgemm(large), _) => [6, 11][usize::from(large)],
-            (_, Rules::Gfx908) => p + 2,
-            (Kind::Sgemm, Rules::Gfx94) => p + 2,
+            (_, WaitStates::Gfx908) => p + 2,
+            (Kind::Sgemm, WaitStates::Gfx94x) => p + 2,
             _ => p + 3,
         };
         Self::require(now, producer.time, states, "matrix or dot instruction writes register, another reads it", file, index)
@@ -152,8 +142,8 @@ impl MatrixHazards {
         let at = slot(file, index);
         let producer = self.written[at];
         let p = producer.passes;
-        let states = match (producer.kind, launch.rules) {
-            (Kind::None, _) | (Kind::Dot(_), Rules::Gfx908) => 0,
+        let states = match (producer.kind, launch.wait_states) {
+            (Kind::None, _) | (Kind::Dot(_), WaitStates::Gfx908) => 0,
             (Kind::Dot(opcode), _) => {
                 if kind_of(op) == Kind::Dot(opcode) {
                     0
@@ -162,16 +152,16 @@ impl MatrixHazards {
                 }
             }
             (Kind::Dgemm(large), _) => [6, 11][usize::from(large)],
-            (_, Rules::Gfx908) => p - 1,
-            (Kind::Sgemm, Rules::Gfx94) => p + 2,
+            (_, WaitStates::Gfx908) => p - 1,
+            (Kind::Sgemm, WaitStates::Gfx94x) => p + 2,
             _ => p + 3,
         };
         Self::require(now, producer.time, states, "matrix or dot instruction writes register, another overwrites it", file, index)?;
         let reader = self.read_as_c[at];
         let p = reader.passes;
-        let states = match (reader.kind, launch.rules) {
-            (Kind::None | Kind::Dgemm(_) | Kind::Dot(_), _) | (Kind::Sgemm, Rules::Gfx94) => 0,
-            (_, Rules::Gfx908) => p.saturating_sub(3),
+        let states = match (reader.kind, launch.wait_states) {
+            (Kind::None | Kind::Dgemm(_) | Kind::Dot(_), _) | (Kind::Sgemm, WaitStates::Gfx94x) => 0,
+            (_, WaitStates::Gfx908) => p.saturating_sub(3),
             _ => p - 1,
         };
         Self::require(now, reader.time, states, "matrix instruction reads accumulator, another overwrites it", file, index)
@@ -188,7 +178,7 @@ impl MatrixHazards {
         let consumer = kind_of(op);
         for index in first..first + count {
             let at = slot(file, index);
-            if launch.rules == Rules::Gfx908 {
+            if launch.wait_states == WaitStates::Gfx908 {
                 Self::require(
                     now,
                     self.accum_write[at],
@@ -201,23 +191,23 @@ impl MatrixHazards {
             let producer = self.written[at];
             let p = producer.passes;
             let exact = accumulator && producer.first == first && producer.count == count;
-            let states = match (producer.kind, launch.rules) {
-                (Kind::None, _) | (Kind::Dot(_), Rules::Gfx908) => 0,
+            let states = match (producer.kind, launch.wait_states) {
+                (Kind::None, _) | (Kind::Dot(_), WaitStates::Gfx908) => 0,
                 (Kind::Dot(_), _) => 3,
-                (_, Rules::Gfx908) if !accumulator => 4,
-                (_, Rules::Gfx908) if exact => 0,
-                (_, Rules::Gfx908) => 2,
+                (_, WaitStates::Gfx908) if !accumulator => 4,
+                (_, WaitStates::Gfx908) if exact => 0,
+                (_, WaitStates::Gfx908) => 2,
                 (Kind::Dgemm(large), _) if !accumulator => [6, 11][usize::from(large)],
                 (Kind::Dgemm(false), _) if exact && consumer == Kind::Dgemm(false) => 4,
                 (Kind::Dgemm(_), _) if exact => 0,
                 (Kind::Dgemm(large), rules) => match consumer {
                     Kind::Xdl => 0,
-                    Kind::Sgemm if rules == Rules::Gfx90a => 0,
+                    Kind::Sgemm if rules == WaitStates::Gfx90a => 0,
                     _ => [4, 9][usize::from(large)],
                 },
-                (Kind::Sgemm, Rules::Gfx94) if !accumulator => p + 2,
+                (Kind::Sgemm, WaitStates::Gfx94x) if !accumulator => p + 2,
                 _ if !accumulator => p + 3,
-                (_, Rules::Gfx94) if exact => {
+                (_, WaitStates::Gfx94x) if exact => {
                     if p == 2 {
                         2
                     } else {
@@ -225,7 +215,7 @@ impl MatrixHazards {
                     }
                 }
                 _ if exact => 0,
-                (_, Rules::Gfx90a) => {
+                (_, WaitStates::Gfx90a) => {
                     if matches!(consumer, Kind::Dgemm(_)) {
                         p + 1
                     } else {
@@ -258,7 +248,7 @@ impl MatrixHazards {
 
         self.prepare();
         let Some(shape) = op.matrix else { return };
-        let access = Access { time: now, passes: passes(shape, launch.rules), kind: kind_of(op), first, count };
+        let access = Access { time: now, passes: passes(shape, launch.wait_states), kind: kind_of(op), first, count };
         for index in first..first + count {
             self.read_as_c[slot(file, index)] = access;
         }
@@ -267,13 +257,13 @@ impl MatrixHazards {
     /// Any write of a vector or accumulation register.
     pub(super) fn note_write(&mut self, op: &Op, launch: &Launch, now: u64, file: RegFile, index: u16, run: (u16, u16)) {
         let kind = kind_of(op);
-        let accum_move = launch.rules == Rules::Gfx908 && (op.accum_read || op.accum_write);
+        let accum_move = launch.wait_states == WaitStates::Gfx908 && (op.accum_read || op.accum_write);
         if kind == Kind::None && !accum_move && !self.used || file == RegFile::Scalar {
             return;
         }
         self.prepare();
         let at = slot(file, index);
-        let passes = op.matrix.map_or(0, |shape| passes(shape, launch.rules));
+        let passes = op.matrix.map_or(0, |shape| passes(shape, launch.wait_states));
         self.written[at] = if kind == Kind::None { NEVER } else { Access { time: now, passes, kind, first: run.0, count: run.1 } };
         self.accum_write[at] = if accum_move && op.accum_write { now } else { 0 };
         self.accum_read[at] = if accum_move && op.accum_read { now } else { 0 };

@@ -1,4 +1,4 @@
-//! Runs kernel dispatches of gfx9-family code (wave64) without a GPU, and is deliberately a harsh machine.
+//! Runs kernel dispatches without a GPU, and is deliberately a harsh machine.
 //!
 //! The emulator is the oracle of the project: it shares no code with what rewrites kernels. It reads kernel descriptors and program headers
 //! itself, resolves every instruction to its meaning by the name in the instruction tables, and counts branches by watching its own EXEC.
@@ -40,6 +40,7 @@ mod matrix_hazard;
 mod memory;
 mod op;
 mod packed;
+mod pair;
 mod pending;
 mod random;
 mod run;

@@ -1,6 +1,9 @@
 //! A decoded instruction made ready to run: its meaning found by name once, operands resolved, its role in traces and rules known.
 
-use crate::isa::{Condition, Flags, Inst, Memory as MemoryKind, Operand, Reg, RegFile, Role, Value, scalar};
+use crate::isa::{
+    Condition, Counters, Flags, Half, Inst, Memory as MemoryKind, Operand, Reg, RegFile, Role, Target, Value, WaitCount, issued, scalar,
+    wait_count,
+};
 
 use super::core::{Core, Step};
 use super::float::Env;
@@ -138,6 +141,9 @@ pub(super) enum Site {
     Branch,
 }
 
+/// Where an instruction is: its object, the virtual address in it, the device address.
+pub(super) type Place = (ObjectId, u64, u64);
+
 /// An instruction at an address, ready to run.
 pub(super) struct Op {
     pub run: Handler,
@@ -155,6 +161,10 @@ pub(super) struct Op {
     /// The scalar destination of an instruction that has one beside `dst`.
     pub sdst: u16,
     pub src: [Source; 4],
+    /// The halves of registers that the sources name, where operations name them (gfx11 and later).
+    pub halves: [Option<Half>; 4],
+    /// The same of the destination.
+    pub dst_half: Half,
     /// A transcendental, whose result is late on some targets.
     pub trans: bool,
     /// Writes a part of its destination register only (for the rules of wait states).
@@ -174,6 +184,14 @@ pub(super) struct Op {
     pub replay: bool,
     /// Issue slots it fills: more than one for `s_nop`.
     pub slots: u8,
+    /// The counters that count it.
+    pub counters: Counters,
+    /// FLAT operations keep their order among the others.
+    pub flat_in_order: bool,
+    /// What it waits for.
+    pub waits: WaitCount,
+    /// The operations of an instruction that is two.
+    pub pair: Option<Box<[Op; 2]>>,
 }
 
 /// The bits of an inline constant or literal in a type.
@@ -273,7 +291,8 @@ impl Op {
     }
 
     /// Resolves an instruction at an address.
-    pub(super) fn new(inst: Inst, meaning: Meaning, object: ObjectId, address: u64, pc: u64) -> Op {
+    pub(super) fn new(target: Target, inst: Inst, meaning: Meaning, place: Place) -> Op {
+        let (object, address, pc) = place;
         let (run, semantics) = meaning;
         let flags = inst.variant.flags;
         let name = inst.variant.name;
@@ -291,6 +310,9 @@ impl Op {
             _ => [Ty::B32; 4],
         };
         let src = super::vector::sources(&inst, &types, dst);
+        let halves = super::vector::halves(&inst, &src);
+        let written = inst.operands.iter().find(|operand| operand.reg().is_some() && operand.reg() == dst);
+        let dst_half = written.map_or(Half::Whole, |operand| operand.half);
         let run = super::vector::faster(run, &semantics, &inst, dst);
         let class = classify(&inst);
         let site = classify_site(&inst);
@@ -307,6 +329,8 @@ impl Op {
             Some(Value::Imm(count)) if name == "s_nop" => (count as u8 & 0xf) + 1,
             _ => 1,
         };
+        let waits = wait_count(target, &inst).unwrap_or_default();
+        let counters = issued(&inst);
         Op {
             run,
             semantics,
@@ -319,6 +343,8 @@ impl Op {
             dst,
             sdst,
             src,
+            halves,
+            dst_half,
             trans,
             partial,
             matrix,
@@ -329,6 +355,10 @@ impl Op {
             scalar_buffer,
             replay: false,
             slots,
+            counters,
+            flat_in_order: target.flat_in_order(),
+            waits,
+            pair: None,
         }
     }
 }
@@ -376,11 +406,17 @@ fn classify(inst: &Inst) -> Class {
 /// Which instructions the trace counts. This list is the emulator's own on purpose: it is what the counters are compared with.
 fn classify_site(inst: &Inst) -> Site {
     let name = inst.variant.name;
-    let is_exec = |role: Role| inst.operand(role).and_then(Operand::reg).is_some_and(|reg| reg == Reg::EXEC);
+    let is_exec = |role: Role| {
+        inst.operand(role).and_then(Operand::reg).is_some_and(|reg| {
+            reg.file == RegFile::Scalar && reg.first == scalar::EXEC && u32::from(reg.dwords) * 32 == u32::from(inst.wave_size)
+        })
+    };
     let exec_site = match name {
         "s_and_saveexec_b64" | "s_andn1_saveexec_b64" | "s_andn1_wrexec_b64" => true,
-        "s_and_b64" => is_exec(Role::Sdst) && (is_exec(Role::Src0) || is_exec(Role::Src1)),
-        "s_andn2_b64" => is_exec(Role::Sdst) && is_exec(Role::Src0),
+        "s_and_saveexec_b32" | "s_andn1_saveexec_b32" | "s_andn1_wrexec_b32" => true,
+        "s_and_not0_saveexec_b32" | "s_and_not0_saveexec_b64" | "s_and_not0_wrexec_b32" | "s_and_not0_wrexec_b64" => true,
+        "s_and_b64" | "s_and_b32" => is_exec(Role::Sdst) && (is_exec(Role::Src0) || is_exec(Role::Src1)),
+        "s_andn2_b64" | "s_andn2_b32" | "s_and_not1_b64" | "s_and_not1_b32" => is_exec(Role::Sdst) && is_exec(Role::Src0),
         _ => name.starts_with("v_cmpx_"),
     };
     if exec_site {

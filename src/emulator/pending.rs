@@ -4,7 +4,7 @@
 //! overwrite it before then is a fault whatever the timing would have been. A wait for at most N outstanding operations guarantees one that completes in order if
 //! more than N operations of its kind, itself included, were issued since; and one that completes out of order only if N is 0.
 
-use crate::isa::RegFile;
+use crate::isa::{Counter, Counters, RegFile};
 
 use super::core::{Step, register_name, stop};
 use super::fault::FaultKind;
@@ -24,9 +24,18 @@ pub(super) enum Kind {
     Flat,
 }
 
+/// How many orders there are.
+const ORDERS: usize = 2;
+
 impl Kind {
-    fn in_order(self) -> bool {
-        matches!(self, Kind::Vmem | Kind::Lds)
+    /// Which operations of a counter it completes in order with, if with any: those of vector memory, or those of LDS.
+    fn order(self, counter: Counter, flat_in_order: bool) -> Option<usize> {
+        match self {
+            Kind::Vmem => Some(0),
+            Kind::Lds => Some(1),
+            Kind::Flat if flat_in_order => Some(usize::from(LOCAL.contains(&counter))),
+            Kind::Smem | Kind::Flat => None,
+        }
     }
 }
 
@@ -34,6 +43,8 @@ impl Kind {
 struct Operation {
     id: u32,
     kind: Kind,
+    /// The operations that it completes in order with.
+    order: Option<usize>,
     /// Its text and address, for the message.
     text: &'static str,
     address: u64,
@@ -62,16 +73,24 @@ pub(super) struct Effect {
 
 /// All that a wave has in flight.
 pub(super) struct Pending {
-    operations: [Vec<Operation>; 2],
+    /// By counter; an operation that two counters count is in both lists.
+    operations: [Vec<Operation>; COUNTERS],
     /// For each register slot, the operation that will write it (0: none).
     owner: Vec<u32>,
     next: u32,
     effects: Vec<Effect>,
 }
 
-/// Counter indices.
-pub(super) const VM: usize = 0;
-pub(super) const LGKM: usize = 1;
+/// How many counters there are.
+const COUNTERS: usize = Counter::ALL.len();
+/// The counters of what stores do to memory, and of what LDS operations do to LDS.
+const STORES: [Counter; 3] = [Counter::Vs, Counter::Store, Counter::Vm];
+const LOCAL: [Counter; 2] = [Counter::Ds, Counter::Lgkm];
+
+/// The counters of a set.
+fn counted(counters: Counters) -> impl Iterator<Item = Counter> {
+    Counter::ALL.into_iter().filter(move |counter| counters.contains(counter.flag()))
+}
 
 /// Slots: 256 vector, 256 accumulation, 128 scalar registers.
 pub(super) fn slot(file: RegFile, index: u16) -> usize {
@@ -95,7 +114,7 @@ fn register(slot: usize) -> (RegFile, u16) {
 impl Pending {
     pub(super) fn new(strict: bool) -> Self {
         Pending {
-            operations: [Vec::new(), Vec::new()],
+            operations: std::array::from_fn(|_| Vec::new()),
             owner: if strict { vec![0; SLOTS] } else { Vec::new() },
             next: 1,
             effects: Vec::new(),
@@ -114,28 +133,25 @@ impl Pending {
                 slots.push(slot as u16);
             }
         }
-        let counters: &[usize] = match kind {
-            Kind::Vmem => &[VM],
-            Kind::Flat => &[VM, LGKM],
-            Kind::Lds | Kind::Smem => &[LGKM],
-        };
-        for &counter in counters {
-            self.operations[counter].push(Operation { id, kind, text: op.inst.variant.name, address: op.address, slots: slots.clone() });
+        for counter in counted(op.counters) {
+            let order = kind.order(counter, op.flat_in_order);
+            let operation = Operation { id, kind, order, text: op.inst.variant.name, address: op.address, slots: slots.clone() };
+            self.operations[counter as usize].push(operation);
         }
         id
     }
 
     /// A wait for at most `allowed` outstanding operations of a counter.
     pub(super) fn wait(&mut self, counter: usize, allowed: u32) {
-        let mut later = [0_u32; 4];
+        let mut later = [0_u32; ORDERS];
         let mut done = Vec::new();
         for at in (0..self.operations[counter].len()).rev() {
-            let kind = self.operations[counter][at].kind;
-            let outstanding = if kind.in_order() {
-                later[kind as usize] += 1;
-                later[kind as usize]
-            } else {
-                1
+            let outstanding = match self.operations[counter][at].order {
+                Some(order) => {
+                    later[order] += 1;
+                    later[order]
+                }
+                None => 1,
             };
             if outstanding > allowed {
                 done.push(self.operations[counter].remove(at));
@@ -143,7 +159,7 @@ impl Pending {
         }
         for operation in done {
             // A flat operation is done when either counter has proved it.
-            self.operations[1 - counter].retain(|other| other.id != operation.id);
+            self.operations.iter_mut().for_each(|list| list.retain(|other| other.id != operation.id));
             for &slot in &operation.slots {
                 if self.owner[usize::from(slot)] == operation.id {
                     self.owner[usize::from(slot)] = 0;
@@ -154,8 +170,9 @@ impl Pending {
 
     /// The oldest operation that is not guaranteed yet, if there is any; effects of older ones may be made visible.
     fn oldest(&self, space: Space) -> u32 {
-        let counter = if space == Space::Global { VM } else { LGKM };
-        self.operations[counter].iter().map(|operation| operation.id).min().unwrap_or(u32::MAX)
+        let counters: &[Counter] = if space == Space::Global { &STORES } else { &LOCAL };
+        let pending = counters.iter().flat_map(|counter| &self.operations[*counter as usize]);
+        pending.map(|operation| operation.id).min().unwrap_or(u32::MAX)
     }
 
     pub(super) fn check_read(&self, file: RegFile, index: u16) -> Step {
@@ -181,17 +198,9 @@ impl Pending {
         let (file, index) = register(slot);
         let register = register_name(file, index).into();
         let found = self.operations.iter().flatten().find(|operation| operation.id == id);
-        let (pending, pending_at, counter) = match found {
-            Some(operation) => {
-                let counter = match operation.kind {
-                    Kind::Vmem => "vmcnt",
-                    Kind::Lds | Kind::Smem => "lgkmcnt",
-                    Kind::Flat => "vmcnt and lgkmcnt",
-                };
-                (operation.text, operation.address, counter)
-            }
-            None => ("", 0, "a counter"),
-        };
+        let waiting = Counter::ALL.into_iter().filter(|counter| self.operations[*counter as usize].iter().any(|other| other.id == id));
+        let counter = waiting.map(Counter::name).collect::<Vec<_>>().join(" and ").into();
+        let (pending, pending_at) = found.map_or(("", 0), |operation| (operation.text, operation.address));
         stop(FaultKind::MissingWait { register, pending, pending_at, counter, overwritten })
     }
 

@@ -4,7 +4,7 @@ use crate::isa::{Target, print};
 
 use super::Options;
 use super::code::Code;
-use super::core::{Core, Status, Stop, Wave};
+use super::core::{Barrier, Core, Status, Stop, Wave};
 use super::dispatch::{Dispatch, Plan};
 use super::fault::{Fault, FaultKind};
 use super::loader::ObjectId;
@@ -26,6 +26,7 @@ const WINDOW: usize = 16;
 struct Group {
     lds: Vec<u8>,
     waves: Vec<Wave>,
+    barrier: Barrier,
 }
 
 /// What was counted at an instruction.
@@ -146,11 +147,17 @@ impl<'a> Run<'a> {
             waves.push(plan.wave(self.memory, &mut self.random, id, index, slot).map_err(|kind| Self::outside(kind, id, index))?);
             self.stats.waves += 1;
         }
-        Ok(Group { lds, waves })
+        let barrier = Barrier { members: waves.len() as u32, ..Barrier::default() };
+        Ok(Group { lds, waves, barrier })
     }
 
     /// One wave of a group runs for a while; gives the instructions it ran.
     fn turn(&mut self, plan: &Plan, group: &mut Group) -> Result<u64, Fault> {
+        for wave in &mut group.waves {
+            if wave.status == Status::AtSplitBarrier && group.barrier.phase != wave.signalled {
+                wave.status = Status::Running;
+            }
+        }
         let mut ready: Vec<usize> = (0..group.waves.len()).filter(|&n| group.waves[n].status == Status::Running).collect();
         if ready.is_empty() {
             // Everyone yields, waits at the barrier or has ended: yielding waves go on first.
@@ -163,7 +170,11 @@ impl<'a> Run<'a> {
                 }
             }
         }
-        let Some(&first) = ready.first() else { return Ok(0) };
+        let Some(&first) = ready.first() else {
+            let Some(wave) = group.waves.iter().find(|wave| wave.status == Status::AtSplitBarrier) else { return Ok(0) };
+            let kind = FaultKind::Undefined { what: "every wave waits at a barrier that not all have signalled".into() };
+            return Err(self.fault(Stopped { stop: Stop { kind, lane: None }, op: None, pc: wave.pc }, wave));
+        };
         let (at, quantum) = if self.options.strict {
             let quantum = 1 << self.random.below(9);
             (ready[self.random.below(ready.len())], quantum)
@@ -172,7 +183,7 @@ impl<'a> Run<'a> {
         };
         let wave = &mut group.waves[at];
         let before = self.fuel;
-        self.wave(plan, wave, &mut group.lds, quantum).map_err(|stopped| self.fault(*stopped, wave))?;
+        self.wave(plan, wave, &mut group.lds, &mut group.barrier, quantum).map_err(|stopped| self.fault(*stopped, wave))?;
         // A wave that ran out of its turn makes room for the others even where nothing is random.
         if wave.status == Status::Running && !self.options.strict && group.waves.len() > 1 {
             group.waves[at].status = Status::Yielding;
@@ -180,7 +191,7 @@ impl<'a> Run<'a> {
         Ok(before - self.fuel)
     }
 
-    fn wave(&mut self, plan: &Plan, wave: &mut Wave, lds: &mut [u8], quantum: u64) -> Result<(), Box<Stopped>> {
+    fn wave(&mut self, plan: &Plan, wave: &mut Wave, lds: &mut [u8], barrier: &mut Barrier, quantum: u64) -> Result<(), Box<Stopped>> {
         for _ in 0..quantum {
             let pc = wave.pc;
             let stopped = |kind: FaultKind, op: Option<usize>| Box::new(Stopped { stop: Stop { kind, lane: None }, op, pc });
@@ -189,7 +200,7 @@ impl<'a> Run<'a> {
             }
             self.fuel -= 1;
             *self.clock += 4;
-            let index = self.code.at(pc, self.memory).map_err(|kind| stopped(kind, None))?;
+            let index = self.code.at(pc, plan.launch.target, self.memory).map_err(|kind| stopped(kind, None))?;
             let op = &self.code.ops[index];
             wave.pc = op.next;
             wave.jumped = false;
@@ -202,6 +213,7 @@ impl<'a> Run<'a> {
                 random: &mut self.random,
                 stats: &mut self.stats,
                 clock: self.clock,
+                barrier,
             };
             let checked = if plan.launch.strict { core.wave.hazards.check_clause(op) } else { Ok(()) };
             if let Err(stop) = checked.and_then(|()| (op.run)(&mut core, op)) {
@@ -219,6 +231,8 @@ impl<'a> Run<'a> {
             }
             if wave.status != Status::Running {
                 if wave.status == Status::Ended {
+                    barrier.members -= 1;
+                    barrier.settle();
                     let published = wave.pending.publish(None, true, self.memory, lds);
                     published.map_err(|kind| stopped(kind, Some(index)))?;
                 }

@@ -5,7 +5,6 @@ use crate::isa::{Inst, Role, Value, scalar};
 use super::core::{Core, GPR_IDX_EN, Status, Step, stop, undefined};
 use super::fault::FaultKind;
 use super::op::{Meaning, Op, Semantics};
-use super::pending::{LGKM, VM};
 use super::scalar::{operand32, operand64, result};
 
 fn displacement(inst: &Inst) -> i64 {
@@ -60,6 +59,9 @@ mod hwreg {
     pub(super) const IB_STS: usize = 7;
     pub(super) const SH_MEM_BASES: usize = 15;
     pub(super) const XCC_ID: usize = 20;
+    /// From gfx10 to gfx11.
+    pub(super) const FLAT_SCR_LO: usize = 20;
+    pub(super) const FLAT_SCR_HI: usize = 21;
 }
 
 fn get_register(core: &mut Core, op: &Op) -> Step {
@@ -70,12 +72,14 @@ fn get_register(core: &mut Core, op: &Op) -> Step {
     let wave = &core.wave;
     let value = match id {
         hwreg::MODE => wave.mode,
-        hwreg::STATUS => u32::from(wave.scc) | u32::from(wave.exec() == 0) << 9 | u32::from(wave.pair(scalar::VCC) == 0) << 10 | 1 << 16,
+        hwreg::STATUS => u32::from(wave.scc) | u32::from(wave.exec() == 0) << 9 | u32::from(wave.mask(scalar::VCC) == 0) << 10 | 1 << 16,
         hwreg::TRAPSTS => wave.trapsts,
         // Wave, SIMD and compute unit as if workgroups were dealt out in turn.
         hwreg::HW_ID => wave.index & 0xf | (wave.index & 3) << 4 | ((wave.group as u32) & 0xf) << 8,
         hwreg::GPR_ALLOC => (wave.vgpr.len() as u32 / 4) << 8,
         hwreg::LDS_ALLOC => core.launch.lds_size.div_ceil(512) << 12,
+        hwreg::FLAT_SCR_LO if core.launch.flat_scratch_hidden => wave.flat_scratch as u32,
+        hwreg::FLAT_SCR_HI if core.launch.flat_scratch_hidden => (wave.flat_scratch >> 32) as u32,
         hwreg::IB_STS | hwreg::XCC_ID => 0,
         // Bits 63:48 of the private and shared apertures.
         hwreg::SH_MEM_BASES => super::core::PRIVATE_APERTURE >> 16 | super::core::SHARED_APERTURE >> 16 << 16,
@@ -99,17 +103,51 @@ fn set_register(core: &mut Core, op: &Op, value: u32) -> Step {
             core.wave.set_mode(mode);
         }
         hwreg::TRAPSTS => core.wave.trapsts = merge(core.wave.trapsts),
+        hwreg::FLAT_SCR_LO if core.launch.flat_scratch_hidden => {
+            let low = merge(core.wave.flat_scratch as u32);
+            core.wave.flat_scratch = core.wave.flat_scratch >> 32 << 32 | u64::from(low);
+        }
+        hwreg::FLAT_SCR_HI if core.launch.flat_scratch_hidden => {
+            let high = merge((core.wave.flat_scratch >> 32) as u32);
+            core.wave.flat_scratch = core.wave.flat_scratch & 0xffff_ffff | u64::from(high) << 32;
+        }
         id => return undefined(format!("s_setreg of hardware register {id}")),
     }
     Ok(())
 }
 
 fn wait(core: &mut Core, op: &Op) -> Step {
-    let bits = op.any_imm() as u32;
-    let vm = bits & 0xf | (bits >> 14 & 3) << 4;
-    let lgkm = bits >> 8 & 0xf;
-    core.wait_for(VM, vm)?;
-    core.wait_for(LGKM, lgkm)
+    if core.launch.strict {
+        for (counter, allowed) in op.waits.iter() {
+            core.wait_for(counter, u32::from(allowed))?;
+        }
+    }
+    Ok(())
+}
+
+/// The wave has come to the barrier; it need not wait there yet. Only the workgroup's own barrier is known.
+fn signal_barrier(core: &mut Core, op: &Op) -> Step {
+    whole_workgroup(op)?;
+    core.wave.signalled = core.barrier.phase;
+    core.barrier.arrived += 1;
+    core.barrier.settle();
+    Ok(())
+}
+
+/// Waits until all waves have come to the barrier since this one signalled.
+fn wait_at_barrier(core: &mut Core, op: &Op) -> Step {
+    whole_workgroup(op)?;
+    if core.barrier.phase == core.wave.signalled {
+        core.wave.status = Status::AtSplitBarrier;
+    }
+    Ok(())
+}
+
+fn whole_workgroup(op: &Op) -> Step {
+    match op.inst.operands.first().map(|operand| operand.value) {
+        Some(Value::InlineInt(-1) | Value::Imm(-1 | 0xffff)) => Ok(()),
+        _ => undefined("a barrier that is not the workgroup's"),
+    }
 }
 
 fn call(core: &mut Core, op: &Op, target: u64) -> Step {
@@ -172,9 +210,10 @@ fn move_relative(core: &mut Core, op: &Op, wide: bool, destination: bool) -> Ste
 fn branch_vcc(core: &mut Core, op: &Op, zero: bool) -> Step {
     if core.launch.strict {
         core.wave.hazards.check_vccz()?;
-        core.reading(op, crate::isa::RegFile::Scalar, scalar::VCC, 2)?;
+        let dwords = core.launch.lanes as u16 / 32;
+        core.reading(op, crate::isa::RegFile::Scalar, scalar::VCC, dwords)?;
     }
-    if (core.wave.pair(scalar::VCC) == 0) == zero {
+    if (core.wave.mask(scalar::VCC) == 0) == zero {
         jump(core, op);
     }
     Ok(())
@@ -222,7 +261,26 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
             },
             Semantics::Own,
         ),
-        "s_waitcnt" => (wait, Semantics::Own),
+        "s_waitcnt"
+        | "s_waitcnt_vscnt"
+        | "s_waitcnt_vmcnt"
+        | "s_waitcnt_expcnt"
+        | "s_waitcnt_lgkmcnt"
+        | "s_wait_loadcnt"
+        | "s_wait_storecnt"
+        | "s_wait_samplecnt"
+        | "s_wait_bvhcnt"
+        | "s_wait_expcnt"
+        | "s_wait_dscnt"
+        | "s_wait_kmcnt"
+        | "s_wait_loadcnt_dscnt"
+        | "s_wait_storecnt_dscnt"
+        | "s_wait_xcnt"
+        | "s_wait_asynccnt"
+        | "s_wait_tensorcnt"
+        | "s_wait_idle" => (wait, Semantics::Own),
+        "s_barrier_signal" => (signal_barrier, Semantics::Own),
+        "s_barrier_wait" => (wait_at_barrier, Semantics::Own),
         "s_sleep" | "s_sethalt" | "s_wakeup" => (
             |core, _| {
                 core.wave.status = Status::Yielding;

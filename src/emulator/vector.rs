@@ -1,6 +1,6 @@
 //! The shared way of vector ALU instructions: gather sources lane by lane (DPP, SDWA, modifiers), compute, scatter results.
 
-use crate::isa::{Dpp, Inst, Modifiers, Reg, RegFile, Role, Sdwa, scalar};
+use crate::isa::{Dpp, Half, Inst, Modifiers, Reg, RegFile, Role, Sdwa, scalar};
 
 use super::core::{Core, LANES, Lanes, Step, active, undefined};
 use super::float::{self, Env};
@@ -30,6 +30,17 @@ pub(super) fn sources(inst: &Inst, types: &[Ty; 4], dst: Option<Reg>) -> [Source
     all
 }
 
+/// For each source that [`sources`] gives, which half of its registers it is, where operations name halves.
+pub(super) fn halves(inst: &Inst, sources: &[Source; 4]) -> [Option<Half>; 4] {
+    let half = |role: Role, source: Source| {
+        let named = inst.operand(role).filter(|operand| operand.half != Half::Whole && matches!(source, Source::Vector(_)));
+        named.map(|operand| operand.half)
+    };
+    let accumulates = inst.operand(Role::Src2).is_none();
+    let third = if accumulates { Role::Vdst } else { Role::Src2 };
+    [half(Role::Src0, sources[0]), half(Role::Src1, sources[1]), half(third, sources[2]), None]
+}
+
 fn destination_source(dst: Option<Reg>) -> Source {
     match dst {
         Some(Reg { file: RegFile::Vector, first, .. }) => Source::Vector(first),
@@ -51,9 +62,17 @@ fn gather(core: &mut Core, op: &Op, types: &[Ty; 4], sources: &mut [Lanes; 4]) -
         if at == 0
             && let Some(dpp) = modifiers.dpp
         {
-            mask = permute(&mut sources[0], &dpp, ty == Ty::B64 || ty == Ty::F64, mask)?;
+            mask = permute(&mut sources[0], &dpp, mask)?;
+        } else if at == 0
+            && let Some(select) = modifiers.dpp8
+        {
+            permute_eight(&mut sources[0], select, modifiers.dpp8_fi == FETCH_INACTIVE, mask);
         }
-        if let Some(sdwa) = modifiers.sdwa {
+        if let Some(half) = op.halves[at] {
+            if half == Half::High {
+                sources[at].iter_mut().for_each(|value| *value >>= 16);
+            }
+        } else if let Some(sdwa) = modifiers.sdwa {
             select(&mut sources[at], &sdwa, at);
         } else if modifiers.op_sel >> at & 1 != 0 && matches!(ty, Ty::B16 | Ty::F16) {
             sources[at].iter_mut().for_each(|value| *value >>= 16);
@@ -113,12 +132,10 @@ fn select(values: &mut Lanes, sdwa: &Sdwa, at: usize) {
 }
 
 /// DPP: moves the first source between lanes; gives the lanes that are written.
-fn permute(values: &mut Lanes, dpp: &Dpp, wide: bool, exec: u64) -> Step<u64> {
+fn permute(values: &mut Lanes, dpp: &Dpp, exec: u64) -> Step<u64> {
     let original = *values;
     let ctrl = dpp.ctrl;
     let shift = i32::from(ctrl & 0xf);
-    // 64-bit operands on gfx90a know ROW_NEWBCAST and the row shifts only; they move as a whole.
-    let _ = wide;
     let mut mask = 0;
     for (lane, value) in values.iter_mut().enumerate() {
         let n = lane as i32;
@@ -138,9 +155,10 @@ fn permute(values: &mut Lanes, dpp: &Dpp, wide: bool, exec: u64) -> Step<u64> {
             0x142 => Some((n & 0x30) - 1).filter(|_| n > 15),
             0x143 => Some((n & 0x20) - 1).filter(|_| n > 31),
             0x150..=0x15f => Some(row + shift),
+            0x160..=0x16f => Some(row + (within ^ shift)),
             _ => return undefined(format!("dpp_ctrl {ctrl:#x}")),
         };
-        let from = from.filter(|&from| exec >> from & 1 != 0);
+        let from = from.filter(|&from| dpp.fetch_inactive || exec >> from & 1 != 0);
         let enabled = dpp.row_mask >> (lane >> 4) & 1 != 0 && dpp.bank_mask >> (lane >> 2 & 3) & 1 != 0;
         // The broadcasts leave the first row(s) as they are whatever bound_ctrl says.
         match from {
@@ -152,6 +170,18 @@ fn permute(values: &mut Lanes, dpp: &Dpp, wide: bool, exec: u64) -> Step<u64> {
         }
     }
     Ok(mask & exec)
+}
+
+/// The low bits of a DPP8 source code that say that inactive lanes are read, too.
+const FETCH_INACTIVE: u8 = 2;
+
+/// DPP8: any lane of eight from any other; 0 from inactive ones.
+fn permute_eight(values: &mut Lanes, select: u32, fetch_inactive: bool, exec: u64) {
+    let original = *values;
+    for (lane, value) in values.iter_mut().enumerate() {
+        let from = lane & !7 | (select >> (3 * (lane & 7)) & 7) as usize;
+        *value = if fetch_inactive || exec >> from & 1 != 0 { original[from] } else { 0 };
+    }
 }
 
 /// Output modifiers and denormal outputs of a float result.
@@ -230,15 +260,20 @@ fn scatter(core: &mut Core, op: &Op, ty: Ty, high: High, values: &mut Lanes, mas
         return undefined("scalar destination of a lane result");
     }
     let narrow = matches!(ty, Ty::B16 | Ty::F16);
+    let keeps = high == High::Keep || core.launch.target.keeps_high_half();
     if file == RegFile::Vector && (modifiers.sdwa.is_some() || narrow) {
         let at = usize::from(core.indexed(first, 3));
         let old = core.wave.vgpr.get(at).copied().unwrap_or([0; LANES]);
         for lane in active(mask) {
             let (old, new) = (old[lane], values[lane] as u32);
+            let upper = match op.dst_half {
+                Half::Whole => modifiers.op_sel & 8 != 0,
+                half => half == Half::High,
+            };
             values[lane] = u64::from(match modifiers.sdwa {
                 Some(sdwa) => insert(old, new, &sdwa),
-                None if modifiers.op_sel & 8 != 0 => old & 0xffff | new << 16,
-                None if high == High::Keep => old & 0xffff_0000 | new & 0xffff,
+                None if upper => old & 0xffff | new << 16,
+                None if keeps => old & 0xffff_0000 | new & 0xffff,
                 None => new & 0xffff,
             });
         }
@@ -305,7 +340,7 @@ fn is_word(ty: Ty) -> bool {
 pub(super) fn faster(run: Handler, semantics: &Semantics, inst: &Inst, dst: Option<Reg>) -> Handler {
     let Semantics::Lane { dst: ty, src, .. } = *semantics else { return run };
     let m = inst.modifiers;
-    let plain = m.neg | m.abs | m.op_sel == 0 && m.omod == 0 && !m.clamp && m.dpp.is_none() && m.sdwa.is_none();
+    let plain = m.neg | m.abs | m.op_sel == 0 && m.omod == 0 && !m.clamp && m.dpp.is_none() && m.dpp8.is_none() && m.sdwa.is_none();
     let words = is_word(ty) && src[..3].iter().all(|ty| is_word(*ty)) && src[3] == Ty::None;
     let in_vector = dst.is_some_and(|reg| reg.file == RegFile::Vector);
     if plain && words && in_vector && std::ptr::fn_addr_eq(run, run_lane as Handler) { run_words } else { run }
@@ -356,7 +391,7 @@ pub(super) fn run_lane_bit(core: &mut Core, op: &Op) -> Step {
         bits |= u64::from(bit) << lane;
     }
     scatter(core, op, dst, High::Zero, &mut values, mask)?;
-    core.set_scalar64(op, op.sdst, bits)
+    core.set_mask(op, op.sdst, bits)
 }
 
 /// Runs [`Semantics::Test`].
@@ -369,13 +404,16 @@ pub(super) fn run_test(core: &mut Core, op: &Op) -> Step {
     for lane in active(mask) {
         bits |= u64::from(f(&env, s[0][lane], s[1][lane])) << lane;
     }
+    // The first written operand or VCC; from gfx10 on those that write EXEC write nothing else.
     let dst = match op.dst {
         Some(Reg { file: RegFile::Scalar, first, .. }) if first != scalar::EXEC => first,
         _ => op.sdst,
     };
-    core.set_scalar64(op, dst, bits)?;
+    if !exec || core.launch.target.generation() < 10 {
+        core.set_mask(op, dst, bits)?;
+    }
     if exec {
-        core.set_scalar64(op, scalar::EXEC, bits)?;
+        core.set_mask(op, scalar::EXEC, bits)?;
     }
     Ok(())
 }

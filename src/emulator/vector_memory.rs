@@ -65,15 +65,23 @@ fn scratch_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
 
 /// Where software sets FLAT_SCRATCH, a wrong value would reach another wave's scratch.
 fn check_flat_scratch(core: &Core) -> Step {
-    if core.launch.architected_scratch || core.wave.pair(scalar::FLAT_SCRATCH) == core.wave.scratch {
+    let wave = &core.wave;
+    let found = match core.launch {
+        launch if launch.architected_scratch => wave.scratch,
+        launch if launch.flat_scratch_hidden => wave.flat_scratch,
+        // The offset is in the high half, in units of 256 bytes.
+        launch if launch.offset_scratch => launch.scratch_arena.0 + (wave.pair(scalar::FLAT_SCRATCH) >> 32 << 8),
+        _ => wave.pair(scalar::FLAT_SCRATCH),
+    };
+    if found == wave.scratch {
         return Ok(());
     }
-    undefined(format!("FLAT_SCRATCH is {:#x}, the wave's scratch is at {:#x}", core.wave.pair(scalar::FLAT_SCRATCH), core.wave.scratch))
+    undefined(format!("FLAT_SCRATCH is {found:#x}, the wave's scratch is at {:#x}", wave.scratch))
 }
 
 /// The device address of a byte of a lane's private segment: dwords of the lanes are interleaved.
 fn swizzled(core: &Core, lane: usize, offset: u64) -> u64 {
-    core.wave.scratch + (offset / 4) * (4 * LANES as u64) + 4 * lane as u64 + offset % 4
+    core.wave.scratch + (offset / 4) * (4 * core.launch.lanes as u64) + 4 * lane as u64 + offset % 4
 }
 
 fn check_scratch(core: &Core, offset: i64, size: usize) -> Result<u64, FaultKind> {
@@ -413,7 +421,9 @@ pub(super) fn meaning(name: &str, inst: &Inst) -> Option<Meaning> {
 pub(super) fn scratch_offset_of(core: &Core, address: u64, lane: usize) -> Step<i64> {
     let start = core.wave.scratch + 4 * lane as u64;
     match address.checked_sub(start) {
-        Some(distance) if distance < core.launch.wave_scratch_size => Ok((distance / (4 * LANES as u64) * 4 + distance % 4) as i64),
+        Some(distance) if distance < core.launch.wave_scratch_size => {
+            Ok((distance / (4 * core.launch.lanes as u64) * 4 + distance % 4) as i64)
+        }
         _ => stop(FaultKind::Memory {
             address,
             size: 4,

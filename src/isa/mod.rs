@@ -28,7 +28,7 @@ pub use names::{Field, NameList};
 pub use occupancy::{Demand, Limit, Occupancy};
 pub use pair::HalfOperation;
 pub use table::{Branch, Condition, Counters, Encoding, Flags, Implicit, Latency, Memory, OperandSpec, Variant, Written};
-pub use target::{LatencyRange, Target};
+pub use target::{LatencyRange, Target, WaitStates};
 pub use wait::{AluWait, Counter, WaitCount, alu_wait, issued, wait_count, wait_immediate, waits_for};
 
 use crate::error::Result;

@@ -27,6 +27,17 @@ pub struct LatencyRange {
 /// Classes of [`Latency`].
 pub(crate) const LATENCY_CLASSES: usize = 14;
 
+/// The sets of required wait states, each with the rules of those before it that still hold (`isa-tables/targets.yaml`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // Named by the target that began it.
+pub enum WaitStates {
+    None,
+    Gfx9,
+    Gfx908,
+    Gfx90a,
+    Gfx94x,
+}
+
 /// The facts of one target (from `isa-tables/targets.yaml`, where they are explained and their sources are).
 #[derive(Debug)]
 pub(crate) struct TargetData {
@@ -78,6 +89,9 @@ pub(crate) struct TargetData {
     pub(crate) row_share: bool,
     pub(crate) wide_broadcast_only: bool,
     pub(crate) wave_shifts: bool,
+    pub(crate) wait_states: u8,
+    pub(crate) keeps_high_half: bool,
+    pub(crate) lds_limit_in_m0: bool,
     pub(crate) facts: &'static [(&'static str, &'static str)],
     pub(crate) names: [&'static [(u8, &'static str)]; NAME_LISTS],
     pub(crate) dependency_fields: &'static [(u8, u8, &'static str)],
@@ -459,6 +473,36 @@ impl Target {
     #[must_use]
     pub fn wave_shifts(self) -> bool {
         self.data.wave_shifts
+    }
+
+    /// Which wait states software must see to.
+    #[must_use]
+    pub fn wait_states(self) -> WaitStates {
+        match self.data.wait_states {
+            0 => WaitStates::None,
+            1 => WaitStates::Gfx9,
+            2 => WaitStates::Gfx908,
+            3 => WaitStates::Gfx90a,
+            _ => WaitStates::Gfx94x,
+        }
+    }
+
+    /// Whether operations on 16 bits leave the other half of their destination as it is.
+    #[must_use]
+    pub fn keeps_high_half(self) -> bool {
+        self.data.keeps_high_half
+    }
+
+    /// Whether LDS instructions take the size that they may reach from M0.
+    #[must_use]
+    pub fn lds_limit_in_m0(self) -> bool {
+        self.data.lds_limit_in_m0
+    }
+
+    /// What its encodings belong to: 8 to 12, or 1250.
+    #[must_use]
+    pub fn generation(self) -> u32 {
+        self.set().generation
     }
 
     /// Whether there is global data share.
