@@ -1,12 +1,21 @@
-//! Running a kernel of a sample on the emulator: as compiled and as instrumented, in the strict mode and without it. The throughput is in wave-instructions.
+//! How many wave-instructions the emulator executes in a second:
+//!
+//!     cargo bench -p rewriter-tests --bench emulate             # minutes, on a machine that does nothing else
+//!     cargo bench -p rewriter-tests --bench emulate -- kinds    # seconds: only the table at the end
+//!
+//! First a kernel of a sample, as compiled and as instrumented, in the strict mode and without it. Then, where clang-19 is installed, kernels that each do
+//! one kind of work (`emulate.hip`); the lines at the end sum them up, each the fastest of some rounds.
 
 use std::fs;
 use std::hint::black_box;
+use std::process::Command;
+use std::time::Instant;
 
 use criterion::{Criterion, Throughput};
 use rewriter_tests::place;
 use wavetap::code_object::{CodeObject, ValueKind};
 use wavetap::emulator::{Device, Dispatch, LoadedObject, Options};
+use wavetap::isa::Target;
 use wavetap::offload_bundle::Input;
 use wavetap::pipeline::{self, Counters, Probe, rewrite};
 use wavetap::profile::control::{self, Control};
@@ -94,7 +103,95 @@ impl Ready {
     }
 }
 
+/// The targets that the kinds of work are measured on, their kernels and the rounds of each.
+const KIND_TARGETS: [&str; 2] = ["gfx90a", "gfx1100"];
+const KINDS: [(&str, u32); 7] = [
+    ("compute_f32", 2000),
+    ("compute_i32", 2000),
+    ("compute_f64", 2000),
+    ("stream", 500),
+    ("gather", 500),
+    ("local", 1000),
+    ("diverge", 500),
+];
+/// Bytes of the buffer that they work on.
+const BUFFER: u64 = 8 << 20;
+/// Rounds of the comparison; the fastest counts, as everything slower is somebody else's doing.
+const ROUNDS: usize = 5;
+
+/// The kernels that do one kind of work each, compiled for a target; none without a compiler.
+fn compile(target: &str) -> Option<Vec<u8>> {
+    let folder = tempfile::tempdir().ok()?;
+    let output = folder.path().join("kinds.co");
+    let source = place::root().join("benches/emulate.hip");
+    let status = Command::new("clang++-19")
+        .args([
+            "-w",
+            "-x",
+            "hip",
+            &format!("--offload-arch={target}"),
+            "--offload-device-only",
+            "--no-gpu-bundle-output",
+            "-nogpuinc",
+            "-nogpulib",
+            "-O2",
+        ])
+        .arg(&source)
+        .arg("-o")
+        .arg(&output)
+        .status()
+        .ok()?;
+    assert!(status.success(), "{} is not compiled for {target}", source.display());
+    fs::read(output).ok()
+}
+
+/// Wave-instructions per second of one kind of work.
+fn rate(code: &[u8], target: &str, kind: &str, rounds: u32, strict: bool) -> f64 {
+    let target = Target::by_name(target).expect("a target");
+    let mut device = Device::new(target, Options { strict, ..Options::default() });
+    let object = device.load(code).expect("loads");
+    let data = device.malloc(BUFFER, 256).expect("memory");
+    let words: Vec<u8> = (0..BUFFER as u32 / 4).flat_map(|i| (i % 9973).to_le_bytes()).collect();
+    device.write(data, &words).expect("a buffer");
+    let kernarg_address = device.malloc(64, 256).expect("memory");
+    let rounds = if strict { rounds / 8 } else { rounds };
+    device.write(kernarg_address, &[&data.to_le_bytes()[..], &rounds.to_le_bytes()].concat()).expect("arguments");
+    let dispatch = Dispatch {
+        kernel_object: object.kernel(kind).expect("the kernel"),
+        grid: [BLOCK * GROUPS, 1, 1],
+        workgroup: [BLOCK as u16, 1, 1],
+        private_segment_size: 0,
+        group_segment_size: 1024,
+        kernarg_address,
+        dispatch_id: 0,
+    };
+    let once = |_| {
+        let start = Instant::now();
+        let instructions = device.dispatch(&dispatch).expect("no fault").instructions;
+        instructions as f64 / start.elapsed().as_secs_f64()
+    };
+    (0..ROUNDS).map(once).fold(0.0, f64::max)
+}
+
+/// The table of all kinds of work, in millions of wave-instructions per second on one core.
+fn kinds() {
+    for target in KIND_TARGETS {
+        let Some(code) = compile(target) else {
+            println!("clang++-19 is not installed: the kinds of work are not measured");
+            return;
+        };
+        println!("\n{target}: millions of wave-instructions per second{:>14}{:>10}", "", "strict");
+        for (kind, rounds) in KINDS {
+            let [fast, strict] = [false, true].map(|strict| rate(&code, target, kind, rounds, strict) / 1e6);
+            println!("  {kind:20}{fast:>34.1}{strict:>10.1}");
+        }
+    }
+}
+
 fn main() {
+    if std::env::args().any(|argument| argument == "kinds") {
+        return kinds();
+    }
     let file = fs::read(place::samples().join(SAMPLE)).expect("a prebuilt sample");
     let instrumented = |counters| {
         let options = pipeline::Options { probes: vec![Probe::Branches], counters, ..Default::default() };
@@ -116,4 +213,5 @@ fn main() {
     }
     group.finish();
     criterion.final_summary();
+    kinds();
 }

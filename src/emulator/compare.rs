@@ -1,7 +1,8 @@
 //! Vector comparisons: `v_cmp_*` and `v_cmpx_*`.
 
 use super::float::from_f16;
-use super::op::{Meaning, Semantics, TestFn, Ty};
+use super::lanes::{Comparison, comparison};
+use super::op::{Meaning, Semantics, Ty};
 use super::vector::run_test;
 use super::vector_float::s32;
 
@@ -47,23 +48,23 @@ fn class16(bits: u64, mask: u64) -> bool {
 
 macro_rules! float_test {
     ($operation:expr, $from:expr) => {{
-        let test: TestFn = match $operation {
-            "f" => |_, _, _| false,
-            "lt" => |_, a, b| $from(a) < $from(b),
-            "eq" => |_, a, b| $from(a) == $from(b),
-            "le" => |_, a, b| $from(a) <= $from(b),
-            "gt" => |_, a, b| $from(a) > $from(b),
-            "lg" => |_, a, b| $from(a) < $from(b) || $from(a) > $from(b),
-            "ge" => |_, a, b| $from(a) >= $from(b),
-            "o" => |_, a, b| !$from(a).is_nan() && !$from(b).is_nan(),
-            "u" => |_, a, b| $from(a).is_nan() || $from(b).is_nan(),
-            "nge" => |_, a, b| !($from(a) >= $from(b)),
-            "nlg" => |_, a, b| !($from(a) < $from(b) || $from(a) > $from(b)),
-            "ngt" => |_, a, b| !($from(a) > $from(b)),
-            "nle" => |_, a, b| !($from(a) <= $from(b)),
-            "neq" => |_, a, b| $from(a) != $from(b),
-            "nlt" => |_, a, b| !($from(a) < $from(b)),
-            "tru" => |_, _, _| true,
+        let test: &'static dyn Comparison = match $operation {
+            "f" => comparison(|_, _, _| false),
+            "lt" => comparison(|_, a, b| $from(a) < $from(b)),
+            "eq" => comparison(|_, a, b| $from(a) == $from(b)),
+            "le" => comparison(|_, a, b| $from(a) <= $from(b)),
+            "gt" => comparison(|_, a, b| $from(a) > $from(b)),
+            "lg" => comparison(|_, a, b| $from(a) < $from(b) || $from(a) > $from(b)),
+            "ge" => comparison(|_, a, b| $from(a) >= $from(b)),
+            "o" => comparison(|_, a, b| !$from(a).is_nan() && !$from(b).is_nan()),
+            "u" => comparison(|_, a, b| $from(a).is_nan() || $from(b).is_nan()),
+            "nge" => comparison(|_, a, b| !($from(a) >= $from(b))),
+            "nlg" => comparison(|_, a, b| !($from(a) < $from(b) || $from(a) > $from(b))),
+            "ngt" => comparison(|_, a, b| !($from(a) > $from(b))),
+            "nle" => comparison(|_, a, b| !($from(a) <= $from(b))),
+            "neq" => comparison(|_, a, b| $from(a) != $from(b)),
+            "nlt" => comparison(|_, a, b| !($from(a) < $from(b))),
+            "tru" => comparison(|_, _, _| true),
             _ => return None,
         };
         test
@@ -72,15 +73,15 @@ macro_rules! float_test {
 
 macro_rules! integer_test {
     ($operation:expr, $t:ty) => {{
-        let test: TestFn = match $operation {
-            "f" => |_, _, _| false,
-            "lt" => |_, a, b| (a as $t) < (b as $t),
-            "eq" => |_, a, b| (a as $t) == (b as $t),
-            "le" => |_, a, b| (a as $t) <= (b as $t),
-            "gt" => |_, a, b| (a as $t) > (b as $t),
-            "ne" => |_, a, b| (a as $t) != (b as $t),
-            "ge" => |_, a, b| (a as $t) >= (b as $t),
-            "t" => |_, _, _| true,
+        let test: &'static dyn Comparison = match $operation {
+            "f" => comparison(|_, _, _| false),
+            "lt" => comparison(|_, a, b| (a as $t) < (b as $t)),
+            "eq" => comparison(|_, a, b| (a as $t) == (b as $t)),
+            "le" => comparison(|_, a, b| (a as $t) <= (b as $t)),
+            "gt" => comparison(|_, a, b| (a as $t) > (b as $t)),
+            "ne" => comparison(|_, a, b| (a as $t) != (b as $t)),
+            "ge" => comparison(|_, a, b| (a as $t) >= (b as $t)),
+            "t" => comparison(|_, _, _| true),
             _ => return None,
         };
         test
@@ -96,10 +97,10 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
     };
     let (operation, kind) = rest.rsplit_once('_')?;
     if operation == "class" {
-        let (f, ty): (TestFn, Ty) = match kind {
-            "f16" => (|_, a, b| class16(a, b), Ty::B16),
-            "f32" => (|_, a, b| class32(a, b), Ty::B32),
-            "f64" => (|_, a, b| class64(a, b), Ty::B64),
+        let (f, ty): (&'static dyn Comparison, Ty) = match kind {
+            "f16" => (comparison(|_, a, b| class16(a, b)), Ty::B16),
+            "f32" => (comparison(|_, a, b| class32(a, b)), Ty::B32),
+            "f64" => (comparison(|_, a, b| class64(a, b)), Ty::B64),
             _ => return None,
         };
         let mask = if kind == "f16" { Ty::B16 } else { Ty::B32 };

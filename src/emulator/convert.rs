@@ -1,7 +1,8 @@
 //! Conversions between number formats.
 
 use super::float::{self, Env, Round, add_odd, from_f16, to_f16, to_f32};
-use super::op::{High, LaneFn, Meaning, Ty};
+use super::lanes::Lane;
+use super::op::{High, Meaning, Ty};
 use super::vector_float::{s32, w32};
 use super::vector_int::lane;
 
@@ -11,10 +12,10 @@ const F: Ty = Ty::F32;
 const D: Ty = Ty::F64;
 const H: Ty = Ty::F16;
 
-fn one(dst: Ty, src: Ty, f: LaneFn) -> Meaning {
+fn one(dst: Ty, src: Ty, f: impl Lane) -> Meaning {
     lane(f, dst, [src, N, N, N], High::Zero)
 }
-fn two(src: Ty, f: LaneFn) -> Meaning {
+fn two(src: Ty, f: impl Lane) -> Meaning {
     lane(f, W, [src, src, N, N], High::Zero)
 }
 

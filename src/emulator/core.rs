@@ -60,6 +60,8 @@ pub(super) struct Wave {
     pub mode: u32,
     /// What MODE means for arithmetic.
     pub env: Env,
+    /// It means [`Env::USUAL`].
+    pub usual: bool,
     pub trapsts: u32,
     pub pc: u64,
     /// The instruction took a branch.
@@ -107,6 +109,7 @@ impl Wave {
     pub(super) fn set_mode(&mut self, mode: u32) {
         self.mode = mode;
         self.env = Env::from_mode(mode);
+        self.usual = self.env == Env::USUAL;
     }
 }
 
@@ -365,25 +368,6 @@ impl Core<'_> {
                 }
             }
         }
-    }
-
-    /// A 32-bit source operand of every lane, where no register is indexed.
-    pub(super) fn words(&mut self, op: &Op, source: Source, into: &mut [u32; LANES]) -> Step {
-        match source {
-            Source::Vector(first) => {
-                self.reading(op, RegFile::Vector, first, 1)?;
-                *into = self.wave.vgpr[usize::from(first)];
-            }
-            Source::Accum(first) => {
-                self.reading(op, RegFile::Accum, first, 1)?;
-                *into = self.wave.agpr[usize::from(first)];
-            }
-            Source::Scalar(code) => *into = [self.scalar(op, code)?; LANES],
-            Source::Const(bits) => *into = [bits as u32; LANES],
-            Source::None => {}
-            Source::LdsDirect => *into = self.lanes(op, source, Ty::B32, 0)?.map(|value| value as u32),
-        }
-        Ok(())
     }
 
     /// Whether `s_set_gpr_idx` is on.

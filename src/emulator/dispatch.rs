@@ -270,6 +270,7 @@ impl Plan {
             scc,
             mode,
             env: Env::from_mode(mode),
+            usual: Env::from_mode(mode) == Env::USUAL,
             trapsts: 0,
             pc: self.descriptor.entry(),
             jumped: false,

@@ -13,7 +13,7 @@ pub(super) enum Round {
 }
 
 /// The part of MODE that arithmetic depends on, and the clamp bit of the instruction.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Env {
     /// Of single precision.
     pub round32: Round,
@@ -32,6 +32,19 @@ pub(super) struct Env {
 }
 
 impl Env {
+    /// What nearly all compiled code runs with: rounding to nearest, denormals kept, no clamp.
+    pub(super) const USUAL: Env = Env {
+        round32: Round::Nearest,
+        round64: Round::Nearest,
+        flush_in32: false,
+        flush_out32: false,
+        flush_in64: false,
+        flush_out64: false,
+        dx10_clamp: true,
+        ieee: true,
+        clamp: false,
+    };
+
     /// From MODE (AMD ISA guides, "Mode register"): round 3:0, denorm 7:4, DX10_CLAMP 8, IEEE 9.
     pub(super) fn from_mode(mode: u32) -> Self {
         let round = |bits: u32| match bits & 3 {

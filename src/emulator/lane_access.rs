@@ -4,6 +4,7 @@ use crate::isa::{Operand, Reg, RegFile, Role, Value};
 
 use super::convert;
 use super::core::{Core, Step, active, undefined};
+use super::lanes::operation;
 use super::op::{High, Meaning, Op, Semantics, Source, Ty};
 use super::vector::lanes_of;
 use super::vector_int::lane;
@@ -131,7 +132,7 @@ fn stochastic(core: &mut Core, op: &Op) -> Step {
     env.clamp = op.inst.modifiers.clamp;
     core.writing(op, RegFile::Vector, dst.first, 1)?;
     for lane in active(core.wave.exec()) {
-        let byte = f(&env, &[a[lane], b[lane], 0, 0]) as u32;
+        let byte = f.lane(&env, &[a[lane], b[lane], 0, 0]) as u32;
         let cell = &mut core.wave.vgpr[usize::from(dst.first)][lane];
         *cell = *cell & !(0xff << shift) | byte << shift;
     }
@@ -157,7 +158,7 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
         "v_mqsad_u32_u8" => (mqsad_u32, Semantics::Own),
         "v_cvt_sr_fp8_f32" | "v_cvt_sr_bf8_f32" => {
             let none = [Ty::None; 4];
-            (stochastic, Semantics::Lane { f: convert::stochastic(name)?, dst: Ty::B32, src: none, high: High::Keep })
+            (stochastic, Semantics::Lane { f: operation(convert::stochastic(name)?), dst: Ty::B32, src: none, high: High::Keep })
         }
         "v_accvgpr_read_b32" | "v_accvgpr_write_b32" => lane(|_, s| s[0], Ty::B32, [Ty::B32, Ty::None, Ty::None, Ty::None], High::Zero),
         "v_div_fmas_f32" | "v_div_fmas_f64" => {

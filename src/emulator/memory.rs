@@ -150,6 +150,28 @@ impl Memory {
         (size <= block.allocation.size && within(block)).then_some(at)
     }
 
+    /// The bytes of the device's own allocation around an address, and where it starts.
+    pub(super) fn around(&mut self, address: u64) -> Option<(&[u8], u64)> {
+        let at = self.find(address, 1)?;
+        self.recent = at;
+        let block = &self.blocks[at];
+        match &block.storage {
+            Storage::Owned(bytes) => Some((bytes, block.allocation.address)),
+            Storage::Foreign(_) => None,
+        }
+    }
+
+    /// [`Memory::around`] for writing; none of what kernels may not write.
+    pub(super) fn around_to_write(&mut self, address: u64) -> Option<(&mut [u8], u64)> {
+        let at = self.find(address, 1)?;
+        self.recent = at;
+        let block = &mut self.blocks[at];
+        match &mut block.storage {
+            Storage::Owned(bytes) if block.allocation.kind != AllocationKind::CodeObject => Some((bytes, block.allocation.address)),
+            _ => None,
+        }
+    }
+
     fn violation(&self, address: u64, size: usize, access: MemoryAccess) -> FaultKind {
         let distance = |b: &Block| {
             let a = b.allocation;

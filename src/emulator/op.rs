@@ -7,6 +7,7 @@ use crate::isa::{
 
 use super::core::{Core, Step};
 use super::float::Env;
+use super::lanes::{BitOperation, Comparison, Operation};
 use super::loader::ObjectId;
 
 /// How the bits of a vector operand are understood. The `F` types flush denormals as MODE says, the `B` types never do; negate and absolute value act on
@@ -50,10 +51,6 @@ pub(super) enum Source {
 
 /// What an instruction does to a lane: sources in, destination bits out.
 pub(super) type LaneFn = fn(&Env, &[u64; 4]) -> u64;
-/// The same with a carry or flag bit.
-pub(super) type LaneBitFn = fn(&Env, &[u64; 4]) -> (u64, bool);
-/// A comparison.
-pub(super) type TestFn = fn(&Env, u64, u64) -> bool;
 /// An atomic operation: old value, data, comparison value; gives the new value.
 pub(super) type AtomicFn = fn(u64, u64, u64) -> u64;
 /// Runs an instruction.
@@ -72,25 +69,25 @@ pub(super) enum Semantics {
     /// The handler knows it all.
     Own,
     Lane {
-        f: LaneFn,
+        f: &'static dyn Operation,
         dst: Ty,
         src: [Ty; 4],
         high: High,
     },
     LaneBit {
-        f: LaneBitFn,
+        f: &'static dyn BitOperation,
         dst: Ty,
         src: [Ty; 4],
     },
     /// `exec`: also writes EXEC.
     Test {
-        f: TestFn,
+        f: &'static dyn Comparison,
         src: [Ty; 2],
         exec: bool,
     },
     /// Packed 16-bit: one function for either half. `short`: the two-operand encoding, which has no selection of halves.
     Packed {
-        f: LaneFn,
+        f: &'static dyn Operation,
         float: bool,
         short: bool,
     },
@@ -152,8 +149,18 @@ pub(super) struct Op {
     pub object: ObjectId,
     /// Virtual address in the object.
     pub address: u64,
-    /// Device address of the next instruction.
+    /// Its device address.
+    pub pc: u64,
+    /// That of the next instruction.
     pub next: u64,
+    /// That of the instruction that a direct branch goes to.
+    pub target: u64,
+    /// The sources of scalar instructions, as 32 and as 64 bits.
+    pub scalars: [[Source; 2]; 3],
+    /// The immediate of an instruction that has one.
+    pub imm: i64,
+    /// The address of a simple access to global memory.
+    pub global: Option<super::global_fast::Address>,
     pub class: Class,
     pub site: Site,
     /// The first written operand.
@@ -280,14 +287,7 @@ impl Op {
 
     /// The immediate of an operand that has any of the roles immediates come in.
     pub(super) fn any_imm(&self) -> i64 {
-        self.inst
-            .operands
-            .iter()
-            .find_map(|operand| match operand.value {
-                Value::Imm(value) => Some(value),
-                _ => None,
-            })
-            .unwrap_or(0)
+        self.imm
     }
 
     /// Resolves an instruction at an address.
@@ -313,7 +313,8 @@ impl Op {
         let halves = super::vector::halves(&inst, &src);
         let written = inst.operands.iter().find(|operand| operand.reg().is_some() && operand.reg() == dst);
         let dst_half = written.map_or(Half::Whole, |operand| operand.half);
-        let run = super::vector::faster(run, &semantics, &inst, dst);
+        let run = super::vector_fast::faster(run, &semantics, &inst, dst);
+        let (run, global) = super::global_fast::faster(run, &semantics, &inst);
         let class = classify(&inst);
         let site = classify_site(&inst);
         let trans = flags.contains(Flags::TRANS) || is_trans(name);
@@ -329,6 +330,16 @@ impl Op {
             Some(Value::Imm(count)) if name == "s_nop" => (count as u8 & 0xf) + 1,
             _ => 1,
         };
+        let imm = inst.operands.iter().find_map(|operand| match operand.value {
+            Value::Imm(value) => Some(value),
+            _ => None,
+        });
+        let displacement = inst.branch_displacement().or(imm).unwrap_or(0);
+        let imm = imm.unwrap_or(0);
+        let scalars = [Role::Src0, Role::Src1, Role::Src2].map(|role| {
+            let of = |ty: Ty| Self::by_role(&inst, role, ty);
+            [of(Ty::B32), of(Ty::B64)]
+        });
         let waits = wait_count(target, &inst).unwrap_or_default();
         let counters = issued(&inst);
         Op {
@@ -337,7 +348,12 @@ impl Op {
             inst,
             object,
             address,
+            pc,
             next,
+            target: next.wrapping_add((displacement * 4) as u64),
+            scalars,
+            imm,
+            global,
             class,
             site,
             dst,

@@ -4,7 +4,8 @@ use crate::isa::Role;
 
 use super::core::{Core, LANES, Step, active, undefined};
 use super::float::{self, Env, add_odd, fma_odd, from_f16, to_f16, to_f32};
-use super::op::{LaneFn, Meaning, Op, Semantics, Source, Ty};
+use super::lanes::{Lane, operation};
+use super::op::{Meaning, Op, Semantics, Source, Ty};
 use super::vector_float;
 
 fn h(x: u64) -> u16 {
@@ -62,7 +63,7 @@ fn run_packed(core: &mut Core, op: &Op) -> Step {
                 }
                 s[at] = value;
             }
-            let mut value = f(&env, &s) & 0xffff;
+            let mut value = f.lane(&env, &s) & 0xffff;
             if float {
                 if env.flush_out64 {
                     value = u64::from(float::flush16(value as u16));
@@ -214,8 +215,8 @@ fn mixed(core: &mut Core, op: &Op, result: Mixed, fused: bool) -> Step {
     Ok(())
 }
 
-fn half(f: LaneFn, float: bool) -> Meaning {
-    (run_packed, Semantics::Packed { f, float, short: false })
+fn half(f: impl Lane, float: bool) -> Meaning {
+    (run_packed, Semantics::Packed { f: operation(f), float, short: false })
 }
 
 fn saturate(e: &Env, value: i32) -> u64 {
@@ -227,11 +228,9 @@ fn saturate_unsigned(e: &Env, value: i64) -> u64 {
 }
 
 /// Reuses the meaning of the unpacked instruction.
-fn scalar_form(name: &'static str) -> Option<LaneFn> {
-    match vector_float::meaning(name)?.1 {
-        Semantics::Lane { f, .. } => Some(f),
-        _ => None,
-    }
+fn scalar_form(name: &'static str) -> Option<Meaning> {
+    let Semantics::Lane { f, .. } = vector_float::meaning(name)?.1 else { return None };
+    Some((run_packed, Semantics::Packed { f, float: true, short: false }))
 }
 
 /// The meaning of a VOP3P instruction other than matrix and dot products.
@@ -240,9 +239,12 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
         "v_pk_add_f16" => half(|e, s| wh(e, hf(s[0]) + hf(s[1])), true),
         "v_pk_mul_f16" => half(|e, s| wh(e, hf(s[0]) * hf(s[1])), true),
         "v_pk_fma_f16" => half(|e, s| vector_float::fma16(e, s[0], s[1], s[2]), true),
-        "v_pk_fmac_f16" => (run_packed, Semantics::Packed { f: |e, s| vector_float::fma16(e, s[0], s[1], s[2]), float: true, short: true }),
-        "v_pk_min_f16" => half(scalar_form("v_min_f16")?, true),
-        "v_pk_max_f16" => half(scalar_form("v_max_f16")?, true),
+        "v_pk_fmac_f16" => (
+            run_packed,
+            Semantics::Packed { f: operation(|e: &Env, s: &[u64; 4]| vector_float::fma16(e, s[0], s[1], s[2])), float: true, short: true },
+        ),
+        "v_pk_min_f16" => return scalar_form("v_min_f16"),
+        "v_pk_max_f16" => return scalar_form("v_max_f16"),
         "v_pk_add_i16" => half(|e, s| saturate(e, i32::from(ih(s[0])) + i32::from(ih(s[1]))), false),
         "v_pk_sub_i16" => half(|e, s| saturate(e, i32::from(ih(s[0])) - i32::from(ih(s[1]))), false),
         "v_pk_mad_i16" => half(|e, s| saturate(e, i32::from(ih(s[0])) * i32::from(ih(s[1])) + i32::from(ih(s[2]))), false),

@@ -77,6 +77,9 @@ impl<'a> Run<'a> {
         let result = self.groups(&plan);
         plan.release(self.memory);
         result?;
+        for (op, count) in self.code.ops.iter().zip(&self.counts) {
+            add(&mut self.stats, op.class, count.executed);
+        }
         if self.options.trace {
             self.stats.trace = Some(self.trace());
         }
@@ -192,48 +195,50 @@ impl<'a> Run<'a> {
     }
 
     fn wave(&mut self, plan: &Plan, wave: &mut Wave, lds: &mut [u8], barrier: &mut Barrier, quantum: u64) -> Result<(), Box<Stopped>> {
+        let Run { options, memory, code, clock, random, stats, fuel, counts, .. } = self;
+        let launch = &plan.launch;
+        let mut core = Core { memory, lds, wave, launch, random, stats, clock, barrier };
+        // The place of the next instruction if the last one is followed by it: code is mostly decoded in the order in which it runs.
+        let mut next = usize::MAX;
         for _ in 0..quantum {
-            let pc = wave.pc;
+            let pc = core.wave.pc;
             let stopped = |kind: FaultKind, op: Option<usize>| Box::new(Stopped { stop: Stop { kind, lane: None }, op, pc });
-            if self.fuel == 0 {
+            if *fuel == 0 {
                 return Err(stopped(FaultKind::OutOfFuel, None));
             }
-            self.fuel -= 1;
-            *self.clock += 4;
-            let index = self.code.at(pc, plan.launch.target, self.memory).map_err(|kind| stopped(kind, None))?;
-            let op = &self.code.ops[index];
-            wave.pc = op.next;
-            wave.jumped = false;
-            let before = wave.exec();
-            let mut core = Core {
-                memory: self.memory,
-                lds,
-                wave,
-                launch: &plan.launch,
-                random: &mut self.random,
-                stats: &mut self.stats,
-                clock: self.clock,
-                barrier,
+            *fuel -= 1;
+            *core.clock += 4;
+            let index = match code.ops.get(next) {
+                Some(op) if op.pc == pc && op.inst.wave_size as usize == launch.lanes => next,
+                _ => code.at(pc, launch.target, core.memory).map_err(|kind| stopped(kind, None))?,
             };
-            let checked = if plan.launch.strict { core.wave.hazards.check_clause(op) } else { Ok(()) };
-            if let Err(stop) = checked.and_then(|()| (op.run)(&mut core, op)) {
+            next = index + 1;
+            if counts.len() <= index {
+                counts.resize(code.ops.len(), Count::default());
+            }
+            let op = &code.ops[index];
+            core.wave.pc = op.next;
+            if launch.strict {
+                let checked = core.wave.hazards.check_clause(op);
+                checked.map_err(|stop| Box::new(Stopped { stop: *stop, op: Some(index), pc }))?;
+            }
+            let before = if op.site == Site::Exec { core.wave.exec() } else { 0 };
+            core.wave.jumped = false;
+            if let Err(stop) = (op.run)(&mut core, op) {
                 return Err(Box::new(Stopped { stop: *stop, op: Some(index), pc }));
             }
-            if plan.launch.strict {
-                wave.hazards.advance(u64::from(op.slots));
+            if launch.strict {
+                core.wave.hazards.advance(u64::from(op.slots));
             }
-            count(&mut self.stats, op);
-            if self.options.trace {
-                if self.counts.len() <= index {
-                    self.counts.resize(self.code.ops.len(), Count::default());
-                }
-                tally(&mut self.counts[index], op, wave, before);
+            counts[index].executed += 1;
+            if options.trace && op.site != Site::None {
+                tally(&mut counts[index], op, core.wave, before);
             }
-            if wave.status != Status::Running {
-                if wave.status == Status::Ended {
-                    barrier.members -= 1;
-                    barrier.settle();
-                    let published = wave.pending.publish(None, true, self.memory, lds);
+            if core.wave.status != Status::Running {
+                if core.wave.status == Status::Ended {
+                    core.barrier.members -= 1;
+                    core.barrier.settle();
+                    let published = core.wave.pending.publish(None, true, core.memory, core.lds);
                     published.map_err(|kind| stopped(kind, Some(index)))?;
                 }
                 break;
@@ -279,23 +284,22 @@ impl<'a> Run<'a> {
     }
 }
 
-fn count(stats: &mut DispatchStats, op: &Op) {
-    stats.instructions += 1;
-    match op.class {
-        Class::Valu => stats.valu += 1,
-        Class::Salu => stats.salu += 1,
-        Class::Smem => stats.smem += 1,
-        Class::Vmem => stats.vmem += 1,
-        Class::Lds => stats.lds += 1,
-        Class::Branch => stats.branches += 1,
-        Class::Wait => stats.waits += 1,
+fn add(stats: &mut DispatchStats, class: Class, executed: u64) {
+    stats.instructions += executed;
+    match class {
+        Class::Valu => stats.valu += executed,
+        Class::Salu => stats.salu += executed,
+        Class::Smem => stats.smem += executed,
+        Class::Vmem => stats.vmem += executed,
+        Class::Lds => stats.lds += executed,
+        Class::Branch => stats.branches += executed,
+        Class::Wait => stats.waits += executed,
         Class::Other => {}
     }
 }
 
 /// Counts what the instruction did to EXEC or to the program counter.
 fn tally(count: &mut Count, op: &Op, wave: &Wave, before: u64) {
-    count.executed += 1;
     match op.site {
         Site::None => {}
         Site::Branch => count.taken += u64::from(wave.jumped),

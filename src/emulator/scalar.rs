@@ -3,7 +3,7 @@
 use crate::isa::{Role, scalar};
 
 use super::core::{Core, Step, undefined};
-use super::op::{Meaning, Op, Semantics, Source, Ty};
+use super::op::{Meaning, Op, Semantics, Source};
 
 /// A 32-bit operation: operands and SCC in, result and SCC out (`None`: SCC stays).
 type Op32 = fn(u32, u32, bool) -> (u32, Option<bool>);
@@ -11,7 +11,7 @@ type Op64 = fn(u64, u64, bool) -> (u64, Option<bool>);
 
 /// The scalar source of a role.
 fn source32(core: &mut Core, op: &Op, role: Role) -> Step<u32> {
-    match op.source(role, Ty::B32) {
+    match scalar_source(op, role)[0] {
         Source::Scalar(code) => core.scalar(op, code),
         Source::Const(bits) => Ok(bits as u32),
         Source::LdsDirect => undefined("LDS direct in a scalar instruction"),
@@ -20,7 +20,7 @@ fn source32(core: &mut Core, op: &Op, role: Role) -> Step<u32> {
 }
 
 fn source64(core: &mut Core, op: &Op, role: Role) -> Step<u64> {
-    match op.source(role, Ty::B64) {
+    match scalar_source(op, role)[1] {
         Source::Scalar(code) => core.scalar64(op, code),
         Source::Const(bits) => Ok(bits),
         _ => undefined("a scalar instruction without that source"),
@@ -35,7 +35,16 @@ fn destination(op: &Op) -> Step<u16> {
 }
 
 fn has(op: &Op, role: Role) -> bool {
-    op.inst.operand(role).is_some()
+    scalar_source(op, role)[0] != Source::None
+}
+
+/// A source as 32 and as 64 bits.
+fn scalar_source(op: &Op, role: Role) -> &[Source; 2] {
+    &op.scalars[match role {
+        Role::Src0 => 0,
+        Role::Src1 => 1,
+        _ => 2,
+    }]
 }
 
 macro_rules! run32 {

@@ -1,26 +1,14 @@
 //! Scalar instructions that are not arithmetic: branches, waits, hardware registers, register indexing, time.
 
-use crate::isa::{Inst, Role, Value, scalar};
+use crate::isa::{Role, Value, scalar};
 
 use super::core::{Core, GPR_IDX_EN, Status, Step, stop, undefined};
 use super::fault::FaultKind;
 use super::op::{Meaning, Op, Semantics};
 use super::scalar::{operand32, operand64, result};
 
-fn displacement(inst: &Inst) -> i64 {
-    inst.branch_displacement().unwrap_or_else(|| {
-        inst.operands
-            .iter()
-            .find_map(|operand| match operand.value {
-                Value::Imm(value) => Some(value),
-                _ => None,
-            })
-            .unwrap_or(0)
-    })
-}
-
 fn jump(core: &mut Core, op: &Op) {
-    core.wave.pc = op.next.wrapping_add((displacement(&op.inst) * 4) as u64);
+    core.wave.pc = op.target;
     core.wave.jumped = true;
 }
 
@@ -246,13 +234,7 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
             },
             Semantics::Own,
         ),
-        "s_call_b64" => (
-            |core, op| {
-                let target = op.next.wrapping_add((displacement(&op.inst) * 4) as u64);
-                call(core, op, target)
-            },
-            Semantics::Own,
-        ),
+        "s_call_b64" => (|core, op| call(core, op, op.target), Semantics::Own),
         "s_endpgm" | "s_endpgm_saved" | "s_endpgm_ordered_ps_done" => (end, Semantics::Own),
         "s_barrier" => (
             |core, _| {

@@ -4,7 +4,7 @@ use crate::isa::{Dpp, Half, Inst, Modifiers, Reg, RegFile, Role, Sdwa, scalar};
 
 use super::core::{Core, LANES, Lanes, Step, active, undefined};
 use super::float::{self, Env};
-use super::op::{Handler, High, Op, Semantics, Source, Ty};
+use super::op::{High, Op, Semantics, Source, Ty};
 
 /// The sources of an instruction in the order its meaning takes them.
 pub(super) fn sources(inst: &Inst, types: &[Ty; 4], dst: Option<Reg>) -> [Source; 4] {
@@ -326,55 +326,9 @@ pub(super) fn run_lane(core: &mut Core, op: &Op) -> Step {
     let modifiers = &op.inst.modifiers;
     let mut values = [0; LANES];
     for lane in active(mask) {
-        values[lane] = finish(dst, &env, modifiers, f(&env, &[s[0][lane], s[1][lane], s[2][lane], s[3][lane]]));
+        values[lane] = finish(dst, &env, modifiers, f.lane(&env, &[s[0][lane], s[1][lane], s[2][lane], s[3][lane]]));
     }
     scatter(core, op, dst, high, &mut values, mask)
-}
-
-/// Whether a type is a whole 32-bit register.
-fn is_word(ty: Ty) -> bool {
-    matches!(ty, Ty::None | Ty::B32 | Ty::F32)
-}
-
-/// The handler of the common case: 32-bit operands in vector registers, no modifiers.
-pub(super) fn faster(run: Handler, semantics: &Semantics, inst: &Inst, dst: Option<Reg>) -> Handler {
-    let Semantics::Lane { dst: ty, src, .. } = *semantics else { return run };
-    let m = inst.modifiers;
-    let plain = m.neg | m.abs | m.op_sel == 0 && m.omod == 0 && !m.clamp && m.dpp.is_none() && m.dpp8.is_none() && m.sdwa.is_none();
-    let words = is_word(ty) && src[..3].iter().all(|ty| is_word(*ty)) && src[3] == Ty::None;
-    let in_vector = dst.is_some_and(|reg| reg.file == RegFile::Vector);
-    if plain && words && in_vector && std::ptr::fn_addr_eq(run, run_lane as Handler) { run_words } else { run }
-}
-
-/// Runs [`Semantics::Lane`] where [`faster`] said so.
-fn run_words(core: &mut Core, op: &Op) -> Step {
-    let Semantics::Lane { f, dst, src, .. } = op.semantics else { return undefined("meaning") };
-    let env = core.wave.env;
-    let flushes = (env.flush_in32 || env.flush_out32) && (dst == Ty::F32 || src.contains(&Ty::F32));
-    if flushes || core.is_indexing() {
-        return run_lane(core, op);
-    }
-    let mut s = [[0; LANES]; 3];
-    for at in 0..3 {
-        if src[at] != Ty::None {
-            core.words(op, op.src[at], &mut s[at])?;
-        }
-    }
-    let Some(Reg { first, .. }) = op.dst else { return undefined("no destination") };
-    core.writing(op, RegFile::Vector, first, 1)?;
-    let mask = core.wave.exec();
-    let values = &mut core.wave.vgpr[usize::from(first)];
-    let compute = |lane: usize| f(&env, &[u64::from(s[0][lane]), u64::from(s[1][lane]), u64::from(s[2][lane]), 0]) as u32;
-    if mask == u64::MAX {
-        for (lane, value) in values.iter_mut().enumerate() {
-            *value = compute(lane);
-        }
-    } else {
-        for lane in active(mask) {
-            values[lane] = compute(lane);
-        }
-    }
-    Ok(())
 }
 
 /// Runs [`Semantics::LaneBit`]: the bit of inactive lanes is zero.
@@ -386,7 +340,7 @@ pub(super) fn run_lane_bit(core: &mut Core, op: &Op) -> Step {
     let mut values = [0; LANES];
     let mut bits = 0_u64;
     for lane in active(mask) {
-        let (value, bit) = f(&env, &[s[0][lane], s[1][lane], s[2][lane], s[3][lane]]);
+        let (value, bit) = f.lane(&env, &[s[0][lane], s[1][lane], s[2][lane], s[3][lane]]);
         values[lane] = finish(dst, &env, &op.inst.modifiers, value);
         bits |= u64::from(bit) << lane;
     }
@@ -402,8 +356,13 @@ pub(super) fn run_test(core: &mut Core, op: &Op) -> Step {
     let env = environment(core, op);
     let mut bits = 0_u64;
     for lane in active(mask) {
-        bits |= u64::from(f(&env, s[0][lane], s[1][lane])) << lane;
+        bits |= u64::from(f.lane(&env, s[0][lane], s[1][lane])) << lane;
     }
+    set_test(core, op, bits, exec)
+}
+
+/// Writes the result of a comparison; `exec` says that it is one that also writes EXEC.
+pub(super) fn set_test(core: &mut Core, op: &Op, bits: u64, exec: bool) -> Step {
     // The first written operand or VCC; from gfx10 on those that write EXEC write nothing else.
     let dst = match op.dst {
         Some(Reg { file: RegFile::Scalar, first, .. }) if first != scalar::EXEC => first,

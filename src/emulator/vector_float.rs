@@ -1,7 +1,8 @@
 //! Floating-point instructions of the vector ALU.
 
 use super::float::{self, Env, Round, add_odd, add64, div_odd, fma_odd, fma64, from_f16, mul64, sqrt_odd, to_f16, to_f32};
-use super::op::{High, LaneBitFn, LaneFn, Meaning, Semantics, Ty};
+use super::lanes::{Lane, LaneBit, bit_operation};
+use super::op::{High, Meaning, Semantics, Ty};
 use super::vector::run_lane_bit;
 use super::vector_int::lane;
 
@@ -12,31 +13,31 @@ const H: Ty = Ty::F16;
 /// Single precision without flushing: instructions that always accept denormals.
 const X: Ty = Ty::B32;
 
-fn f1(f: LaneFn) -> Meaning {
+fn f1(f: impl Lane) -> Meaning {
     lane(f, F, [F, N, N, N], High::Zero)
 }
-fn f2(f: LaneFn) -> Meaning {
+fn f2(f: impl Lane) -> Meaning {
     lane(f, F, [F, F, N, N], High::Zero)
 }
-fn f3(f: LaneFn) -> Meaning {
+fn f3(f: impl Lane) -> Meaning {
     lane(f, F, [F, F, F, N], High::Zero)
 }
-fn d1(f: LaneFn) -> Meaning {
+fn d1(f: impl Lane) -> Meaning {
     lane(f, D, [D, N, N, N], High::Zero)
 }
-fn d2(f: LaneFn) -> Meaning {
+fn d2(f: impl Lane) -> Meaning {
     lane(f, D, [D, D, N, N], High::Zero)
 }
-fn d3(f: LaneFn) -> Meaning {
+fn d3(f: impl Lane) -> Meaning {
     lane(f, D, [D, D, D, N], High::Zero)
 }
-fn h1(f: LaneFn) -> Meaning {
+fn h1(f: impl Lane) -> Meaning {
     lane(f, H, [H, N, N, N], High::Zero)
 }
-fn h2(f: LaneFn) -> Meaning {
+fn h2(f: impl Lane) -> Meaning {
     lane(f, H, [H, H, N, N], High::Zero)
 }
-fn h3(f: LaneFn, high: High) -> Meaning {
+fn h3(f: impl Lane, high: High) -> Meaning {
     lane(f, H, [H, H, H, N], high)
 }
 
@@ -73,6 +74,9 @@ pub(super) fn mul32(e: &Env, a: u64, b: u64) -> u64 {
 }
 
 pub(super) fn fma32(e: &Env, a: u64, b: u64, c: u64) -> u64 {
+    if e.round32 == Round::Nearest {
+        return w32(s32(a).mul_add(s32(b), s32(c)));
+    }
     w32(to_f32(fma_odd(x(a), x(b), x(c)), e.round32))
 }
 
@@ -396,8 +400,8 @@ fn major_axis(s: &[u64; 4]) -> (u8, f32, f32, f32) {
     (axis, a, b, c)
 }
 
-fn bit(f: LaneBitFn, t: Ty) -> Meaning {
-    (run_lane_bit, Semantics::LaneBit { f, dst: t, src: [t, t, t, N] })
+fn bit(f: impl LaneBit, t: Ty) -> Meaning {
+    (run_lane_bit, Semantics::LaneBit { f: bit_operation(f), dst: t, src: [t, t, t, N] })
 }
 
 fn cube_and_division(name: &str) -> Option<Meaning> {

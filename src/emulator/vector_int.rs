@@ -1,6 +1,7 @@
 //! Integer and bit instructions of the vector ALU.
 
-use super::op::{High, LaneBitFn, LaneFn, Meaning, Semantics, Ty};
+use super::lanes::{Lane, LaneBit, bit_operation, operation};
+use super::op::{High, Meaning, Semantics, Ty};
 use super::vector::{run_lane, run_lane_bit};
 
 const N: Ty = Ty::None;
@@ -9,32 +10,32 @@ const H: Ty = Ty::B16;
 const D: Ty = Ty::B64;
 const M: Ty = Ty::Mask;
 
-pub(super) fn lane(f: LaneFn, dst: Ty, src: [Ty; 4], high: High) -> Meaning {
-    (run_lane, Semantics::Lane { f, dst, src, high })
+pub(super) fn lane(f: impl Lane, dst: Ty, src: [Ty; 4], high: High) -> Meaning {
+    (run_lane, Semantics::Lane { f: operation(f), dst, src, high })
 }
 
-fn w1(f: LaneFn) -> Meaning {
+fn w1(f: impl Lane) -> Meaning {
     lane(f, W, [W, N, N, N], High::Zero)
 }
-fn w2(f: LaneFn) -> Meaning {
+fn w2(f: impl Lane) -> Meaning {
     lane(f, W, [W, W, N, N], High::Zero)
 }
-fn w3(f: LaneFn) -> Meaning {
+fn w3(f: impl Lane) -> Meaning {
     lane(f, W, [W, W, W, N], High::Zero)
 }
 /// 16-bit operations that clear the other half of their register on gfx9.
-fn h2(f: LaneFn) -> Meaning {
+fn h2(f: impl Lane) -> Meaning {
     lane(f, H, [H, H, N, N], High::Zero)
 }
 /// 16-bit operations of the three-operand encoding: they keep the other half.
-fn keep2(f: LaneFn) -> Meaning {
+fn keep2(f: impl Lane) -> Meaning {
     lane(f, H, [H, H, N, N], High::Keep)
 }
-fn keep3(f: LaneFn) -> Meaning {
+fn keep3(f: impl Lane) -> Meaning {
     lane(f, H, [H, H, H, N], High::Keep)
 }
-fn bit(f: LaneBitFn, dst: Ty, src: [Ty; 4]) -> Meaning {
-    (run_lane_bit, Semantics::LaneBit { f, dst, src })
+fn bit(f: impl LaneBit, dst: Ty, src: [Ty; 4]) -> Meaning {
+    (run_lane_bit, Semantics::LaneBit { f: bit_operation(f), dst, src })
 }
 
 fn u(x: u64) -> u32 {

@@ -202,7 +202,7 @@ fn count(core: &mut Core, places: &[Place; LANES], mask: u64, bytes: usize) {
 }
 
 /// Runs [`Semantics::Load`].
-fn load(core: &mut Core, op: &Op) -> Step {
+pub(super) fn load(core: &mut Core, op: &Op) -> Step {
     let Semantics::Load { bytes, signed, d16 } = op.semantics else { return undefined("meaning") };
     let size = usize::from(bytes);
     let places = places(core, op)?;
@@ -275,7 +275,7 @@ fn load_to_lds(core: &mut Core, op: &Op, places: &[Place; LANES], size: usize, s
 }
 
 /// Runs [`Semantics::Store`].
-fn store(core: &mut Core, op: &Op) -> Step {
+pub(super) fn store(core: &mut Core, op: &Op) -> Step {
     let Semantics::Store { bytes, high } = op.semantics else { return undefined("meaning") };
     let size = usize::from(bytes);
     let places = places(core, op)?;

@@ -1,0 +1,154 @@
+//! The short way of loads and stores of global memory, outside the strict mode: all lanes in one allocation.
+//!
+//! Whatever is not so, faults included, goes the general way of [`super::vector_memory`]; nothing is changed before that is known.
+
+use crate::isa::{Encoding, Inst, Operand, Reg, RegFile, Role};
+
+use super::core::{Core, LANES, Step, active};
+use super::lanes::Row;
+use super::op::{Handler, Op, Semantics, Source, Ty};
+use super::vector_memory::{extend, load, store};
+
+/// What an address is made of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Address {
+    /// The vector register with the offset, or the first of the two with the address.
+    vector: u16,
+    /// The scalar registers with the base.
+    base: Option<u16>,
+    offset: u64,
+}
+
+impl Address {
+    /// Of an instruction whose address is made so.
+    fn of(inst: &Inst) -> Option<Address> {
+        if !matches!(inst.variant.encoding, Encoding::Global | Encoding::Flat) || inst.modifiers.scale_offset {
+            return None;
+        }
+        let Source::Vector(vector) = Op::by_role(inst, Role::Vaddr, Ty::B32) else { return None };
+        Some(Address { vector, base: Op::scalar_of(inst, Role::Saddr), offset: i64::from(inst.modifiers.offset) as u64 })
+    }
+
+    fn lanes(self, core: &mut Core, op: &Op) -> Step<[u64; LANES]> {
+        let wide = self.base.is_none();
+        core.reading(op, RegFile::Vector, self.vector, if wide { 2 } else { 1 })?;
+        let base = match self.base {
+            Some(code) => core.scalar64(op, code)?,
+            None => 0,
+        };
+        let fixed = base.wrapping_add(self.offset);
+        let at = usize::from(self.vector);
+        let low = &core.wave.vgpr[at];
+        let mut addresses = [0; LANES];
+        if wide {
+            let high = &core.wave.vgpr[at + 1];
+            for lane in 0..LANES {
+                addresses[lane] = (u64::from(low[lane]) | u64::from(high[lane]) << 32).wrapping_add(fixed);
+            }
+        } else {
+            for lane in 0..LANES {
+                addresses[lane] = u64::from(low[lane]).wrapping_add(fixed);
+            }
+        }
+        Ok(addresses)
+    }
+}
+
+/// The handler of a load or store, and its address: the short one where the instruction is of that kind.
+pub(super) fn faster(run: Handler, semantics: &Semantics, inst: &Inst) -> (Handler, Option<Address>) {
+    let Some(address) = Address::of(inst) else { return (run, None) };
+    let is = |handler: Handler| std::ptr::fn_addr_eq(run, handler);
+    let vdst = inst.operand(Role::Vdst).or_else(|| inst.operand(Role::Vdata)).and_then(Operand::reg);
+    match *semantics {
+        Semantics::Load { d16: None, .. } if is(load) && vdst.is_some() => (load_global, Some(address)),
+        Semantics::Store { high: false, .. } if is(store) && vdst.is_some() => (store_global, Some(address)),
+        _ => (run, None),
+    }
+}
+
+/// Whether lanes have addresses that follow each other.
+fn follow(addresses: &[u64; LANES], size: u64) -> bool {
+    let first = addresses[0];
+    addresses.iter().zip(0..).fold(true, |all, (&address, lane)| all & (address == first.wrapping_add(size * lane)))
+}
+
+fn load_global(core: &mut Core, op: &Op) -> Step {
+    let (Semantics::Load { bytes, signed, .. }, Some(address), Some(dst)) = (op.semantics, op.global, op.dst) else {
+        return load(core, op);
+    };
+    let mask = core.wave.exec();
+    if core.launch.strict || mask == 0 {
+        return load(core, op);
+    }
+    let addresses = address.lanes(core, op)?;
+    let size = usize::from(bytes);
+    let dwords = size.div_ceil(4);
+    core.writing(op, dst.file, dst.first, dwords as u16)?;
+    let mut rows: [Row; 4] = [[0; LANES]; 4];
+    let Some((memory, start)) = core.memory.around(addresses[mask.trailing_zeros() as usize]) else { return load(core, op) };
+    if mask == u64::MAX && size == 4 && follow(&addresses, 4) {
+        let at = (addresses[0] - start) as usize;
+        let Some(all) = memory.get(at..at + 4 * LANES) else { return load(core, op) };
+        for (cell, bytes) in rows[0].iter_mut().zip(all.as_chunks::<4>().0) {
+            *cell = u32::from_le_bytes(*bytes);
+        }
+    } else {
+        for lane in active(mask) {
+            let at = addresses[lane].wrapping_sub(start) as usize;
+            let Some(found) = at.checked_add(size).and_then(|end| memory.get(at..end)) else { return load(core, op) };
+            if size < 4 {
+                rows[0][lane] = extend(found, signed);
+            } else {
+                for (row, dword) in rows.iter_mut().zip(found.as_chunks::<4>().0) {
+                    row[lane] = u32::from_le_bytes(*dword);
+                }
+            }
+        }
+    }
+    core.stats.global_bytes += size as u64 * u64::from(mask.count_ones());
+    let registers = core.file(dst.file);
+    for (row, register) in rows.iter().zip(&mut registers[usize::from(dst.first)..][..dwords]) {
+        super::lanes::blend(register, row, mask);
+    }
+    Ok(())
+}
+
+fn store_global(core: &mut Core, op: &Op) -> Step {
+    let (Semantics::Store { bytes, .. }, Some(address)) = (op.semantics, op.global) else { return store(core, op) };
+    let mask = core.wave.exec();
+    let data = op.inst.operand(Role::Vdata).and_then(Operand::reg);
+    let (Some(Reg { file, first, .. }), false) = (data, core.launch.strict || mask == 0) else { return store(core, op) };
+    let addresses = address.lanes(core, op)?;
+    let size = usize::from(bytes);
+    let dwords = size.div_ceil(4);
+    core.reading(op, file, first, dwords as u16)?;
+    let Core { memory, wave, .. } = core;
+    let registers = &(if file == RegFile::Accum { &wave.agpr } else { &wave.vgpr })[usize::from(first)..][..dwords];
+    let Some((memory, start)) = memory.around_to_write(addresses[mask.trailing_zeros() as usize]) else { return store(core, op) };
+    let within = |lane: usize| {
+        let at = addresses[lane].wrapping_sub(start) as usize;
+        at.checked_add(size).is_some_and(|end| end <= memory.len())
+    };
+    if !active(mask).all(within) {
+        return store(core, op);
+    }
+    if mask == u64::MAX && size == 4 && follow(&addresses, 4) {
+        let all = &mut memory[(addresses[0] - start) as usize..][..4 * LANES];
+        for (bytes, value) in all.as_chunks_mut::<4>().0.iter_mut().zip(&registers[0]) {
+            *bytes = value.to_le_bytes();
+        }
+    } else {
+        for lane in active(mask) {
+            let place = &mut memory[(addresses[lane] - start) as usize..][..size];
+            if size < 4 {
+                place.copy_from_slice(&registers[0][lane].to_le_bytes()[..size]);
+            } else {
+                for (dword, register) in place.as_chunks_mut::<4>().0.iter_mut().zip(registers) {
+                    *dword = register[lane].to_le_bytes();
+                }
+            }
+        }
+    }
+    core.stats.global_bytes += size as u64 * u64::from(mask.count_ones());
+    Ok(())
+}
