@@ -60,8 +60,15 @@ fn wh(e: &Env, value: f64) -> u64 {
     u64::from(to_f16(value, e.round64))
 }
 
+#[inline(always)]
 pub(super) fn add32(e: &Env, a: u64, b: u64) -> u64 {
-    if e.round32 == Round::Nearest { w32(s32(a) + s32(b)) } else { w32(signed_zero(to_f32(add_odd(x(a), x(b)), e.round32), a, b, e)) }
+    if e.round32 == Round::Nearest { w32(s32(a) + s32(b)) } else { directed_add32(e, a, b) }
+}
+
+#[cold]
+#[inline(never)]
+fn directed_add32(e: &Env, a: u64, b: u64) -> u64 {
+    w32(signed_zero(to_f32(add_odd(x(a), x(b)), e.round32), a, b, e))
 }
 
 /// An exact zero sum of non-zero numbers is negative when rounding down.
@@ -69,14 +76,25 @@ fn signed_zero(sum: f32, a: u64, b: u64, e: &Env) -> f32 {
     if sum == 0.0 && e.round32 == Round::Down && s32(a) == -s32(b) && s32(a) != 0.0 { -0.0 } else { sum }
 }
 
+#[inline(always)]
 pub(super) fn mul32(e: &Env, a: u64, b: u64) -> u64 {
-    if e.round32 == Round::Nearest { w32(s32(a) * s32(b)) } else { w32(to_f32(x(a) * x(b), e.round32)) }
+    if e.round32 == Round::Nearest { w32(s32(a) * s32(b)) } else { directed_mul32(e, a, b) }
 }
 
+#[cold]
+#[inline(never)]
+fn directed_mul32(e: &Env, a: u64, b: u64) -> u64 {
+    w32(to_f32(x(a) * x(b), e.round32))
+}
+
+#[inline(always)]
 pub(super) fn fma32(e: &Env, a: u64, b: u64, c: u64) -> u64 {
-    if e.round32 == Round::Nearest {
-        return w32(s32(a).mul_add(s32(b), s32(c)));
-    }
+    if e.round32 == Round::Nearest { w32(s32(a).mul_add(s32(b), s32(c))) } else { directed_fma32(e, a, b, c) }
+}
+
+#[cold]
+#[inline(never)]
+fn directed_fma32(e: &Env, a: u64, b: u64, c: u64) -> u64 {
     w32(to_f32(fma_odd(x(a), x(b), x(c)), e.round32))
 }
 
