@@ -27,12 +27,18 @@ pub(super) struct Env {
     pub flush_out64: bool,
     pub dx10_clamp: bool,
     pub ieee: bool,
+    /// Overflowing half-precision results become the largest number (`FP16_OVFL`).
+    pub half_overflow: bool,
     /// The instruction's clamp bit.
     pub clamp: bool,
+    /// The truth table of `v_bitop3`.
+    pub table: u8,
+    /// The byte or half of a source that conversions take.
+    pub part: u8,
 }
 
 impl Env {
-    /// From MODE (AMD ISA guides, "Mode register"): round 3:0, denorm 7:4, DX10_CLAMP 8, IEEE 9.
+    /// From MODE (AMD ISA guides, "Mode register"): round 3:0, denorm 7:4, DX10_CLAMP 8, IEEE 9, FP16_OVFL 23.
     pub(super) fn from_mode(mode: u32) -> Self {
         let round = |bits: u32| match bits & 3 {
             0 => Round::Nearest,
@@ -49,7 +55,10 @@ impl Env {
             flush_out64: mode & 0x80 == 0,
             dx10_clamp: mode & 0x100 != 0,
             ieee: mode & 0x200 != 0,
+            half_overflow: mode & 1 << 23 != 0,
             clamp: false,
+            table: 0,
+            part: 0,
         }
     }
 }
@@ -277,6 +286,12 @@ pub(super) fn to_f16(value: f64, round: Round) -> u16 {
         return if away == Some(false) { sign | 0x7bff } else { sign | 0x7c00 };
     }
     sign | bits as u16
+}
+
+/// Rounds a (round-to-odd) double to half precision as MODE says: `FP16_OVFL` makes what overflows the largest number; infinity stays.
+pub(super) fn half_by_mode(env: &Env, value: f64) -> u16 {
+    let bits = to_f16(value, env.round64);
+    if env.half_overflow && value.is_finite() && bits & 0x7fff == 0x7c00 { bits - 1 } else { bits }
 }
 
 /// bfloat16 to double: exact.
