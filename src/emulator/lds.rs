@@ -32,6 +32,8 @@ fn destination(op: &Op) -> Step<Reg> {
 }
 
 fn check(core: &Core, offset: u64, size: usize, lane: usize) -> Step<usize> {
+    // Addresses have 32 bits: a negative one and the instruction's offset may make a good one.
+    let offset = offset & 0xffff_ffff;
     let result = if offset + size as u64 <= core.lds.len() as u64 {
         Ok(offset as usize)
     } else {
@@ -113,9 +115,6 @@ fn write_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usize, high: 
     }
     for reg in &registers {
         core.reading(op, reg.file, reg.first, words as u16)?;
-        if core.launch.strict && size > 8 {
-            core.wave.hazards.note_wide_store(reg.file, reg.first, words as u16);
-        }
     }
     order(core, false)?;
     let id = issue(core, op, None);
