@@ -7,6 +7,7 @@
 //! - [`corpora`]: the libraries that are fetched for the long tests;
 //! - [`counts`]: a profile beside the emulator's trace and beside the counts worked out by hand;
 //! - [`fillings`]: random words for rows of the instruction tables;
+//! - [`kernels`]: kernels that run on the CPU and in the emulator;
 //! - [`sample`]: a sample on one target in one counter mode, original and instrumented;
 //! - [`place`]: folders and files of the project;
 //! - [`real_code`]: the code of real objects.
@@ -18,6 +19,7 @@ pub mod command;
 pub mod corpora;
 pub mod counts;
 pub mod fillings;
+pub mod kernels;
 pub mod place;
 pub mod real_code;
 pub mod sample;

@@ -2,6 +2,7 @@
 
 use super::convert::sum32;
 use super::float::{Round, add_odd, from_bf16, from_f16, to_bf16, to_f16, to_f32};
+use super::float_order;
 use super::op::AtomicFn;
 
 /// What an atomic does, found by its operation and type name.
@@ -60,6 +61,9 @@ fn integer(operation: &str, wide: bool) -> Option<AtomicFn> {
         ("xor", _) => |old, d, _| old ^ d,
         ("inc", false) => |old, d, _| if old as u32 >= d as u32 { 0 } else { old + 1 },
         ("inc", true) => |old, d, _| if old >= d { 0 } else { old + 1 },
+        // Saturates at 0.
+        ("csub" | "sub_clamp", _) => |old, d, _| old.saturating_sub(d),
+        ("cond_sub", _) => |old, d, _| if old >= d { old - d } else { old },
         ("dec", false) => |old, d, _| if old as u32 == 0 || old as u32 > d as u32 { d } else { old - 1 },
         ("dec", true) => |old, d, _| if old == 0 || old > d { d } else { old - 1 },
         _ => return None,
@@ -75,23 +79,63 @@ fn float(operation: &str) -> Option<(AtomicFn, u8)> {
         "max_f32" => (|old, d, _| max32(old, d), 4),
         "min_f64" => (|old, d, _| min64(old, d), 8),
         "max_f64" => (|old, d, _| max64(old, d), 8),
+        "min_num_f32" => (|old, d, _| float_order::single::number(d, old, true), 4),
+        "max_num_f32" => (|old, d, _| float_order::single::number(d, old, false), 4),
+        "min_num_f64" => (|old, d, _| float_order::wide::number(d, old, true), 8),
+        "max_num_f64" => (|old, d, _| float_order::wide::number(d, old, false), 8),
         "pk_add_f16" => (|old, d, _| halves(old, d, |a, b| to_f16(from_f16(a) + from_f16(b), Round::Nearest)), 4),
         "pk_add_bf16" => (|old, d, _| halves(old, d, |a, b| to_bf16(to_f32(add_odd(from_bf16(a), from_bf16(b)), Round::Nearest))), 4),
         _ => return None,
     })
 }
 
-/// The atomic named behind `global_atomic_`, `flat_atomic_`, `buffer_atomic_` or `s_atomic_`.
+fn same32(old: u64, new: u64, compare: u64) -> u64 {
+    if f32::from_bits(old as u32) == f32::from_bits(compare as u32) { new } else { old }
+}
+
+fn same64(old: u64, new: u64, compare: u64) -> u64 {
+    if f64::from_bits(old) == f64::from_bits(compare) { new } else { old }
+}
+
+/// The operation of an integer type, as [`integer`] calls it.
+fn of_type(operation: &str, ty: &str) -> Option<AtomicFn> {
+    let wide = ty.ends_with("64");
+    match (operation, ty) {
+        ("min", "i32" | "i64") => integer("smin", wide),
+        ("max", "i32" | "i64") => integer("smax", wide),
+        ("min", "u32" | "u64") => integer("umin", wide),
+        ("max", "u32" | "u64") => integer("umax", wide),
+        ("add" | "sub" | "rsub" | "inc" | "dec", "u32" | "u64")
+        | ("csub" | "sub_clamp" | "cond_sub", "u32")
+        | ("and" | "or" | "xor" | "swap" | "cmpswap", "b32" | "b64") => integer(operation, wide),
+        _ => None,
+    }
+}
+
+/// The atomic named behind `global_atomic_`, `flat_atomic_`, `buffer_atomic_` or `s_atomic_`: with the type behind it (`add_u32`), or as it was called before
+/// gfx11 (`add`, `add_x2`, `fmin`).
 pub(super) fn global(rest: &str) -> Option<Atomic> {
     if let Some((f, bytes)) = float(rest) {
         return Some(Atomic { f, bytes, compare: false });
     }
-    let (operation, wide) = match rest.strip_suffix("_x2") {
-        Some(operation) => (operation, true),
-        None => (rest, false),
+    let (f, bytes): (AtomicFn, u8) = match rest {
+        "fmin" => (|old, d, _| min32(old, d), 4),
+        "fmax" => (|old, d, _| max32(old, d), 4),
+        "fmin_x2" => (|old, d, _| min64(old, d), 8),
+        "fmax_x2" => (|old, d, _| max64(old, d), 8),
+        "fcmpswap" | "cmpswap_f32" => return Some(Atomic { f: same32, bytes: 4, compare: true }),
+        "fcmpswap_x2" => return Some(Atomic { f: same64, bytes: 8, compare: true }),
+        _ => {
+            let typed = rest.rsplit_once('_').and_then(|(operation, ty)| Some((of_type(operation, ty)?, ty.ends_with("64"))));
+            let (f, wide) = match (typed, rest.strip_suffix("_x2")) {
+                (Some(found), _) => found,
+                (None, Some(operation)) => (integer(operation, true)?, true),
+                (None, None) => (integer(rest, false)?, false),
+            };
+            (f, if wide { 8 } else { 4 })
+        }
     };
-    let f = integer(operation, wide)?;
-    Some(Atomic { f, bytes: if wide { 8 } else { 4 }, compare: operation == "cmpswap" })
+    Some(Atomic { f, bytes, compare: rest.starts_with("cmpswap") })
 }
 
 /// The atomic named by `ds_<operation>[_rtn]_<type>`; the bool says that it returns.
@@ -104,21 +148,22 @@ pub(super) fn lds(name: &str) -> Option<(Atomic, bool)> {
     }
     let (operation, ty) = rest.rsplit_once('_')?;
     let wide = ty.ends_with("64");
-    let compare = matches!(operation, "cmpst" | "mskor" | "wrap");
+    let compare = matches!(operation, "cmpst" | "cmpstore" | "mskor" | "wrap");
     let f: AtomicFn = match (operation, ty) {
-        ("min", "i32" | "i64") => integer("smin", wide)?,
-        ("max", "i32" | "i64") => integer("smax", wide)?,
-        ("min", "u32" | "u64") => integer("umin", wide)?,
-        ("max", "u32" | "u64") => integer("umax", wide)?,
-        ("wrxchg", "b32" | "b64") => integer("swap", wide)?,
+        ("wrxchg" | "storexchg", "b32" | "b64") => integer("swap", wide)?,
         ("cmpst", "b32" | "b64") => integer("cmpswap", wide)?,
-        ("cmpst", "f32") => |old, d, c| if f32::from_bits(old as u32) == f32::from_bits(c as u32) { d } else { old },
-        ("cmpst", "f64") => |old, d, c| if f64::from_bits(old) == f64::from_bits(c) { d } else { old },
+        ("cmpst", "f32") => same32,
+        ("cmpst", "f64") => same64,
+        // Here the first data operand is what is stored, and the second what is compared with.
+        ("cmpstore", "b32") => |old, d, c| if old as u32 == d as u32 { c } else { old },
+        ("cmpstore", "b64") => |old, d, c| if old == d { c } else { old },
+        ("cmpstore", "f32") => |old, d, c| same32(old, c, d),
+        ("cmpstore", "f64") => |old, d, c| same64(old, c, d),
         // The first data operand is the mask of bits to clear, the second the bits to set.
         ("mskor", "b32" | "b64") => |old, d, c| old & !c | d,
         ("wrap", "b32") => |old, d, c| if old as u32 >= c as u32 { old.wrapping_sub(c) } else { old.wrapping_add(d) },
-        ("add" | "sub" | "rsub" | "inc" | "dec", "u32" | "u64") | ("and" | "or" | "xor", "b32" | "b64") => integer(operation, wide)?,
-        _ => return None,
+        ("swap" | "cmpswap" | "csub", _) => return None,
+        _ => of_type(operation, ty)?,
     };
     Some((Atomic { f, bytes: if wide { 8 } else { 4 }, compare }, returns))
 }
@@ -140,7 +185,18 @@ mod tests {
         assert!(global("cmpswap_x2").is_some_and(|a| a.compare && a.bytes == 8));
         assert!(lds("ds_cmpst_rtn_f64").is_some_and(|(a, returns)| a.compare && returns && a.bytes == 8));
         assert!(lds("ds_add_f32").is_some_and(|(a, returns)| !returns && a.bytes == 4));
-        assert!(lds("ds_read_b32").is_none());
+        assert!(lds("ds_read_b32").is_none() && lds("ds_swap_b32").is_none());
+        let same = |name: &str, typed: &str| {
+            let (a, b) = (global(name).unwrap(), global(typed).unwrap());
+            (a.bytes, a.compare) == (b.bytes, b.compare) && [(3, 5, 3), (9, 5, 3)].iter().all(|&(x, y, z)| (a.f)(x, y, z) == (b.f)(x, y, z))
+        };
+        for (name, typed) in
+            [("add", "add_u32"), ("smin_x2", "min_i64"), ("cmpswap_x2", "cmpswap_b64"), ("fmax", "max_f32"), ("csub", "sub_clamp_u32")]
+        {
+            assert!(same(name, typed), "{name}");
+        }
+        let (stored, _) = lds("ds_cmpstore_rtn_b32").unwrap();
+        assert_eq!(((stored.f)(7, 7, 1), (stored.f)(7, 1, 7)), (1, 7), "new value first, comparison second");
         assert_eq!(lds("ds_mskor_b32").unwrap().0.bytes, 4);
     }
 }

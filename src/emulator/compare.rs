@@ -13,6 +13,11 @@ fn h(bits: u64) -> f64 {
     from_f16(bits as u16)
 }
 
+/// A bfloat16.
+pub(super) fn bf16_value(bits: u64) -> f64 {
+    super::float::from_bf16(bits as u16)
+}
+
 /// The classes a `v_cmp_class` mask names, by bit (AMD ISA guides): signaling and quiet NaN, then -infinity to +infinity.
 fn class(nan: bool, quiet: bool, negative: bool, infinite: bool, zero: bool, denormal: bool, mask: u64) -> bool {
     let bit = if nan {
@@ -64,7 +69,7 @@ macro_rules! float_test {
             "nle" => comparison(|_, a, b| !($from(a) <= $from(b))),
             "neq" => comparison(|_, a, b| $from(a) != $from(b)),
             "nlt" => comparison(|_, a, b| !($from(a) < $from(b))),
-            "tru" => comparison(|_, _, _| true),
+            "tru" | "t" => comparison(|_, _, _| true),
             _ => return None,
         };
         test
@@ -88,8 +93,18 @@ macro_rules! integer_test {
     }};
 }
 
-/// The meaning of a vector comparison.
+/// A comparison of floats by its name, in their type.
 #[allow(clippy::neg_cmp_op_on_partial_ord)] // The negated comparisons are true for NaN.
+pub(super) fn float(operation: &str, ty: Ty) -> Option<&'static dyn Comparison> {
+    Some(match ty {
+        Ty::F16 => float_test!(operation, h),
+        Ty::F32 => float_test!(operation, s32),
+        Ty::F64 => float_test!(operation, d),
+        _ => return None,
+    })
+}
+
+/// The meaning of a vector comparison.
 pub(super) fn meaning(name: &str) -> Option<Meaning> {
     let (exec, rest) = match name.strip_prefix("v_cmpx_") {
         Some(rest) => (true, rest),
@@ -107,9 +122,9 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
         return Some((run_test, Semantics::Test { f, src: [ty, mask], exec }));
     }
     let (f, ty) = match kind {
-        "f16" => (float_test!(operation, h), Ty::F16),
-        "f32" => (float_test!(operation, s32), Ty::F32),
-        "f64" => (float_test!(operation, d), Ty::F64),
+        "f16" => (float(operation, Ty::F16)?, Ty::F16),
+        "f32" => (float(operation, Ty::F32)?, Ty::F32),
+        "f64" => (float(operation, Ty::F64)?, Ty::F64),
         "i16" => (integer_test!(operation, i16), Ty::B16),
         "u16" => (integer_test!(operation, u16), Ty::B16),
         "i32" => (integer_test!(operation, i32), Ty::B32),

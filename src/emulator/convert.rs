@@ -1,8 +1,11 @@
 //! Conversions between number formats.
 
-use super::float::{self, Env, Round, add_odd, from_f16, to_f16, to_f32};
+use crate::isa::Target;
+
+use super::float::{Env, Round, add_odd, from_f16, half_by_mode, to_bf16, to_f16, to_f32};
 use super::lanes::Lane;
-use super::op::{High, Meaning, Ty};
+use super::op::{High, LaneFn, Meaning, Ty};
+use super::small_float::{Format, decode, encode, encode_stochastic};
 use super::vector_float::{s32, w32};
 use super::vector_int::lane;
 
@@ -58,77 +61,100 @@ fn byte_of(e: &Env, value: f64) -> u64 {
     u64::from(rounded as u8)
 }
 
-/// The 8-bit float formats of CDNA3: exponent bias one above IEEE's, no infinity, one NaN (0x80).
-#[derive(Clone, Copy)]
-struct Float8 {
-    mantissa_bits: u32,
-    bias: i32,
+/// Whether a number too large for 8 bits becomes the largest one: MODE's FP16_OVFL (ISA guides, "CVT FP8 FP16_OVFL rule"), or clamping where it is encoded.
+fn saturates(e: &Env) -> bool {
+    e.half_overflow || e.clamp
 }
 
-const FP8: Float8 = Float8 { mantissa_bits: 3, bias: 8 };
-const BF8: Float8 = Float8 { mantissa_bits: 2, bias: 16 };
+fn pack8(format: Format, e: &Env, s: &[u64; 4]) -> u64 {
+    let code = |bits: u64| u64::from(encode(format, x(bits), saturates(e)));
+    code(s[0]) | code(s[1]) << 8
+}
 
-impl Float8 {
-    fn value(self, bits: u8) -> f32 {
-        if bits == 0x80 {
-            return f32::NAN;
-        }
-        let sign = if bits & 0x80 != 0 { -1.0 } else { 1.0 };
-        let mantissa = u32::from(bits) & ((1 << self.mantissa_bits) - 1);
-        let exponent = (u32::from(bits) & 0x7f) >> self.mantissa_bits;
-        let unit = 2f32.powi(-(self.mantissa_bits as i32));
-        if exponent == 0 {
-            sign * mantissa as f32 * unit * 2f32.powi(1 - self.bias)
+fn unpack8(format: Format, bits: u64) -> u64 {
+    value8(format, bits) | value8(format, bits >> 8) << 32
+}
+
+fn value8(format: Format, bits: u64) -> u64 {
+    w32(decode(format, bits as u8) as f32)
+}
+
+/// The byte that `byte_sel` chooses.
+fn chosen_byte(e: &Env, bits: u64) -> u64 {
+    bits >> (8 * u32::from(e.part & 3))
+}
+
+/// The functions of a conversion for the formats of either kind.
+macro_rules! eight {
+    ($fnuz:expr, $brain:literal, |$format:ident, $e:ident, $s:ident| $body:expr) => {{
+        let function: LaneFn = if $fnuz {
+            |$e, $s| {
+                let $format = Format::eight($brain, true);
+                $body
+            }
         } else {
-            sign * (1.0 + mantissa as f32 * unit) * 2f32.powi(exponent as i32 - self.bias)
-        }
-    }
-
-    /// Round to nearest even; overflow gives the largest value with `clamp`, else NaN.
-    fn bits(self, value: f32, clamp: bool) -> u8 {
-        if value.is_nan() {
-            return 0x80;
-        }
-        let sign = if value.is_sign_negative() { 0x80 } else { 0 };
-        let magnitude = f64::from(value.abs());
-        if magnitude == 0.0 {
-            return 0;
-        }
-        let exponent = if value.is_infinite() { 1000 } else { (float::frexp64(magnitude).1 - 1).max(1 - self.bias) };
-        let whole = (magnitude * 2f64.powi(self.mantissa_bits as i32 - exponent.min(200))).round_ties_even();
-        let implicit = 1_u32 << self.mantissa_bits;
-        let whole = whole.min(f64::from(4 * implicit)) as u32;
-        let biased = exponent + self.bias - 1;
-        let bits = biased as u32 * implicit + whole;
-        if exponent > 200 || bits > 0x7f {
-            return if clamp { sign | 0x7f } else { 0x80 };
-        }
-        if bits == 0 { 0 } else { sign | bits as u8 }
-    }
+            |$e, $s| {
+                let $format = Format::eight($brain, false);
+                $body
+            }
+        };
+        function
+    }};
 }
 
-fn pack8(format: Float8, e: &Env, s: &[u64; 4]) -> u64 {
-    u64::from(format.bits(s32(s[0]), e.clamp)) | u64::from(format.bits(s32(s[1]), e.clamp)) << 8
+/// The meaning of a conversion to or from 8-bit floats.
+fn eight(name: &str, fnuz: bool) -> Option<Meaning> {
+    let pair = |f: LaneFn| lane(f, Ty::B16, [F, F, N, N], High::Keep);
+    Some(match name {
+        "v_cvt_f32_fp8" => one(F, W, eight!(fnuz, false, |format, e, s| value8(format, chosen_byte(e, s[0])))),
+        "v_cvt_f32_bf8" => one(F, W, eight!(fnuz, true, |format, e, s| value8(format, chosen_byte(e, s[0])))),
+        "v_cvt_pk_f32_fp8" => one(Ty::B64, W, eight!(fnuz, false, |format, _e, s| unpack8(format, s[0]))),
+        "v_cvt_pk_f32_bf8" => one(Ty::B64, W, eight!(fnuz, true, |format, _e, s| unpack8(format, s[0]))),
+        "v_cvt_pk_fp8_f32" => pair(eight!(fnuz, false, |format, e, s| pack8(format, e, s))),
+        "v_cvt_pk_bf8_f32" => pair(eight!(fnuz, true, |format, e, s| pack8(format, e, s))),
+        _ => return None,
+    })
 }
 
-fn unpack8(format: Float8, bits: u64) -> u64 {
-    w32(format.value(bits as u8)) | w32(format.value((bits >> 8) as u8)) << 32
+/// The meaning of a conversion on a target.
+pub(super) fn meaning(target: Target, name: &str) -> Option<Meaning> {
+    plain(name).or_else(|| newer(name)).or_else(|| eight(name, target.fnuz_fp8()))
 }
 
-/// Adds stochastic bits below the mantissa that stays, then truncates.
-fn stochastic8(format: Float8, e: &Env, s: &[u64; 4]) -> u64 {
-    let value = s32(s[0]);
-    if !value.is_finite() {
-        return u64::from(format.bits(value, e.clamp));
-    }
-    let keep = 23 - format.mantissa_bits;
-    let noise = (s[1] as u32) >> (32 - keep);
-    let sum = f32::from_bits((value.to_bits() + noise) & !((1 << keep) - 1));
-    u64::from(format.bits(sum, e.clamp))
+fn newer(name: &str) -> Option<Meaning> {
+    Some(match name {
+        "v_cvt_i32_i16" => one(W, Ty::B16, |_, s| u64::from(s[0] as u16 as i16 as u32)),
+        "v_cvt_u32_u16" => one(W, Ty::B16, |_, s| s[0] & 0xffff),
+        "v_cvt_pk_i16_f32" => two(F, |_, s| u64::from(s32(s[0]) as i16 as u16) | u64::from(s32(s[1]) as i16 as u16) << 16),
+        "v_cvt_pk_u16_f32" => two(F, |_, s| u64::from(s32(s[0]) as u16) | u64::from(s32(s[1]) as u16) << 16),
+        "v_cvt_f32_bf16" => one(W, Ty::B16, |_, s| s[0] << 16),
+        "v_cvt_pk_bf16_f32" => two(F, |_, s| u64::from(to_bf16(s32(s[0]))) | u64::from(to_bf16(s32(s[1]))) << 16),
+        "v_cvt_pk_f16_f32" => two(F, |_, s| {
+            let half = |bits: u64| u64::from(to_f16(x(bits), Round::Nearest));
+            half(s[0]) | half(s[1]) << 16
+        }),
+        "v_cvt_f16_fp8" => one(H, W, |e, s| u64::from(to_f16(decode(Format::E4M3, chosen_byte(e, s[0]) as u8), Round::Nearest))),
+        "v_cvt_f16_bf8" => one(H, W, |e, s| u64::from(to_f16(decode(Format::E5M2, chosen_byte(e, s[0]) as u8), Round::Nearest))),
+        "v_cvt_pk_f16_fp8" => one(W, Ty::B16, |_, s| halves8(Format::E4M3, s[0])),
+        "v_cvt_pk_f16_bf8" => one(W, Ty::B16, |_, s| halves8(Format::E5M2, s[0])),
+        "v_cvt_pk_fp8_f16" => one(Ty::B16, W, |e, s| pack_halves8(Format::E4M3, e, s[0])),
+        "v_cvt_pk_bf8_f16" => one(Ty::B16, W, |e, s| pack_halves8(Format::E5M2, e, s[0])),
+        _ => return None,
+    })
 }
 
-/// The meaning of a conversion.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
+/// Two 8-bit floats as halves.
+fn halves8(format: Format, bits: u64) -> u64 {
+    let half = |bits: u64| u64::from(to_f16(decode(format, bits as u8), Round::Nearest));
+    half(bits) | half(bits >> 8) << 16
+}
+
+fn pack_halves8(format: Format, e: &Env, bits: u64) -> u64 {
+    let code = |bits: u64| u64::from(encode(format, hf(bits), saturates(e)));
+    code(bits) | code(bits >> 16) << 8
+}
+
+fn plain(name: &str) -> Option<Meaning> {
     Some(match name {
         "v_cvt_i32_f64" => one(W, D, |_, s| u64::from(d(s[0]) as i32 as u32)),
         "v_cvt_u32_f64" => one(W, D, |_, s| u64::from(d(s[0]) as u32)),
@@ -138,9 +164,9 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
         "v_cvt_f32_u32" => one(F, W, |e, s| float_of(e, f64::from(s[0] as u32))),
         "v_cvt_u32_f32" => one(W, F, |_, s| u64::from(s32(s[0]) as u32)),
         "v_cvt_i32_f32" => one(W, F, |_, s| u64::from(s32(s[0]) as i32 as u32)),
-        "v_cvt_rpi_i32_f32" => one(W, F, |_, s| u64::from((x(s[0]) + 0.5).floor() as i32 as u32)),
-        "v_cvt_flr_i32_f32" => one(W, F, |_, s| u64::from(x(s[0]).floor() as i32 as u32)),
-        "v_cvt_f16_f32" => one(H, F, |e, s| u64::from(to_f16(x(s[0]), e.round64))),
+        "v_cvt_rpi_i32_f32" | "v_cvt_nearest_i32_f32" => one(W, F, |_, s| u64::from((x(s[0]) + 0.5).floor() as i32 as u32)),
+        "v_cvt_flr_i32_f32" | "v_cvt_floor_i32_f32" => one(W, F, |_, s| u64::from(x(s[0]).floor() as i32 as u32)),
+        "v_cvt_f16_f32" => one(H, F, |e, s| u64::from(half_by_mode(e, x(s[0])))),
         "v_cvt_f32_f16" => one(F, H, |_, s| w32(hf(s[0]) as f32)),
         "v_cvt_f32_f64" => one(F, D, |e, s| w32(to_f32(d(s[0]), e.round32))),
         "v_cvt_f64_f32" => one(D, F, |_, s| x(s[0]).to_bits()),
@@ -155,11 +181,13 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
         "v_cvt_i16_f16" => one(Ty::B16, H, |_, s| u64::from(hf(s[0]) as i16 as u16)),
         "v_cvt_norm_i16_f16" => one(Ty::B16, H, |_, s| normalised(hf(s[0]), true)),
         "v_cvt_norm_u16_f16" => one(Ty::B16, H, |_, s| normalised(hf(s[0]), false)),
-        "v_cvt_pknorm_i16_f32" => two(F, |_, s| normalised(x(s[0]), true) | normalised(x(s[1]), true) << 16),
-        "v_cvt_pknorm_u16_f32" => two(F, |_, s| normalised(x(s[0]), false) | normalised(x(s[1]), false) << 16),
-        "v_cvt_pknorm_i16_f16" => two(H, |_, s| normalised(hf(s[0]), true) | normalised(hf(s[1]), true) << 16),
-        "v_cvt_pknorm_u16_f16" => two(H, |_, s| normalised(hf(s[0]), false) | normalised(hf(s[1]), false) << 16),
-        "v_cvt_pkrtz_f16_f32" => two(F, |_, s| u64::from(to_f16(x(s[0]), Round::Zero)) | u64::from(to_f16(x(s[1]), Round::Zero)) << 16),
+        "v_cvt_pknorm_i16_f32" | "v_cvt_pk_norm_i16_f32" => two(F, |_, s| normalised(x(s[0]), true) | normalised(x(s[1]), true) << 16),
+        "v_cvt_pknorm_u16_f32" | "v_cvt_pk_norm_u16_f32" => two(F, |_, s| normalised(x(s[0]), false) | normalised(x(s[1]), false) << 16),
+        "v_cvt_pknorm_i16_f16" | "v_cvt_pk_norm_i16_f16" => two(H, |_, s| normalised(hf(s[0]), true) | normalised(hf(s[1]), true) << 16),
+        "v_cvt_pknorm_u16_f16" | "v_cvt_pk_norm_u16_f16" => two(H, |_, s| normalised(hf(s[0]), false) | normalised(hf(s[1]), false) << 16),
+        "v_cvt_pkrtz_f16_f32" | "v_cvt_pk_rtz_f16_f32" => {
+            two(F, |_, s| u64::from(to_f16(x(s[0]), Round::Zero)) | u64::from(to_f16(x(s[1]), Round::Zero)) << 16)
+        }
         "v_cvt_pk_u8_f32" => lane(
             |e, s| {
                 let shift = 8 * (s[1] & 3);
@@ -179,28 +207,20 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
             [F, W, W, N],
             High::Zero,
         ),
-        "v_cvt_f32_fp8" => one(F, W, |_, s| w32(FP8.value(s[0] as u8))),
-        "v_cvt_f32_bf8" => one(F, W, |_, s| w32(BF8.value(s[0] as u8))),
-        "v_cvt_pk_f32_fp8" => one(Ty::B64, W, |_, s| unpack8(FP8, s[0])),
-        "v_cvt_pk_f32_bf8" => one(Ty::B64, W, |_, s| unpack8(BF8, s[0])),
-        "v_cvt_pk_fp8_f32" => lane(|e, s| pack8(FP8, e, s), Ty::B16, [F, F, N, N], High::Keep),
-        "v_cvt_pk_bf8_f32" => lane(|e, s| pack8(BF8, e, s), Ty::B16, [F, F, N, N], High::Keep),
         _ => return None,
     })
 }
 
-/// Stochastic conversions write one byte of the destination, chosen by `op_sel[3:2]`.
-pub(super) fn stochastic(name: &str) -> Option<fn(&Env, &[u64; 4]) -> u64> {
+/// Stochastic conversions write one byte of the destination.
+pub(super) fn stochastic(target: Target, name: &str) -> Option<LaneFn> {
+    let fnuz = target.fnuz_fp8();
     Some(match name {
-        "v_cvt_sr_fp8_f32" => |e, s| stochastic8(FP8, e, s),
-        "v_cvt_sr_bf8_f32" => |e, s| stochastic8(BF8, e, s),
+        "v_cvt_sr_fp8_f32" => {
+            eight!(fnuz, false, |format, e, s| u64::from(encode_stochastic(format, s32(s[0]), s[1] as u32, saturates(e))))
+        }
+        "v_cvt_sr_bf8_f32" => eight!(fnuz, true, |format, e, s| u64::from(encode_stochastic(format, s32(s[0]), s[1] as u32, saturates(e)))),
         _ => return None,
     })
-}
-
-/// The value of an 8-bit float, for matrix instructions.
-pub(super) fn from_f8(bits: u8, brain: bool) -> f32 {
-    if brain { BF8.value(bits) } else { FP8.value(bits) }
 }
 
 /// A single-precision sum, for atomics.
@@ -211,24 +231,6 @@ pub(super) fn sum32(a: u64, b: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn eight_bit_floats_round_trip() {
-        for format in [FP8, BF8] {
-            for bits in 0..=255_u8 {
-                let value = format.value(bits);
-                if bits == 0x80 {
-                    assert!(value.is_nan());
-                } else {
-                    assert_eq!(format.bits(value, false), bits, "{value}");
-                }
-            }
-        }
-        assert_eq!(FP8.value(0x7f), 240.0, "the largest value of the FNUZ format");
-        assert_eq!(BF8.value(0x7f), 57344.0);
-        assert_eq!(FP8.bits(1e6, true), 0x7f);
-        assert_eq!(FP8.bits(1e6, false), 0x80);
-    }
 
     #[test]
     fn normalised_integers_saturate() {

@@ -27,8 +27,14 @@ pub(super) struct Env {
     pub flush_out64: bool,
     pub dx10_clamp: bool,
     pub ieee: bool,
+    /// Overflowing half-precision results become the largest number (`FP16_OVFL`).
+    pub half_overflow: bool,
     /// The instruction's clamp bit.
     pub clamp: bool,
+    /// The truth table of `v_bitop3`.
+    pub table: u8,
+    /// The byte or half of a source that conversions take.
+    pub part: u8,
 }
 
 impl Env {
@@ -42,10 +48,13 @@ impl Env {
         flush_out64: false,
         dx10_clamp: true,
         ieee: true,
+        half_overflow: false,
         clamp: false,
+        table: 0,
+        part: 0,
     };
 
-    /// From MODE (AMD ISA guides, "Mode register"): round 3:0, denorm 7:4, DX10_CLAMP 8, IEEE 9.
+    /// From MODE (AMD ISA guides, "Mode register"): round 3:0, denorm 7:4, DX10_CLAMP 8, IEEE 9, FP16_OVFL 23.
     pub(super) fn from_mode(mode: u32) -> Self {
         let round = |bits: u32| match bits & 3 {
             0 => Round::Nearest,
@@ -62,7 +71,10 @@ impl Env {
             flush_out64: mode & 0x80 == 0,
             dx10_clamp: mode & 0x100 != 0,
             ieee: mode & 0x200 != 0,
+            half_overflow: mode & 1 << 23 != 0,
             clamp: false,
+            table: 0,
+            part: 0,
         }
     }
 }
@@ -152,11 +164,15 @@ fn overflow64(value: f64, round: Round, exact_operands: bool) -> f64 {
     value
 }
 
+#[inline(always)]
 pub(super) fn add64(e: &Env, a: f64, b: f64) -> f64 {
+    if e.round64 == Round::Nearest { a + b } else { directed_add64(e, a, b) }
+}
+
+#[cold]
+#[inline(never)]
+fn directed_add64(e: &Env, a: f64, b: f64) -> f64 {
     let s = a + b;
-    if e.round64 == Round::Nearest {
-        return s;
-    }
     if s == 0.0 && a != 0.0 && e.round64 == Round::Down {
         return -0.0;
     }
@@ -166,20 +182,31 @@ pub(super) fn add64(e: &Env, a: f64, b: f64) -> f64 {
     direct64(s, sum_residue(a, b, s), e.round64)
 }
 
+#[inline(always)]
 pub(super) fn mul64(e: &Env, a: f64, b: f64) -> f64 {
+    if e.round64 == Round::Nearest { a * b } else { directed_mul64(e, a, b) }
+}
+
+#[cold]
+#[inline(never)]
+fn directed_mul64(e: &Env, a: f64, b: f64) -> f64 {
     let p = a * b;
-    if e.round64 == Round::Nearest {
-        return p;
-    }
     if p.is_infinite() {
         return overflow64(p, e.round64, a.is_finite() && b.is_finite());
     }
     direct64(p, a.mul_add(b, -p), e.round64)
 }
 
+#[inline(always)]
 pub(super) fn fma64(e: &Env, a: f64, b: f64, c: f64) -> f64 {
+    if e.round64 == Round::Nearest { a.mul_add(b, c) } else { directed_fma64(e, a, b, c) }
+}
+
+#[cold]
+#[inline(never)]
+fn directed_fma64(e: &Env, a: f64, b: f64, c: f64) -> f64 {
     let r = a.mul_add(b, c);
-    if e.round64 == Round::Nearest || !r.is_finite() {
+    if !r.is_finite() {
         return overflow64(r, e.round64, a.is_finite() && b.is_finite() && c.is_finite());
     }
     direct64(r, fma_residue(a, b, c, r), e.round64)
@@ -290,6 +317,12 @@ pub(super) fn to_f16(value: f64, round: Round) -> u16 {
         return if away == Some(false) { sign | 0x7bff } else { sign | 0x7c00 };
     }
     sign | bits as u16
+}
+
+/// Rounds a (round-to-odd) double to half precision as MODE says: `FP16_OVFL` makes what overflows the largest number; infinity stays.
+pub(super) fn half_by_mode(env: &Env, value: f64) -> u16 {
+    let bits = to_f16(value, env.round64);
+    if env.half_overflow && value.is_finite() && bits & 0x7fff == 0x7c00 { bits - 1 } else { bits }
 }
 
 /// bfloat16 to double: exact.

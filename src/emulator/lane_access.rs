@@ -1,12 +1,12 @@
 //! Instructions that move values between lanes, scalars and the accumulation registers, and the few with odd operands.
 
-use crate::isa::{Operand, Reg, RegFile, Role, Value};
+use crate::isa::{Operand, Reg, RegFile, Role, Target, Value};
 
 use super::convert;
 use super::core::{Core, Step, active, undefined};
 use super::lanes::operation;
 use super::op::{High, Meaning, Op, Semantics, Source, Ty};
-use super::vector::lanes_of;
+use super::vector::{lanes_of, moved, run_uniform};
 use super::vector_int::lane;
 
 fn vector_source(op: &Op) -> Option<Reg> {
@@ -124,14 +124,19 @@ fn mqsad_u32(core: &mut Core, op: &Op) -> Step {
 /// Converts with stochastic rounding into one byte of the destination.
 fn stochastic(core: &mut Core, op: &Op) -> Step {
     let Semantics::Lane { f, .. } = op.semantics else { return undefined("conversion") };
-    let a = lanes_of(core, op, 0, Ty::F32)?;
+    let mut a = lanes_of(core, op, 0, Ty::F32)?;
+    let mask = moved(core, op, &mut a)?;
+    for value in &mut a {
+        *value &= !(u64::from(op.inst.modifiers.abs & 1) << 31);
+        *value ^= u64::from(op.inst.modifiers.neg & 1) << 31;
+    }
     let b = lanes_of(core, op, 1, Ty::B32)?;
     let Some(dst) = op.dst else { return undefined("conversion without destination") };
-    let shift = 8 * u32::from(op.inst.modifiers.op_sel >> 2 & 3);
-    let mut env = core.wave.env;
-    env.clamp = op.inst.modifiers.clamp;
+    // The byte has a field of its own from gfx12 on.
+    let shift = 8 * u32::from(op.inst.modifiers.op_sel >> 2 & 3 | op.inst.modifiers.byte_sel);
+    let env = super::vector::environment(core, op);
     core.writing(op, RegFile::Vector, dst.first, 1)?;
-    for lane in active(core.wave.exec()) {
+    for lane in active(mask) {
         let byte = f.lane(&env, &[a[lane], b[lane], 0, 0]) as u32;
         let cell = &mut core.wave.vgpr[usize::from(dst.first)][lane];
         *cell = *cell & !(0xff << shift) | byte << shift;
@@ -147,7 +152,7 @@ fn div_fmas(core: &mut Core, op: &Op) -> Step {
 }
 
 /// The meaning of an instruction of this kind.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
+pub(super) fn meaning(target: Target, name: &str) -> Option<Meaning> {
     Some(match name {
         "v_readlane_b32" => (readlane, Semantics::Own),
         "v_readfirstlane_b32" => (readfirstlane, Semantics::Own),
@@ -158,9 +163,14 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
         "v_mqsad_u32_u8" => (mqsad_u32, Semantics::Own),
         "v_cvt_sr_fp8_f32" | "v_cvt_sr_bf8_f32" => {
             let none = [Ty::None; 4];
-            (stochastic, Semantics::Lane { f: operation(convert::stochastic(name)?), dst: Ty::B32, src: none, high: High::Keep })
+            (stochastic, Semantics::Lane { f: operation(convert::stochastic(target, name)?), dst: Ty::B32, src: none, high: High::Keep })
         }
         "v_accvgpr_read_b32" | "v_accvgpr_write_b32" => lane(|_, s| s[0], Ty::B32, [Ty::B32, Ty::None, Ty::None, Ty::None], High::Zero),
+        // The transcendental ones on scalars.
+        _ if name.starts_with("v_s_") => {
+            let (_, semantics) = super::vector_float::meaning(&name.replacen("v_s_", "v_", 1))?;
+            (run_uniform, semantics)
+        }
         "v_div_fmas_f32" | "v_div_fmas_f64" => {
             let (_, semantics) = super::vector_float::meaning(name)?;
             (div_fmas, semantics)

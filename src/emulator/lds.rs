@@ -32,6 +32,8 @@ fn destination(op: &Op) -> Step<Reg> {
 }
 
 fn check(core: &Core, offset: u64, size: usize, lane: usize) -> Step<usize> {
+    // Addresses have 32 bits: a negative one and the instruction's offset may make a good one.
+    let offset = offset & 0xffff_ffff;
     let result = if offset + size as u64 <= core.lds.len() as u64 {
         Ok(offset as usize)
     } else {
@@ -113,9 +115,6 @@ fn write_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usize, high: 
     }
     for reg in &registers {
         core.reading(op, reg.file, reg.first, words as u16)?;
-        if core.launch.strict && size > 8 {
-            core.wave.hazards.note_wide_store(reg.file, reg.first, words as u16);
-        }
     }
     order(core, false)?;
     let id = issue(core, op, None);
@@ -215,6 +214,34 @@ fn run_atomic(core: &mut Core, op: &Op) -> Step {
     Ok(())
 }
 
+/// The `src2` forms: the data of the atomic is in LDS, too, as many dwords from the address as the offset says, which is signed (Vega ISA guide, "SRC2 ops").
+fn second_in_lds(core: &mut Core, op: &Op) -> Step {
+    let Semantics::Atomic { f, bytes, .. } = op.semantics else { return undefined("meaning") };
+    let size = usize::from(bytes);
+    let base = addresses(core, op)?;
+    let offset = single_offset(op);
+    if offset & 0x8000 != 0 {
+        return undefined("an LDS operation on two places whose distance is in the address");
+    }
+    // Bit 14 is the sign.
+    let distance = 4 * ((offset as i64) << 49 >> 49);
+    order(core, true)?;
+    for lane in active(core.wave.exec()) {
+        let at = check(core, base[lane], size, lane)?;
+        let from = check(core, base[lane].wrapping_add_signed(distance) & 0xffff_ffff, size, lane)?;
+        let value = |lds: &[u8], at: usize| {
+            let mut buffer = [0; 8];
+            buffer[..size].copy_from_slice(&lds[at..at + size]);
+            u64::from_le_bytes(buffer)
+        };
+        let new = f(value(core.lds, at), value(core.lds, from), 0);
+        core.lds[at..at + size].copy_from_slice(&new.to_le_bytes()[..size]);
+        core.stats.lds_bytes += 3 * size as u64;
+    }
+    issue(core, op, None);
+    Ok(())
+}
+
 /// `ds_wrxchg2*`: two exchanges at once.
 fn exchange_two(core: &mut Core, op: &Op, offsets: &[u64; 2], size: usize) -> Step {
     let words = (size / 4) as u16;
@@ -294,8 +321,18 @@ fn add_lane(core: &mut Core, op: &Op, read: bool) -> Step {
     Ok(())
 }
 
-/// `ds_permute_b32` sends to a lane, `ds_bpermute_b32` fetches from one; inactive lanes take no part.
-fn permute(core: &mut Core, op: &Op, forward: bool) -> Step {
+/// How values move between lanes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Permute {
+    /// `ds_permute_b32` sends to a lane.
+    Send,
+    /// `ds_bpermute_b32` fetches from one, 0 if it is inactive.
+    Fetch,
+    /// `ds_bpermute_fi_b32` fetches from inactive ones, too.
+    FetchAny,
+}
+
+fn permute(core: &mut Core, op: &Op, how: Permute) -> Step {
     let select = addresses(core, op)?;
     let source = data(op, Role::Data0)?;
     core.reading(op, source.file, source.first, 1)?;
@@ -305,15 +342,14 @@ fn permute(core: &mut Core, op: &Op, forward: bool) -> Step {
     let offset = single_offset(op);
     let values = core.file(source.file)[usize::from(source.first)];
     let mut moved = [0; LANES];
-    // From gfx10 on, each half of a wave of 64 by itself.
-    let group = if core.launch.target.generation() >= 10 { 32 } else { core.launch.lanes };
+    let group = if core.launch.target.halves_permute_apart() { 32 } else { core.launch.lanes };
     for lane in 0..LANES {
         let other = lane & !(group - 1) | ((select[lane] + offset) as usize / 4 % group);
-        if forward {
+        if how == Permute::Send {
             if exec >> lane & 1 != 0 {
                 moved[other] = values[lane];
             }
-        } else if exec >> other & 1 != 0 {
+        } else if how == Permute::FetchAny || exec >> other & 1 != 0 {
             moved[lane] = values[other];
         }
     }
@@ -418,48 +454,54 @@ pub(super) fn meaning(name: &str, inst: &crate::isa::Inst) -> Option<Meaning> {
     }
     Some(match name {
         "ds_nop" => (|_, _| Ok(()), Semantics::Own),
-        "ds_read_b32" => read!(4),
-        "ds_read_b64" => read!(8),
-        "ds_read_b96" => read!(12),
-        "ds_read_b128" => read!(16),
-        "ds_read2_b32" => two!(read, 4, 1),
-        "ds_read2st64_b32" => two!(read, 4, 64),
-        "ds_read2_b64" => two!(read, 8, 1),
-        "ds_read2st64_b64" => two!(read, 8, 64),
-        "ds_read_u8" => narrow(1, false, None),
-        "ds_read_i8" => narrow(1, true, None),
-        "ds_read_u16" => narrow(2, false, None),
-        "ds_read_i16" => narrow(2, true, None),
-        "ds_read_u8_d16" => narrow(1, false, Some(false)),
-        "ds_read_u8_d16_hi" => narrow(1, false, Some(true)),
-        "ds_read_i8_d16" => narrow(1, true, Some(false)),
-        "ds_read_i8_d16_hi" => narrow(1, true, Some(true)),
-        "ds_read_u16_d16" => narrow(2, false, Some(false)),
-        "ds_read_u16_d16_hi" => narrow(2, false, Some(true)),
-        "ds_write_b8" => write!(1, false),
-        "ds_write_b8_d16_hi" => write!(1, true),
-        "ds_write_b16" => write!(2, false),
-        "ds_write_b16_d16_hi" => write!(2, true),
-        "ds_write_b32" => write!(4, false),
-        "ds_write_b64" => write!(8, false),
-        "ds_write_b96" => write!(12, false),
-        "ds_write_b128" => write!(16, false),
-        "ds_write2_b32" => two!(write, 4, 1),
-        "ds_write2st64_b32" => two!(write, 4, 64),
-        "ds_write2_b64" => two!(write, 8, 1),
-        "ds_write2st64_b64" => two!(write, 8, 64),
-        "ds_wrxchg2_rtn_b32" => two!(exchange, 4, 1),
-        "ds_wrxchg2_rtn_b64" => two!(exchange, 8, 1),
-        "ds_wrxchg2st64_rtn_b32" => two!(exchange, 4, 64),
-        "ds_wrxchg2st64_rtn_b64" => two!(exchange, 8, 64),
+        "ds_read_b32" | "ds_load_b32" => read!(4),
+        "ds_read_b64" | "ds_load_b64" => read!(8),
+        "ds_read_b96" | "ds_load_b96" => read!(12),
+        "ds_read_b128" | "ds_load_b128" => read!(16),
+        "ds_read2_b32" | "ds_load_2addr_b32" => two!(read, 4, 1),
+        "ds_read2st64_b32" | "ds_load_2addr_stride64_b32" => two!(read, 4, 64),
+        "ds_read2_b64" | "ds_load_2addr_b64" => two!(read, 8, 1),
+        "ds_read2st64_b64" | "ds_load_2addr_stride64_b64" => two!(read, 8, 64),
+        "ds_read_u8" | "ds_load_u8" => narrow(1, false, None),
+        "ds_read_i8" | "ds_load_i8" => narrow(1, true, None),
+        "ds_read_u16" | "ds_load_u16" => narrow(2, false, None),
+        "ds_read_i16" | "ds_load_i16" => narrow(2, true, None),
+        "ds_read_u8_d16" | "ds_load_u8_d16" => narrow(1, false, Some(false)),
+        "ds_read_u8_d16_hi" | "ds_load_u8_d16_hi" => narrow(1, false, Some(true)),
+        "ds_read_i8_d16" | "ds_load_i8_d16" => narrow(1, true, Some(false)),
+        "ds_read_i8_d16_hi" | "ds_load_i8_d16_hi" => narrow(1, true, Some(true)),
+        "ds_read_u16_d16" | "ds_load_u16_d16" => narrow(2, false, Some(false)),
+        "ds_read_u16_d16_hi" | "ds_load_u16_d16_hi" => narrow(2, false, Some(true)),
+        "ds_write_b8" | "ds_store_b8" => write!(1, false),
+        "ds_write_b8_d16_hi" | "ds_store_b8_d16_hi" => write!(1, true),
+        "ds_write_b16" | "ds_store_b16" => write!(2, false),
+        "ds_write_b16_d16_hi" | "ds_store_b16_d16_hi" => write!(2, true),
+        "ds_write_b32" | "ds_store_b32" => write!(4, false),
+        "ds_write_b64" | "ds_store_b64" => write!(8, false),
+        "ds_write_b96" | "ds_store_b96" => write!(12, false),
+        "ds_write_b128" | "ds_store_b128" => write!(16, false),
+        "ds_write2_b32" | "ds_store_2addr_b32" => two!(write, 4, 1),
+        "ds_write2st64_b32" | "ds_store_2addr_stride64_b32" => two!(write, 4, 64),
+        "ds_write2_b64" | "ds_store_2addr_b64" => two!(write, 8, 1),
+        "ds_write2st64_b64" | "ds_store_2addr_stride64_b64" => two!(write, 8, 64),
+        "ds_wrxchg2_rtn_b32" | "ds_storexchg_2addr_rtn_b32" => two!(exchange, 4, 1),
+        "ds_wrxchg2_rtn_b64" | "ds_storexchg_2addr_rtn_b64" => two!(exchange, 8, 1),
+        "ds_wrxchg2st64_rtn_b32" | "ds_storexchg_2addr_stride64_rtn_b32" => two!(exchange, 4, 64),
+        "ds_wrxchg2st64_rtn_b64" | "ds_storexchg_2addr_stride64_rtn_b64" => two!(exchange, 8, 64),
         "ds_append" => (|core, op| append(core, op, 1), Semantics::Own),
         "ds_consume" => (|core, op| append(core, op, -1), Semantics::Own),
-        "ds_read_addtid_b32" => (|core, op| add_lane(core, op, true), Semantics::Own),
-        "ds_write_addtid_b32" => (|core, op| add_lane(core, op, false), Semantics::Own),
-        "ds_permute_b32" => (|core, op| permute(core, op, true), Semantics::Own),
-        "ds_bpermute_b32" => (|core, op| permute(core, op, false), Semantics::Own),
+        "ds_read_addtid_b32" | "ds_load_addtid_b32" => (|core, op| add_lane(core, op, true), Semantics::Own),
+        "ds_write_addtid_b32" | "ds_store_addtid_b32" => (|core, op| add_lane(core, op, false), Semantics::Own),
+        "ds_permute_b32" => (|core, op| permute(core, op, Permute::Send), Semantics::Own),
+        "ds_bpermute_b32" => (|core, op| permute(core, op, Permute::Fetch), Semantics::Own),
+        "ds_bpermute_fi_b32" => (|core, op| permute(core, op, Permute::FetchAny), Semantics::Own),
         "ds_swizzle_b32" => (swizzle, Semantics::Own),
         "ds_condxchg32_rtn_b64" => (conditional_exchange, Semantics::Own),
+        _ if name.contains("_src2_") => {
+            let rest = name.replacen("_src2_", "_", 1);
+            let (found, _) = atomic::lds(&rest.replace("ds_write_", "ds_wrxchg_"))?;
+            (second_in_lds, Semantics::Atomic { f: found.f, bytes: found.bytes, compare: false, returns: false })
+        }
         _ => {
             let (found, returns) = atomic::lds(name)?;
             (run_atomic, Semantics::Atomic { f: found.f, bytes: found.bytes, compare: found.compare, returns })

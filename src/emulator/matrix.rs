@@ -6,10 +6,10 @@
 
 use crate::isa::{Operand, Reg, RegFile, Role};
 
-use super::convert::from_f8;
 use super::core::{Core, LANES, Step, undefined};
 use super::float::{Round, fma_odd, from_bf16, from_f16, to_f32};
 use super::op::{Meaning, Op, Semantics, Source, Ty};
+use super::small_float::{Format, decode};
 
 /// The element type of A or B.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,15 +33,15 @@ impl Element {
         }
     }
 
-    fn value(self, bits: u64) -> f64 {
+    fn value(self, bits: u64, fnuz: bool) -> f64 {
         match self {
             Element::F64 => f64::from_bits(bits),
             Element::F32 => f64::from(f32::from_bits(bits as u32)),
             Element::F16 => from_f16(bits as u16),
             Element::Bf16 => from_bf16(bits as u16),
             Element::I8 => f64::from(bits as u8 as i8),
-            Element::Fp8 => f64::from(from_f8(bits as u8, false)),
-            Element::Bf8 => f64::from(from_f8(bits as u8, true)),
+            Element::Fp8 => decode(Format::eight(false, fnuz), bits as u8),
+            Element::Bf8 => decode(Format::eight(true, fnuz), bits as u8),
         }
     }
 }
@@ -168,6 +168,7 @@ fn pattern(blgp: u8, lane: usize) -> usize {
 fn run(core: &mut Core, op: &Op) -> Step {
     let Some(shape) = op.matrix else { return undefined("matrix shape") };
     let modifiers = op.inst.modifiers;
+    let fnuz = core.launch.target.fnuz_fp8();
     let a = elements(core, op, Role::Src0, shape.a)?;
     let mut b = elements(core, op, Role::Src1, shape.b)?;
     let (Some(dst), Some(c)) = (op.dst, op.inst.operand(Role::Src2)) else { return undefined("a matrix instruction without accumulator") };
@@ -193,7 +194,7 @@ fn run(core: &mut Core, op: &Op) -> Step {
         let pairs = (0..k).map(|at| {
             let (a_lane, a_at) = place(i, at, a_block);
             let (b_lane, b_at) = place(j, at, block);
-            (shape.a.value(a[a_lane][a_at]), shape.b.value(b[b_lane][b_at]))
+            (shape.a.value(a[a_lane][a_at], fnuz), shape.b.value(b[b_lane][b_at], fnuz))
         });
         let word = |n: usize| u64::from(old[index * words_each + n][lane]);
         let result = match shape.sum {

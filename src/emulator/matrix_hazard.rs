@@ -120,7 +120,7 @@ impl MatrixHazards {
         let p = producer.passes;
         let states = match (producer.kind, launch.wait_states) {
             (Kind::None, _) => return Ok(()),
-            (Kind::Dot(_), WaitStates::Gfx908) => return Ok(()),
+            (Kind::Dot(_), WaitStates::None | WaitStates::Gfx9 | WaitStates::Gfx908) => return Ok(()),
             (Kind::Dot(opcode), _) => {
                 let accumulates = kind_of(op) == Kind::Dot(opcode) && op.src[2] == super::op::Source::Vector(index);
                 if accumulates { 0 } else { 3 }
@@ -143,7 +143,7 @@ impl MatrixHazards {
         let producer = self.written[at];
         let p = producer.passes;
         let states = match (producer.kind, launch.wait_states) {
-            (Kind::None, _) | (Kind::Dot(_), WaitStates::Gfx908) => 0,
+            (Kind::None, _) | (Kind::Dot(_), WaitStates::None | WaitStates::Gfx9 | WaitStates::Gfx908) => 0,
             (Kind::Dot(opcode), _) => {
                 if kind_of(op) == Kind::Dot(opcode) {
                     0
@@ -192,7 +192,7 @@ impl MatrixHazards {
             let p = producer.passes;
             let exact = accumulator && producer.first == first && producer.count == count;
             let states = match (producer.kind, launch.wait_states) {
-                (Kind::None, _) | (Kind::Dot(_), WaitStates::Gfx908) => 0,
+                (Kind::None, _) | (Kind::Dot(_), WaitStates::None | WaitStates::Gfx9 | WaitStates::Gfx908) => 0,
                 (Kind::Dot(_), _) => 3,
                 (_, WaitStates::Gfx908) if !accumulator => 4,
                 (_, WaitStates::Gfx908) if exact => 0,

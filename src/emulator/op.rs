@@ -85,6 +85,18 @@ pub(super) enum Semantics {
         src: [Ty; 2],
         exec: bool,
     },
+    /// A scalar operation on floats, with the roles of its sources and the types of sources and result.
+    ScalarFloat {
+        f: &'static dyn Operation,
+        sources: &'static [Role],
+        from: Ty,
+        to: Ty,
+    },
+    /// A scalar comparison of floats.
+    ScalarTest {
+        f: &'static dyn Comparison,
+        ty: Ty,
+    },
     /// Packed 16-bit: one function for either half. `short`: the two-operand encoding, which has no selection of halves.
     Packed {
         f: &'static dyn Operation,

@@ -3,9 +3,10 @@
 use crate::isa::Role;
 
 use super::core::{Core, LANES, Step, active, undefined};
-use super::float::{self, Env, add_odd, fma_odd, from_f16, to_f16, to_f32};
+use super::float::{self, Env, add_odd, fma_odd, from_f16, to_f32};
 use super::lanes::{Lane, operation};
 use super::op::{Meaning, Op, Semantics, Source, Ty};
+use super::vector::moved;
 use super::vector_float;
 
 fn h(x: u64) -> u16 {
@@ -18,7 +19,7 @@ fn hf(x: u64) -> f64 {
     from_f16(x as u16)
 }
 fn wh(e: &Env, value: f64) -> u64 {
-    u64::from(to_f16(value, e.round64))
+    u64::from(float::half_by_mode(e, value))
 }
 
 /// Runs [`Semantics::Packed`].
@@ -39,7 +40,7 @@ fn run_packed(core: &mut Core, op: &Op) -> Step {
     }
     let mut env = core.wave.env;
     env.clamp = modifiers.clamp;
-    let mask = core.wave.exec();
+    let mask = moved(core, op, &mut all[0])?;
     let mut values = [0; LANES];
     for lane in active(mask) {
         let mut result = 0;
@@ -159,13 +160,17 @@ enum Mixed {
 fn mixed(core: &mut Core, op: &Op, result: Mixed, fused: bool) -> Step {
     let modifiers = op.inst.modifiers;
     let mut all = [[0.0_f64; LANES]; 3];
+    let mut mask = 0;
     for (at, role) in [Role::Src0, Role::Src1, Role::Src2].into_iter().enumerate() {
         let half = modifiers.op_sel_hi >> at & 1 != 0;
         let from = match op.source(role, if half { Ty::F16 } else { Ty::F32 }) {
             Source::Const(bits) => Source::Const(bits),
             _ => op.source(role, Ty::B32),
         };
-        let raw = core.lanes(op, from, Ty::B32, at as u8)?;
+        let mut raw = core.lanes(op, from, Ty::B32, at as u8)?;
+        if at == 0 {
+            mask = moved(core, op, &mut raw)?;
+        }
         for lane in 0..LANES {
             let mut value = if half {
                 from_f16((raw[lane] >> (16 * u32::from(modifiers.op_sel >> at & 1))) as u16)
@@ -186,7 +191,7 @@ fn mixed(core: &mut Core, op: &Op, result: Mixed, fused: bool) -> Step {
     let env = core.wave.env;
     let Some(dst) = op.dst else { return undefined("no destination") };
     core.writing(op, crate::isa::RegFile::Vector, dst.first, 1)?;
-    for lane in active(core.wave.exec()) {
+    for lane in active(mask) {
         let (a, b, c) = (all[0][lane], all[1][lane], all[2][lane]);
         let clamp = |value: f64| {
             if !modifiers.clamp {
@@ -208,8 +213,8 @@ fn mixed(core: &mut Core, op: &Op, result: Mixed, fused: bool) -> Step {
                 let bits = (clamp(f64::from(to_f32(exact, env.round32))) as f32).to_bits();
                 if env.flush_out32 || !fused { float::flush32(bits) } else { bits }
             }
-            Mixed::Low => *cell & 0xffff_0000 | u32::from(to_f16(clamp(exact), env.round64)),
-            Mixed::High => *cell & 0xffff | u32::from(to_f16(clamp(exact), env.round64)) << 16,
+            Mixed::Low => *cell & 0xffff_0000 | u32::from(float::half_by_mode(&env, clamp(exact))),
+            Mixed::High => *cell & 0xffff | u32::from(float::half_by_mode(&env, clamp(exact))) << 16,
         };
     }
     Ok(())
@@ -227,12 +232,6 @@ fn saturate_unsigned(e: &Env, value: i64) -> u64 {
     if e.clamp { value.clamp(0, 0xffff) as u64 } else { u64::from(value as u16) }
 }
 
-/// Reuses the meaning of the unpacked instruction.
-fn scalar_form(name: &'static str) -> Option<Meaning> {
-    let Semantics::Lane { f, .. } = vector_float::meaning(name)?.1 else { return None };
-    Some((run_packed, Semantics::Packed { f, float: true, short: false }))
-}
-
 /// The meaning of a VOP3P instruction other than matrix and dot products.
 pub(super) fn meaning(name: &str) -> Option<Meaning> {
     Some(match name {
@@ -243,8 +242,11 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
             run_packed,
             Semantics::Packed { f: operation(|e: &Env, s: &[u64; 4]| vector_float::fma16(e, s[0], s[1], s[2])), float: true, short: true },
         ),
-        "v_pk_min_f16" => return scalar_form("v_min_f16"),
-        "v_pk_max_f16" => return scalar_form("v_max_f16"),
+        "v_pk_min_f16" | "v_pk_max_f16" | "v_pk_min_num_f16" | "v_pk_max_num_f16" | "v_pk_minimum_f16" | "v_pk_maximum_f16"
+        | "v_pk_min3_num_f16" | "v_pk_max3_num_f16" | "v_pk_minimum3_f16" | "v_pk_maximum3_f16" => {
+            let f = vector_float::lane_fn(&name.replacen("v_pk_", "v_", 1))?;
+            (run_packed, Semantics::Packed { f, float: true, short: false })
+        }
         "v_pk_add_i16" => half(|e, s| saturate(e, i32::from(ih(s[0])) + i32::from(ih(s[1]))), false),
         "v_pk_sub_i16" => half(|e, s| saturate(e, i32::from(ih(s[0])) - i32::from(ih(s[1]))), false),
         "v_pk_mad_i16" => half(|e, s| saturate(e, i32::from(ih(s[0])) * i32::from(ih(s[1])) + i32::from(ih(s[2]))), false),
@@ -259,6 +261,14 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
         "v_pk_min_i16" => half(|_, s| u64::from(ih(s[0]).min(ih(s[1])) as u16), false),
         "v_pk_max_u16" => half(|_, s| s[0].max(s[1]), false),
         "v_pk_min_u16" => half(|_, s| s[0].min(s[1]), false),
+        "v_pk_add_max_i16" => half(|_, s| u64::from(ih(s[0]).saturating_add(ih(s[1])).max(ih(s[2])) as u16), false),
+        "v_pk_add_min_i16" => half(|_, s| u64::from(ih(s[0]).saturating_add(ih(s[1])).min(ih(s[2])) as u16), false),
+        "v_pk_add_max_u16" => half(|_, s| u64::from(h(s[0]).saturating_add(h(s[1])).max(h(s[2]))), false),
+        "v_pk_add_min_u16" => half(|_, s| u64::from(h(s[0]).saturating_add(h(s[1])).min(h(s[2]))), false),
+        "v_pk_max3_i16" => half(|_, s| u64::from(ih(s[0]).max(ih(s[1])).max(ih(s[2])) as u16), false),
+        "v_pk_min3_i16" => half(|_, s| u64::from(ih(s[0]).min(ih(s[1])).min(ih(s[2])) as u16), false),
+        "v_pk_max3_u16" => half(|_, s| s[0].max(s[1]).max(s[2]), false),
+        "v_pk_min3_u16" => half(|_, s| s[0].min(s[1]).min(s[2]), false),
         "v_pk_add_f32" => (run_packed32, Semantics::Packed32 { f: |e, s| vector_float::add32(e, s[0], s[1]) }),
         "v_pk_mul_f32" => (run_packed32, Semantics::Packed32 { f: |e, s| vector_float::mul32(e, s[0], s[1]) }),
         "v_pk_fma_f32" => (run_packed32, Semantics::Packed32 { f: |e, s| vector_float::fma32(e, s[0], s[1], s[2]) }),

@@ -9,8 +9,11 @@ use super::op::{Op, Place, Semantics};
 /// The row of an operation where it is alone, for its meaning: forms differ in nothing that matters here.
 fn row(target: Target, half: &HalfOperation<'_>) -> Option<&'static Variant> {
     let alone = half.alone();
-    let plain = |variant: &&Variant| matches!(variant.encoding, Encoding::Vop1 | Encoding::Vop2 | Encoding::Vop3 | Encoding::Vop3p);
-    variants(target).filter(plain).find(|variant| variant.name == alone)
+    alone_rows(target).find(|variant| variant.name == alone)
+}
+
+fn alone_rows(target: Target) -> impl Iterator<Item = &'static Variant> {
+    variants(target).filter(|variant| matches!(variant.encoding, Encoding::Vop1 | Encoding::Vop2 | Encoding::Vop3 | Encoding::Vop3p))
 }
 
 /// The role that an operand of the second operation has where it is alone.
@@ -24,10 +27,19 @@ fn role(role: Role) -> Role {
     }
 }
 
+/// The names of the operations of a pair whose meaning is not known.
+pub(super) fn unknown(target: Target, variant: &'static Variant) -> impl Iterator<Item = &'static str> {
+    variant.mnemonic.split("::").map(str::trim).filter(move |name| {
+        let alone = name.replacen("_dual_", "_", 1);
+        let inst = |variant| Inst { variant, wave_size: target.wave_size() as u8, ..Inst::blank() };
+        !alone_rows(target).any(|row| row.name == alone && code::meaning(target, &inst(row)).is_some())
+    })
+}
+
 fn half(target: Target, inst: &Inst, half: &HalfOperation<'_>, place: Place) -> Option<Op> {
     let operands = half.operands().map(|operand| Operand { role: role(operand.role), ..*operand }).collect();
     let alone = Inst { variant: row(target, half)?, operands, ..inst.clone() };
-    Some(Op::new(target, alone.clone(), code::meaning(&alone)?, place))
+    Some(Op::new(target, alone.clone(), code::meaning(target, &alone)?, place))
 }
 
 /// The operation of an instruction that is two.

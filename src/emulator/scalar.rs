@@ -1,6 +1,6 @@
 //! The scalar ALU: SOP1, SOP2, SOPC, SOPK and SOPP, branches included.
 
-use crate::isa::{Role, scalar};
+use crate::isa::Role;
 
 use super::core::{Core, Step, undefined};
 use super::op::{Meaning, Op, Semantics, Source};
@@ -137,24 +137,6 @@ macro_rules! test32 {
     };
 }
 
-macro_rules! save_exec {
-    ($f:expr) => {
-        (
-            |core: &mut Core, op: &Op| -> Step {
-                const F: fn(u64, u64) -> u64 = $f;
-                let a = source64(core, op, Role::Src0)?;
-                let old = core.wave.exec();
-                let new = F(a, old);
-                core.set_scalar64(op, destination(op)?, old)?;
-                core.set_scalar64(op, scalar::EXEC, new)?;
-                core.wave.scc = new != 0;
-                Ok(())
-            },
-            Semantics::Own,
-        )
-    };
-}
-
 /// Compare and arithmetic with the 16-bit immediate: the destination field is the first operand.
 macro_rules! immediate {
     ($f:expr) => {
@@ -220,32 +202,36 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
         .or_else(|| bit_fields(name))
         .or_else(|| compare(name))
         .or_else(|| with_immediate(name))
+        .or_else(|| super::scalar_exec::meaning(name))
+        .or_else(|| super::scalar_float::meaning(name))
         .or_else(|| super::scalar_control::meaning(name))
 }
 
 fn arithmetic(name: &str) -> Option<Meaning> {
     Some(match name {
-        "s_add_u32" => run32!(|a, b, _| {
+        "s_add_u32" | "s_add_co_u32" => run32!(|a, b, _| {
             let (v, c) = a.overflowing_add(b);
             (v, Some(c))
         }),
-        "s_sub_u32" => run32!(|a, b, _| {
+        "s_sub_u32" | "s_sub_co_u32" => run32!(|a, b, _| {
             let (v, c) = a.overflowing_sub(b);
             (v, Some(c))
         }),
-        "s_add_i32" => run32!(|a, b, _| {
+        "s_add_i32" | "s_add_co_i32" => run32!(|a, b, _| {
             let (v, c) = (a as i32).overflowing_add(b as i32);
             (v as u32, Some(c))
         }),
-        "s_sub_i32" => run32!(|a, b, _| {
+        "s_sub_i32" | "s_sub_co_i32" => run32!(|a, b, _| {
             let (v, c) = (a as i32).overflowing_sub(b as i32);
             (v as u32, Some(c))
         }),
-        "s_addc_u32" => run32!(|a, b, c| {
+        "s_addc_u32" | "s_add_co_ci_u32" => run32!(|a, b, c| {
             let sum = a as u64 + b as u64 + c as u64;
             (sum as u32, Some(sum >> 32 != 0))
         }),
-        "s_subb_u32" => run32!(|a, b, c| (a.wrapping_sub(b).wrapping_sub(c as u32), Some((a as u64) < b as u64 + c as u64))),
+        "s_subb_u32" | "s_sub_co_ci_u32" => {
+            run32!(|a, b, c| (a.wrapping_sub(b).wrapping_sub(c as u32), Some((a as u64) < b as u64 + c as u64)))
+        }
         "s_min_i32" => run32!(|a, b, _| {
             let less = (a as i32) < b as i32;
             (if less { a } else { b }, Some(less))
@@ -259,6 +245,9 @@ fn arithmetic(name: &str) -> Option<Meaning> {
         "s_mul_i32" => run32!(|a, b, _| (a.wrapping_mul(b), None)),
         "s_mul_hi_u32" => run32!(|a, b, _| (((a as u64 * b as u64) >> 32) as u32, None)),
         "s_mul_hi_i32" => run32!(|a, b, _| (((a as i32 as i64 * b as i32 as i64) >> 32) as u32, None)),
+        "s_mul_u64" => run64!(|a, b, _| (a.wrapping_mul(b), None)),
+        "s_add_nc_u64" => run64!(|a, b, _| (a.wrapping_add(b), None)),
+        "s_sub_nc_u64" => run64!(|a, b, _| (a.wrapping_sub(b), None)),
         "s_absdiff_i32" => run32!(|a, b, _| nz((a as i32).wrapping_sub(b as i32).wrapping_abs() as u32)),
         "s_abs_i32" => run32!(|a, _, _| nz((a as i32).wrapping_abs() as u32)),
         "s_lshl1_add_u32" => run32!(|a, b, _| shift_add(a, b, 1)),
@@ -269,6 +258,7 @@ fn arithmetic(name: &str) -> Option<Meaning> {
         "s_sext_i32_i16" => run32!(|a, _, _| (a as i16 as u32, None)),
         "s_pack_ll_b32_b16" => run32!(|a, b, _| (a & 0xffff | b << 16, None)),
         "s_pack_lh_b32_b16" => run32!(|a, b, _| (a & 0xffff | b & 0xffff_0000, None)),
+        "s_pack_hl_b32_b16" => run32!(|a, b, _| (a >> 16 | b << 16, None)),
         "s_pack_hh_b32_b16" => run32!(|a, b, _| (a >> 16 | b & 0xffff_0000, None)),
         _ => return None,
     })
@@ -307,10 +297,10 @@ fn logic(name: &str) -> Option<Meaning> {
         "s_or_b64" => run64!(|a, b, _| nz64(a | b)),
         "s_xor_b32" => run32!(|a, b, _| nz(a ^ b)),
         "s_xor_b64" => run64!(|a, b, _| nz64(a ^ b)),
-        "s_andn2_b32" => run32!(|a, b, _| nz(a & !b)),
-        "s_andn2_b64" => run64!(|a, b, _| nz64(a & !b)),
-        "s_orn2_b32" => run32!(|a, b, _| nz(a | !b)),
-        "s_orn2_b64" => run64!(|a, b, _| nz64(a | !b)),
+        "s_andn2_b32" | "s_and_not1_b32" => run32!(|a, b, _| nz(a & !b)),
+        "s_andn2_b64" | "s_and_not1_b64" => run64!(|a, b, _| nz64(a & !b)),
+        "s_orn2_b32" | "s_or_not1_b32" => run32!(|a, b, _| nz(a | !b)),
+        "s_orn2_b64" | "s_or_not1_b64" => run64!(|a, b, _| nz64(a | !b)),
         "s_nand_b32" => run32!(|a, b, _| nz(!(a & b))),
         "s_nand_b64" => run64!(|a, b, _| nz64(!(a & b))),
         "s_nor_b32" => run32!(|a, b, _| nz(!(a | b))),
@@ -327,30 +317,8 @@ fn logic(name: &str) -> Option<Meaning> {
         "s_wqm_b64" => run64!(|a, _, _| nz64(whole_quads(a, 16))),
         "s_quadmask_b32" => run32!(|a, _, _| nz(quad_any(u64::from(a), 8) as u32)),
         "s_quadmask_b64" => run64!(|a, _, _| nz64(quad_any(a, 16))),
-        "s_and_saveexec_b64" => save_exec!(|a, e| a & e),
-        "s_or_saveexec_b64" => save_exec!(|a, e| a | e),
-        "s_xor_saveexec_b64" => save_exec!(|a, e| a ^ e),
-        "s_andn2_saveexec_b64" => save_exec!(|a, e| a & !e),
-        "s_orn2_saveexec_b64" => save_exec!(|a, e| a | !e),
-        "s_nand_saveexec_b64" => save_exec!(|a, e| !(a & e)),
-        "s_nor_saveexec_b64" => save_exec!(|a, e| !(a | e)),
-        "s_xnor_saveexec_b64" => save_exec!(|a, e| !(a ^ e)),
-        "s_andn1_saveexec_b64" => save_exec!(|a, e| !a & e),
-        "s_orn1_saveexec_b64" => save_exec!(|a, e| !a | e),
-        "s_andn1_wrexec_b64" => (|core, op| write_exec(core, op, |a, e| !a & e), Semantics::Own),
-        "s_andn2_wrexec_b64" => (|core, op| write_exec(core, op, |a, e| a & !e), Semantics::Own),
         _ => return None,
     })
-}
-
-/// `wrexec`: the new EXEC is the result too.
-fn write_exec(core: &mut Core, op: &Op, f: fn(u64, u64) -> u64) -> Step {
-    let a = source64(core, op, Role::Src0)?;
-    let new = f(a, core.wave.exec());
-    core.set_scalar64(op, destination(op)?, new)?;
-    core.set_scalar64(op, scalar::EXEC, new)?;
-    core.wave.scc = new != 0;
-    Ok(())
 }
 
 fn bit_fields(name: &str) -> Option<Meaning> {
@@ -362,13 +330,13 @@ fn bit_fields(name: &str) -> Option<Meaning> {
         "s_bcnt0_i32_b64" => run64to32!(|a| nz(a.count_zeros())),
         "s_bcnt1_i32_b64" => run64to32!(|a| nz(a.count_ones())),
         "s_ff0_i32_b32" => run32!(|a, _, _| (if a == u32::MAX { u32::MAX } else { a.trailing_ones() }, None)),
-        "s_ff1_i32_b32" => run32!(|a, _, _| (if a == 0 { u32::MAX } else { a.trailing_zeros() }, None)),
+        "s_ff1_i32_b32" | "s_ctz_i32_b32" => run32!(|a, _, _| (if a == 0 { u32::MAX } else { a.trailing_zeros() }, None)),
         "s_ff0_i32_b64" => run64to32!(|a| (if a == u64::MAX { u32::MAX } else { a.trailing_ones() }, None)),
-        "s_ff1_i32_b64" => run64to32!(|a| (if a == 0 { u32::MAX } else { a.trailing_zeros() }, None)),
-        "s_flbit_i32_b32" => run32!(|a, _, _| (if a == 0 { u32::MAX } else { a.leading_zeros() }, None)),
-        "s_flbit_i32_b64" => run64to32!(|a| (if a == 0 { u32::MAX } else { a.leading_zeros() }, None)),
-        "s_flbit_i32" => run32!(|a, _, _| (first_difference(u64::from(a), 32), None)),
-        "s_flbit_i32_i64" => run64to32!(|a| (first_difference(a, 64), None)),
+        "s_ff1_i32_b64" | "s_ctz_i32_b64" => run64to32!(|a| (if a == 0 { u32::MAX } else { a.trailing_zeros() }, None)),
+        "s_flbit_i32_b32" | "s_clz_i32_u32" => run32!(|a, _, _| (if a == 0 { u32::MAX } else { a.leading_zeros() }, None)),
+        "s_flbit_i32_b64" | "s_clz_i32_u64" => run64to32!(|a| (if a == 0 { u32::MAX } else { a.leading_zeros() }, None)),
+        "s_flbit_i32" | "s_cls_i32" => run32!(|a, _, _| (first_difference(u64::from(a), 32), None)),
+        "s_flbit_i32_i64" | "s_cls_i32_i64" => run64to32!(|a| (first_difference(a, 64), None)),
         "s_bfm_b32" => run32!(|a, b, _| (((1_u32 << (a & 31)) - 1) << (b & 31), None)),
         "s_bfm_b64" => (
             |core, op| {
@@ -461,7 +429,7 @@ fn with_immediate(name: &str) -> Option<Meaning> {
             |core, op| if core.wave.scc { core.set_scalar(op, destination(op)?, op.any_imm() as i16 as u32) } else { Ok(()) },
             Semantics::Own,
         ),
-        "s_addk_i32" => immediate!(|a, k| {
+        "s_addk_i32" | "s_addk_co_i32" => immediate!(|a, k| {
             let (v, over) = (a as i32).overflowing_add(k as i32);
             (Some(v as u32), Some(over))
         }),

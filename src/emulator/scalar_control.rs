@@ -1,10 +1,11 @@
 //! Scalar instructions that are not arithmetic: branches, waits, hardware registers, register indexing, time.
 
-use crate::isa::{Role, Value, scalar};
+use crate::isa::{RegFile, Role, Value, scalar};
 
 use super::core::{Core, GPR_IDX_EN, Status, Step, stop, undefined};
 use super::fault::FaultKind;
-use super::op::{Meaning, Op, Semantics};
+use super::op::{Meaning, Op, Semantics, Source, Ty};
+use super::pending::Kind;
 use super::scalar::{operand32, operand64, result};
 
 fn jump(core: &mut Core, op: &Op) {
@@ -122,6 +123,21 @@ fn signal_barrier(core: &mut Core, op: &Op) -> Step {
     Ok(())
 }
 
+/// Whether the barrier is valid in bit 0, members from bit 4, signals from bit 16 (RDNA4 ISA guide, "S_GET_BARRIER_STATE").
+fn barrier_state(core: &mut Core, op: &Op) -> Step {
+    match op.source(Role::Src0, Ty::B32) {
+        Source::Const(number) if number as i32 == -1 => {}
+        _ => return undefined("a barrier that is not the workgroup's"),
+    }
+    let state = 1 | (core.barrier.members & 0x7f) << 4 | (core.barrier.arrived & 0x7f) << 16;
+    let dst = result(op)?;
+    core.set_scalar(op, dst, state)?;
+    if core.launch.strict {
+        core.wave.pending.issue(op, Kind::Smem, &[(RegFile::Scalar, dst, 1)]);
+    }
+    Ok(())
+}
+
 /// Waits until all waves have come to the barrier since this one signalled.
 fn wait_at_barrier(core: &mut Core, op: &Op) -> Step {
     whole_workgroup(op)?;
@@ -155,6 +171,82 @@ fn nothing(_: &mut Core, _: &Op) -> Step {
 
 fn message(core: &mut Core, _: &Op) -> Step {
     if core.launch.strict { core.wave.hazards.check_m0() } else { Ok(()) }
+}
+
+/// `s_round_mode` and `s_denorm_mode`: four bits of MODE.
+fn set_mode_bits(core: &mut Core, op: &Op, shift: u32) -> Step {
+    let bits = op.any_imm() as u32 & 0xf;
+    let mode = core.wave.mode & !(0xf << shift) | bits << shift;
+    core.wave.set_mode(mode);
+    Ok(())
+}
+
+/// Messages that answer (AMDGPUUsage, "s_sendmsg_rtn").
+mod returning {
+    pub(super) const GET_TMA: i64 = 130;
+    pub(super) const GET_REALTIME: i64 = 131;
+    pub(super) const GET_TBA: i64 = 133;
+}
+
+fn answered_message(core: &mut Core, op: &Op, wide: bool) -> Step {
+    let value = match op.any_imm() & 0xff {
+        // There is no trap handler.
+        returning::GET_TMA | returning::GET_TBA => 0,
+        returning::GET_REALTIME => *core.clock,
+        id => return undefined(format!("s_sendmsg_rtn of message {id}")),
+    };
+    let dst = result(op)?;
+    if wide {
+        core.set_scalar64(op, dst, value)?
+    } else {
+        core.set_scalar(op, dst, value as u32)?
+    }
+    if core.launch.strict {
+        core.wave.pending.issue(op, Kind::Smem, &[(RegFile::Scalar, dst, if wide { 2 } else { 1 })]);
+    }
+    Ok(())
+}
+
+/// The halves of a wave run one after the other through a loop; a scalar has the EXEC of the other half (RDNA ISA guides, "S_SUBVECTOR_LOOP_BEGIN").
+fn subvector_begin(core: &mut Core, op: &Op) -> Step {
+    let low = core.scalar(op, scalar::EXEC)?;
+    let high = core.scalar(op, scalar::EXEC + 1)?;
+    match (low, high) {
+        (0, 0) => jump(core, op),
+        (0, _) => core.set_scalar(op, result(op)?, 0)?,
+        _ => {
+            core.set_scalar(op, result(op)?, high)?;
+            core.set_scalar(op, scalar::EXEC + 1, 0)?;
+        }
+    }
+    Ok(())
+}
+
+/// See [`subvector_begin`].
+fn subvector_end(core: &mut Core, op: &Op) -> Step {
+    let Some(saved_at) = op.inst.operands.iter().find_map(|operand| operand.reg()).map(|reg| reg.first) else {
+        return undefined("s_subvector_loop_end without register");
+    };
+    let saved = core.scalar(op, saved_at)?;
+    if core.scalar(op, scalar::EXEC + 1)? != 0 {
+        return core.set_scalar(op, scalar::EXEC, saved);
+    }
+    if saved != 0 {
+        let low = core.scalar(op, scalar::EXEC)?;
+        core.set_scalar(op, scalar::EXEC + 1, saved)?;
+        core.set_scalar(op, saved_at, low)?;
+        core.set_scalar(op, scalar::EXEC, 0)?;
+        jump(core, op);
+    }
+    Ok(())
+}
+
+/// `s_movrelsd_2_b32`: M0 has an offset for either register.
+fn move_relative_both(core: &mut Core, op: &Op) -> Step {
+    let m0 = core.scalar(op, scalar::M0)?;
+    let Some(from) = Op::scalar_of(&op.inst, Role::Src0) else { return undefined("s_movrelsd without a register") };
+    let value = core.scalar(op, from + (m0 & 0x3ff) as u16)?;
+    core.set_scalar(op, result(op)? + (m0 >> 16 & 0x3ff) as u16, value)
 }
 
 /// The immediate that `s_set_gpr_idx_on` has instead of its second source: its raw field.
@@ -219,22 +311,35 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
         "s_cbranch_execnz" => branch_if!(|c| c.wave.exec() != 0),
         // No debugger is attached.
         "s_cbranch_cdbgsys" | "s_cbranch_cdbguser" | "s_cbranch_cdbgsys_or_user" | "s_cbranch_cdbgsys_and_user" => branch_if!(|_| false),
-        "s_getpc_b64" => (|core, op| core.set_scalar64(op, result(op)?, op.next), Semantics::Own),
-        "s_setpc_b64" => (
+        "s_getpc_b64" | "s_get_pc_i64" => (|core, op| core.set_scalar64(op, result(op)?, op.next), Semantics::Own),
+        "s_setpc_b64" | "s_set_pc_i64" => (
             |core, op| {
                 core.wave.pc = operand64(core, op, Role::Src0)?;
                 Ok(())
             },
             Semantics::Own,
         ),
-        "s_swappc_b64" => (
+        "s_swappc_b64" | "s_swap_pc_i64" => (
             |core, op| {
                 let target = operand64(core, op, Role::Src0)?;
                 call(core, op, target)
             },
             Semantics::Own,
         ),
-        "s_call_b64" => (|core, op| call(core, op, op.target), Semantics::Own),
+        "s_add_pc_i64" => (
+            |core, op| {
+                core.wave.pc = op.next.wrapping_add(operand64(core, op, Role::Src0)?);
+                core.wave.jumped = true;
+                Ok(())
+            },
+            Semantics::Own,
+        ),
+        "s_call_b64" | "s_call_i64" => (
+            |core, op| {
+                call(core, op, op.target)
+            },
+            Semantics::Own,
+        ),
         "s_endpgm" | "s_endpgm_saved" | "s_endpgm_ordered_ps_done" => (end, Semantics::Own),
         "s_barrier" => (
             |core, _| {
@@ -261,9 +366,19 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
         | "s_wait_asynccnt"
         | "s_wait_tensorcnt"
         | "s_wait_idle" => (wait, Semantics::Own),
+        "s_barrier_signal_isfirst" => (
+            |core, op| {
+                let first = core.barrier.arrived == 0;
+                signal_barrier(core, op)?;
+                core.wave.scc = first;
+                Ok(())
+            },
+            Semantics::Own,
+        ),
+        "s_get_barrier_state" => (barrier_state, Semantics::Own),
         "s_barrier_signal" => (signal_barrier, Semantics::Own),
         "s_barrier_wait" => (wait_at_barrier, Semantics::Own),
-        "s_sleep" | "s_sethalt" | "s_wakeup" => (
+        "s_sleep" | "s_sethalt" | "s_wakeup" | "s_sleep_var" | "s_monitor_sleep" => (
             |core, _| {
                 core.wave.status = Status::Yielding;
                 Ok(())
@@ -272,7 +387,29 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
         ),
         "s_nop" | "s_setprio" | "s_icache_inv" | "s_incperflevel" | "s_decperflevel" | "v_nop" | "v_clrexcp" | "s_dcache_inv"
         | "s_dcache_inv_vol" | "s_dcache_wb" | "s_dcache_wb_vol" | "buffer_wbinvl1" | "buffer_wbinvl1_vol" | "buffer_wbl2"
-        | "buffer_inv" | "buffer_invl2" | "s_setkill" => (nothing, Semantics::Own),
+        | "buffer_inv" | "buffer_invl2" | "s_setkill"
+        // Newer: caches, scheduling, clauses, prefetching, markers.
+        | "s_atc_probe" | "s_atc_probe_buffer" | "s_gl1_inv" | "buffer_gl0_inv" | "buffer_gl1_inv" | "global_inv" | "global_wb" | "global_wbinv"
+        | "s_inst_prefetch" | "s_set_inst_prefetch_distance" | "s_clause" | "s_delay_alu" | "s_waitcnt_depctr" | "s_wait_alu" | "s_wait_event"
+        | "s_version" | "s_code_end" | "s_ttracedata_imm" | "s_prefetch_inst" | "s_prefetch_inst_pc_rel" | "s_prefetch_data"
+        | "s_prefetch_data_pc_rel" | "s_buffer_prefetch_data" | "flat_prefetch_b8" | "global_prefetch_b8" | "s_setprio_inc_wg" | "v_pipeflush" => {
+            (nothing, Semantics::Own)
+        }
+        // Rounding is MODE 3:0, denormals 7:4.
+        "s_round_mode" => (|core, op| set_mode_bits(core, op, 0), Semantics::Own),
+        "s_denorm_mode" => (|core, op| set_mode_bits(core, op, 4), Semantics::Own),
+        "s_subvector_loop_begin" => (subvector_begin, Semantics::Own),
+        "s_subvector_loop_end" => (subvector_end, Semantics::Own),
+        "s_sendmsg_rtn_b32" => (|core, op| answered_message(core, op, false), Semantics::Own),
+        "s_sendmsg_rtn_b64" => (|core, op| answered_message(core, op, true), Semantics::Own),
+        "s_get_shader_cycles_u64" => (
+            |core, op| {
+                let now = *core.clock;
+                core.set_scalar64(op, result(op)?, now)
+            },
+            Semantics::Own,
+        ),
+        "s_movrelsd_2_b32" => (move_relative_both, Semantics::Own),
         "s_sendmsg" | "s_sendmsghalt" | "s_ttracedata" => (message, Semantics::Own),
         "s_trap" => (|_, op| stop(FaultKind::Trap { id: op.any_imm() as u8 }), Semantics::Own),
         "s_getreg_b32" => (get_register, Semantics::Own),

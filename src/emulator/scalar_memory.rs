@@ -7,6 +7,7 @@ use super::core::{Core, Step, at_lane, undefined};
 use super::fault::{FaultKind, MemoryAccess};
 use super::op::{Meaning, Op, Semantics, Source, Ty};
 use super::pending::Kind;
+use super::vector_memory::extend;
 
 /// The address of an access and how many bytes of it are in range (all of them but for buffers).
 fn address(core: &mut Core, op: &Op, size: u64) -> Step<(u64, u64)> {
@@ -16,17 +17,26 @@ fn address(core: &mut Core, op: &Op, size: u64) -> Step<(u64, u64)> {
         Source::Const(bits) => bits,
         _ => 0,
     };
-    let offset = (i64::from(op.inst.modifiers.offset) as u64).wrapping_add(soffset);
+    let scratch = op.inst.variant.name.starts_with("s_scratch_");
+    // The offset in a register counts dwords of 16 lanes in scratch memory (Vega ISA guide, "Scalar memory addressing").
+    let scale = match op.inst.modifiers.scale_offset {
+        true => size,
+        false if scratch => 64,
+        false => 1,
+    };
+    let offset = (i64::from(op.inst.modifiers.offset) as u64).wrapping_add(soffset.wrapping_mul(scale));
     let start = core.scalar64(op, base.first)?;
+    // Loads of less than a dword are the only ones that see the low bits.
+    let low = if size < 4 { size - 1 } else { 3 };
     if !op.scalar_buffer {
-        return Ok((start.wrapping_add(offset) & !3, size));
+        return Ok((start.wrapping_add(offset) & !low, size));
     }
     let stride = start >> 48 & 0x3fff;
     let records = u64::from(core.scalar(op, base.first + 2)?);
     core.reading(op, RegFile::Scalar, base.first + 3, 1)?;
     let length = if stride == 0 { records } else { records * stride };
-    let offset = offset & !3;
-    Ok(((start & 0xffff_ffff_ffff).wrapping_add(offset), length.saturating_sub(offset).min(size) & !3))
+    let offset = offset & !low;
+    Ok(((start & 0xffff_ffff_ffff).wrapping_add(offset), length.saturating_sub(offset).min(size) & !low))
 }
 
 fn issue(core: &mut Core, op: &Op, written: Option<(u16, u16)>) {
@@ -46,15 +56,19 @@ fn destination(op: &Op) -> Step<Reg> {
 }
 
 fn load(core: &mut Core, op: &Op) -> Step {
-    let Semantics::Load { bytes, .. } = op.semantics else { return undefined("meaning") };
+    let Semantics::Load { bytes, signed, .. } = op.semantics else { return undefined("meaning") };
     let size = usize::from(bytes);
     let (address, valid) = address(core, op, size as u64)?;
     let dst = destination(op)?;
-    let words = (size / 4) as u16;
+    let words = size.div_ceil(4) as u16;
     core.writing(op, RegFile::Scalar, dst.first, words)?;
     let mut buffer = [0; 64];
     if valid > 0 {
         at_lane(core.memory.read(address, &mut buffer[..valid as usize], MemoryAccess::Load), 0)?;
+    }
+    if size < 4 {
+        let value = extend(&buffer[..size], signed);
+        buffer[..4].copy_from_slice(&value.to_le_bytes());
     }
     for n in 0..usize::from(words) {
         let word = [buffer[4 * n], buffer[4 * n + 1], buffer[4 * n + 2], buffer[4 * n + 3]];
@@ -134,22 +148,38 @@ fn time(core: &mut Core, op: &Op) -> Step {
     Ok(())
 }
 
+/// `s_get_waveid_in_workgroup`.
+fn wave_id(core: &mut Core, op: &Op) -> Step {
+    let dst = destination(op)?;
+    core.set_scalar(op, dst.first, core.wave.index)?;
+    issue(core, op, Some((dst.first, 1)));
+    Ok(())
+}
+
 /// The meaning of a scalar memory instruction.
 pub(super) fn meaning(name: &str, inst: &Inst) -> Option<Meaning> {
     if matches!(name, "s_memtime" | "s_memrealtime") {
         return Some((time, Semantics::Own));
     }
-    let rest = name.strip_prefix("s_buffer_").or_else(|| name.strip_prefix("s_"))?;
+    if matches!(name, "s_get_waveid_in_workgroup") {
+        return Some((wave_id, Semantics::Own));
+    }
+    let rest = ["s_buffer_", "s_scratch_", "s_"].iter().find_map(|prefix| name.strip_prefix(prefix))?;
     if let Some(width) = rest.strip_prefix("load_") {
-        let bytes = match width {
-            "dword" => 4,
-            "dwordx2" => 8,
-            "dwordx4" => 16,
-            "dwordx8" => 32,
-            "dwordx16" => 64,
+        let (bytes, signed) = match width {
+            "dword" | "b32" => (4, false),
+            "dwordx2" | "b64" => (8, false),
+            "b96" => (12, false),
+            "dwordx4" | "b128" => (16, false),
+            "dwordx8" | "b256" => (32, false),
+            "dwordx16" | "b512" => (64, false),
+            "u8" => (1, false),
+            "i8" => (1, true),
+            "u16" => (2, false),
+            "i16" => (2, true),
             _ => return None,
         };
-        return Some((load, Semantics::Load { bytes, signed: false, d16: None }));
+        return Some((load, Semantics::Load { bytes, signed, d16: None }));
     }
     if let Some(width) = rest.strip_prefix("store_") {
         let bytes = match width {

@@ -50,6 +50,18 @@ fn destination_source(dst: Option<Reg>) -> Source {
     }
 }
 
+/// Moves the first source between lanes as DPP says; gives the lanes whose destination may be written.
+pub(super) fn moved(core: &Core, op: &Op, values: &mut Lanes) -> Step<u64> {
+    let (modifiers, exec) = (&op.inst.modifiers, core.wave.exec());
+    if let Some(dpp) = modifiers.dpp {
+        return permute(values, &dpp, exec);
+    }
+    if let Some(select) = modifiers.dpp8 {
+        permute_eight(values, select, modifiers.dpp8_fi == FETCH_INACTIVE, exec);
+    }
+    Ok(exec)
+}
+
 /// Fills in the sources of every lane; gives the lanes whose destination may be written.
 fn gather(core: &mut Core, op: &Op, types: &[Ty; 4], sources: &mut [Lanes; 4]) -> Step<u64> {
     let modifiers = &op.inst.modifiers;
@@ -59,14 +71,8 @@ fn gather(core: &mut Core, op: &Op, types: &[Ty; 4], sources: &mut [Lanes; 4]) -
             continue;
         }
         sources[at] = core.lanes(op, op.src[at], ty, at as u8)?;
-        if at == 0
-            && let Some(dpp) = modifiers.dpp
-        {
-            mask = permute(&mut sources[0], &dpp, mask)?;
-        } else if at == 0
-            && let Some(select) = modifiers.dpp8
-        {
-            permute_eight(&mut sources[0], select, modifiers.dpp8_fi == FETCH_INACTIVE, mask);
+        if at == 0 {
+            mask = moved(core, op, &mut sources[0])?;
         }
         if let Some(half) = op.halves[at] {
             if half == Half::High {
@@ -185,7 +191,7 @@ fn permute_eight(values: &mut Lanes, select: u32, fetch_inactive: bool, exec: u6
 }
 
 /// Output modifiers and denormal outputs of a float result.
-fn finish(ty: Ty, env: &Env, modifiers: &Modifiers, bits: u64) -> u64 {
+pub(super) fn finish(ty: Ty, env: &Env, modifiers: &Modifiers, bits: u64) -> u64 {
     match ty {
         Ty::F32 => {
             let mut bits = bits as u32;
@@ -253,7 +259,7 @@ fn clamp(value: f64) -> f64 {
 }
 
 /// Writes results of a type, through SDWA or `op_sel` if the instruction has them.
-fn scatter(core: &mut Core, op: &Op, ty: Ty, high: High, values: &mut Lanes, mask: u64) -> Step {
+pub(super) fn scatter(core: &mut Core, op: &Op, ty: Ty, high: High, values: &mut Lanes, mask: u64) -> Step {
     let Some(Reg { file, first, .. }) = op.dst else { return undefined("no destination") };
     let modifiers = &op.inst.modifiers;
     if file == RegFile::Scalar {
@@ -313,8 +319,9 @@ fn insert(old: u32, new: u32, sdwa: &Sdwa) -> u32 {
     }
 }
 
-fn environment(core: &Core, op: &Op) -> Env {
-    Env { clamp: op.inst.modifiers.clamp, ..core.wave.env }
+pub(super) fn environment(core: &Core, op: &Op) -> Env {
+    let modifiers = &op.inst.modifiers;
+    Env { clamp: modifiers.clamp, table: modifiers.bitop3, part: modifiers.byte_sel, ..core.wave.env }
 }
 
 /// Runs [`Semantics::Lane`].
@@ -329,6 +336,17 @@ pub(super) fn run_lane(core: &mut Core, op: &Op) -> Step {
         values[lane] = finish(dst, &env, modifiers, f.lane(&env, &[s[0][lane], s[1][lane], s[2][lane], s[3][lane]]));
     }
     scatter(core, op, dst, high, &mut values, mask)
+}
+
+/// Runs [`Semantics::Lane`] with scalar sources and a scalar destination, whatever lanes are active.
+pub(super) fn run_uniform(core: &mut Core, op: &Op) -> Step {
+    let Semantics::Lane { f, dst, src, .. } = op.semantics else { return undefined("meaning") };
+    let Some(Reg { file: RegFile::Scalar, first, .. }) = op.dst else { return undefined("no scalar destination") };
+    let mut s = [[0; LANES]; 4];
+    gather(core, op, &src, &mut s)?;
+    let env = environment(core, op);
+    let value = finish(dst, &env, &op.inst.modifiers, f.lane(&env, &[s[0][0], s[1][0], s[2][0], s[3][0]]));
+    core.set_scalar(op, first, value as u32)
 }
 
 /// Runs [`Semantics::LaneBit`]: the bit of inactive lanes is zero.

@@ -22,7 +22,7 @@ fn is_whole(ty: Ty) -> bool {
 /// The handler of an instruction: a short one where it is of that kind, else the one given.
 pub(super) fn faster(run: Handler, semantics: &Semantics, inst: &Inst, dst: Option<Reg>) -> Handler {
     let m = inst.modifiers;
-    let plain = m.op_sel == 0 && m.omod == 0 && !m.clamp && m.dpp.is_none() && m.dpp8.is_none() && m.sdwa.is_none();
+    let plain = m.op_sel | m.bitop3 | m.byte_sel == 0 && m.omod == 0 && !m.clamp && m.dpp.is_none() && m.dpp8.is_none() && m.sdwa.is_none();
     if !plain {
         return run;
     }

@@ -1,7 +1,7 @@
 //! Floating-point instructions of the vector ALU.
 
-use super::float::{self, Env, Round, add_odd, add64, div_odd, fma_odd, fma64, from_f16, mul64, sqrt_odd, to_f16, to_f32};
-use super::lanes::{Lane, LaneBit, bit_operation};
+use super::float::{self, Env, Round, add_odd, add64, div_odd, fma_odd, fma64, from_f16, mul64, sqrt_odd, to_f32};
+use super::lanes::{Lane, LaneBit, Operation, bit_operation};
 use super::op::{High, Meaning, Semantics, Ty};
 use super::vector::run_lane_bit;
 use super::vector_int::lane;
@@ -57,7 +57,7 @@ fn hf(bits: u64) -> f64 {
     from_f16(bits as u16)
 }
 fn wh(e: &Env, value: f64) -> u64 {
-    u64::from(to_f16(value, e.round64))
+    u64::from(float::half_by_mode(e, value))
 }
 
 #[inline(always)]
@@ -109,80 +109,21 @@ fn neg(bits: u64) -> u64 {
     bits ^ 0x8000_0000
 }
 
-/// Minimum and maximum by the manuals' rules; `N` is the number type's own comparison.
-macro_rules! min_max {
-    ($min:ident, $max:ident, $t:ty, $from:expr, $bits:ty, $quiet:expr) => {
-        fn $min(e: &Env, a: u64, b: u64) -> u64 {
-            let (p, q): ($t, $t) = ($from(a), $from(b));
-            if e.ieee && signaling(p.is_nan(), a, $quiet) {
-                a | $quiet
-            } else if e.ieee && signaling(q.is_nan(), b, $quiet) {
-                b | $quiet
-            } else if p.is_nan() {
-                b
-            } else if q.is_nan() {
-                a
-            } else if p == 0.0 && q == 0.0 {
-                if p.is_sign_negative() { a } else { b }
-            } else if p < q {
-                a
-            } else {
-                b
-            }
-        }
-        fn $max(e: &Env, a: u64, b: u64) -> u64 {
-            let (p, q): ($t, $t) = ($from(a), $from(b));
-            if e.ieee && signaling(p.is_nan(), a, $quiet) {
-                a | $quiet
-            } else if e.ieee && signaling(q.is_nan(), b, $quiet) {
-                b | $quiet
-            } else if p.is_nan() {
-                b
-            } else if q.is_nan() {
-                a
-            } else if p == 0.0 && q == 0.0 {
-                if p.is_sign_negative() { b } else { a }
-            } else if p >= q {
-                a
-            } else {
-                b
-            }
-        }
-    };
-}
-
-fn signaling(nan: bool, bits: u64, quiet: u64) -> bool {
-    nan && bits & quiet == 0
-}
-
-min_max!(min32, max32, f32, s32, u32, 1 << 22);
-min_max!(min64, max64, f64, d, u64, 1 << 51);
-min_max!(min16, max16, f64, hf, u16, 1 << 9);
-
-fn med3(
-    s: &[u64; 4],
-    e: &Env,
-    nan: impl Fn(u64) -> bool,
-    min: fn(&Env, u64, u64) -> u64,
-    max: fn(&Env, u64, u64) -> u64,
-    same: fn(u64, u64) -> bool,
-) -> u64 {
-    if s[..3].iter().any(|&v| nan(v)) {
-        return min(e, min(e, s[0], s[1]), s[2]);
-    }
-    let top = max(e, max(e, s[0], s[1]), s[2]);
-    if same(top, s[0]) {
-        max(e, s[1], s[2])
-    } else if same(top, s[1]) {
-        max(e, s[0], s[2])
-    } else {
-        max(e, s[0], s[1])
-    }
-}
-
 /// The meaning of a floating-point vector instruction.
 pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    single(name).or_else(|| double(name)).or_else(|| half(name)).or_else(|| cube_and_division(name))
+    single(name)
+        .or_else(|| double(name))
+        .or_else(|| half(name))
+        .or_else(|| super::float_order::meaning(name))
+        .or_else(|| cube_and_division(name))
+}
+
+/// What a floating-point vector instruction does to a lane.
+pub(super) fn lane_fn(name: &str) -> Option<&'static dyn Operation> {
+    match meaning(name)?.1 {
+        Semantics::Lane { f, .. } => Some(f),
+        _ => None,
+    }
 }
 
 fn single(name: &str) -> Option<Meaning> {
@@ -191,15 +132,24 @@ fn single(name: &str) -> Option<Meaning> {
         "v_sub_f32" => f2(|e, s| add32(e, s[0], neg(s[1]))),
         "v_subrev_f32" => f2(|e, s| add32(e, s[1], neg(s[0]))),
         "v_mul_f32" => f2(|e, s| mul32(e, s[0], s[1])),
-        "v_mul_legacy_f32" => f2(|e, s| if s32(s[0]) == 0.0 || s32(s[1]) == 0.0 { 0 } else { mul32(e, s[0], s[1]) }),
+        "v_mul_legacy_f32" | "v_mul_dx9_zero_f32" => f2(|e, s| if s32(s[0]) == 0.0 || s32(s[1]) == 0.0 { 0 } else { mul32(e, s[0], s[1]) }),
         "v_mad_f32" | "v_mac_f32" | "v_madmk_f32" | "v_madak_f32" => f3(mad32),
-        "v_mad_legacy_f32" => f3(|e, s| if s32(s[0]) == 0.0 || s32(s[1]) == 0.0 { add32(e, 0, s[2]) } else { mad32(e, s) }),
+        "v_mad_legacy_f32" | "v_mac_legacy_f32" => {
+            f3(|e, s| if s32(s[0]) == 0.0 || s32(s[1]) == 0.0 { add32(e, 0, s[2]) } else { mad32(e, s) })
+        }
         "v_fma_f32" | "v_fmac_f32" | "v_fmamk_f32" | "v_fmaak_f32" => f3(|e, s| fma32(e, s[0], s[1], s[2])),
-        "v_min_f32" => f2(|e, s| min32(e, s[0], s[1])),
-        "v_max_f32" => f2(|e, s| max32(e, s[0], s[1])),
-        "v_min3_f32" => f3(|e, s| min32(e, min32(e, s[0], s[1]), s[2])),
-        "v_max3_f32" => f3(|e, s| max32(e, max32(e, s[0], s[1]), s[2])),
-        "v_med3_f32" => f3(|e, s| med3(s, e, |v| s32(v).is_nan(), min32, max32, |a, b| s32(a) == s32(b))),
+        "v_fma_legacy_f32" | "v_fmac_legacy_f32" | "v_fma_dx9_zero_f32" | "v_fmac_dx9_zero_f32" => {
+            f3(|e, s| if s32(s[0]) == 0.0 || s32(s[1]) == 0.0 { s[2] } else { fma32(e, s[0], s[1], s[2]) })
+        }
+        "v_mullit_f32" => f3(|e, s| {
+            let (b, c) = (s32(s[1]), s32(s[2]));
+            if b == f32::MIN || b == f32::NEG_INFINITY || b.is_nan() || c <= 0.0 || c.is_nan() {
+                w32(f32::MIN)
+            } else {
+                mul32(e, s[0], s[1])
+            }
+        }),
+        "v_tanh_f32" => f1(|_, s| flushed(s, |v| f64::from(v).tanh() as f32)),
         "v_fract_f32" => f1(|_, s| {
             let v = s32(s[0]);
             let below_one = f32::from_bits(0x3f7f_ffff);
@@ -229,15 +179,6 @@ fn single(name: &str) -> Option<Meaning> {
         "v_ldexp_f32" => {
             lane(|e, s| w32(to_f32(float::ldexp64(x(s[0]), s[1] as u32 as i32), e.round32)), F, [F, Ty::B32, N, N], High::Zero)
         }
-        "v_dot2_f32_f16" | "v_dot2c_f32_f16" => lane(
-            |e, s| {
-                let product = |shift: u32| hf(s[0] >> shift) * hf(s[1] >> shift);
-                w32(to_f32(add_odd(x(u64::from(to_f32(add_odd(product(0), x(s[2])), e.round32).to_bits())), product(16)), e.round32))
-            },
-            F,
-            [Ty::B32, Ty::B32, F, N],
-            High::Zero,
-        ),
         _ => return None,
     })
 }
@@ -265,9 +206,7 @@ fn double(name: &str) -> Option<Meaning> {
     Some(match name {
         "v_add_f64" => d2(|e, s| add64(e, d(s[0]), d(s[1])).to_bits()),
         "v_mul_f64" => d2(|e, s| mul64(e, d(s[0]), d(s[1])).to_bits()),
-        "v_fma_f64" | "v_fmac_f64" => d3(|e, s| fma64(e, d(s[0]), d(s[1]), d(s[2])).to_bits()),
-        "v_min_f64" => d2(|e, s| min64(e, s[0], s[1])),
-        "v_max_f64" => d2(|e, s| max64(e, s[0], s[1])),
+        "v_fma_f64" | "v_fmac_f64" | "v_fmamk_f64" | "v_fmaak_f64" => d3(|e, s| fma64(e, d(s[0]), d(s[1]), d(s[2])).to_bits()),
         "v_trunc_f64" => d1(|_, s| d(s[0]).trunc().to_bits()),
         "v_ceil_f64" => d1(|_, s| d(s[0]).ceil().to_bits()),
         "v_rndne_f64" => d1(|_, s| d(s[0]).round_ties_even().to_bits()),
@@ -360,13 +299,8 @@ fn half(name: &str) -> Option<Meaning> {
         "v_mul_f16" => h2(|e, s| wh(e, hf(s[0]) * hf(s[1]))),
         "v_mad_f16" | "v_mac_f16" | "v_madmk_f16" | "v_madak_f16" => h3(mad16, High::Keep),
         "v_mad_legacy_f16" => h3(mad16, High::Zero),
-        "v_fma_f16" | "v_fmac_f16" => h3(|e, s| fma16(e, s[0], s[1], s[2]), High::Keep),
+        "v_fma_f16" | "v_fmac_f16" | "v_fmamk_f16" | "v_fmaak_f16" => h3(|e, s| fma16(e, s[0], s[1], s[2]), High::Keep),
         "v_fma_legacy_f16" => h3(|e, s| fma16(e, s[0], s[1], s[2]), High::Zero),
-        "v_min_f16" => h2(|e, s| min16(e, s[0], s[1])),
-        "v_max_f16" => h2(|e, s| max16(e, s[0], s[1])),
-        "v_min3_f16" => h3(|e, s| min16(e, min16(e, s[0], s[1]), s[2]), High::Keep),
-        "v_max3_f16" => h3(|e, s| max16(e, max16(e, s[0], s[1]), s[2]), High::Keep),
-        "v_med3_f16" => h3(|e, s| med3(s, e, |v| hf(v).is_nan(), min16, max16, |a, b| hf(a) == hf(b)), High::Keep),
         "v_trunc_f16" => h1(|e, s| wh(e, hf(s[0]).trunc())),
         "v_ceil_f16" => h1(|e, s| wh(e, hf(s[0]).ceil())),
         "v_rndne_f16" => h1(|e, s| wh(e, hf(s[0]).round_ties_even())),
@@ -386,6 +320,7 @@ fn half(name: &str) -> Option<Meaning> {
             wh(e, if v < 0.0 { f64::NAN } else { v.log2() })
         }),
         "v_exp_f16" => h1(|e, s| wh(e, hf(s[0]).exp2())),
+        "v_tanh_f16" => h1(|e, s| wh(e, hf(s[0]).tanh())),
         "v_sin_f16" => h1(|e, s| wh(e, turn(hf(s[0]), f64::sin))),
         "v_cos_f16" => h1(|e, s| wh(e, turn(hf(s[0]), f64::cos))),
         "v_frexp_mant_f16" => h1(|e, s| wh(e, float::frexp64(hf(s[0])).0)),

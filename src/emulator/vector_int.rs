@@ -34,6 +34,9 @@ fn keep2(f: impl Lane) -> Meaning {
 fn keep3(f: impl Lane) -> Meaning {
     lane(f, H, [H, H, H, N], High::Keep)
 }
+fn d2(f: impl Lane) -> Meaning {
+    lane(f, D, [D, D, N, N], High::Zero)
+}
 fn bit(f: impl LaneBit, dst: Ty, src: [Ty; 4]) -> Meaning {
     (run_lane_bit, Semantics::LaneBit { f: bit_operation(f), dst, src })
 }
@@ -101,21 +104,6 @@ fn permuted_byte(data: u64, select: u8) -> u8 {
     }
 }
 
-fn dot<const BITS: u32>(s: &[u64; 4], signed: bool, clamp: bool) -> u64 {
-    let field = |x: u64, n: u32| -> i64 {
-        let raw = (x >> (n * BITS)) & ((1 << BITS) - 1);
-        if signed { ((raw << (64 - BITS)) as i64) >> (64 - BITS) } else { raw as i64 }
-    };
-    let sum: i64 = (0..32 / BITS).map(|n| field(s[0], n) * field(s[1], n)).sum();
-    if signed {
-        let total = i64::from(i(s[2])) + sum;
-        from_i(if clamp { total.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32 } else { total as i32 })
-    } else {
-        let total = i64::from(u(s[2])) + sum;
-        u64::from(if clamp { total.min(i64::from(u32::MAX)) as u32 } else { total as u32 })
-    }
-}
-
 /// The meaning of an integer vector instruction.
 pub(super) fn meaning(name: &str) -> Option<Meaning> {
     arithmetic(name).or_else(|| bits(name)).or_else(|| narrow(name))
@@ -123,18 +111,26 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
 
 fn arithmetic(name: &str) -> Option<Meaning> {
     Some(match name {
-        "v_add_u32" => w2(|e, s| u64::from(if e.clamp { u(s[0]).saturating_add(u(s[1])) } else { u(s[0]).wrapping_add(u(s[1])) })),
-        "v_sub_u32" => w2(|e, s| u64::from(if e.clamp { u(s[0]).saturating_sub(u(s[1])) } else { u(s[0]).wrapping_sub(u(s[1])) })),
-        "v_subrev_u32" => w2(|e, s| u64::from(if e.clamp { u(s[1]).saturating_sub(u(s[0])) } else { u(s[1]).wrapping_sub(u(s[0])) })),
-        "v_add_i32" => w2(|e, s| saturated_add(e.clamp, i(s[0]), i(s[1]))),
-        "v_sub_i32" => w2(|e, s| from_i(if e.clamp { i(s[0]).saturating_sub(i(s[1])) } else { i(s[0]).wrapping_sub(i(s[1])) })),
+        "v_add_u32" | "v_add_nc_u32" => {
+            w2(|e, s| u64::from(if e.clamp { u(s[0]).saturating_add(u(s[1])) } else { u(s[0]).wrapping_add(u(s[1])) }))
+        }
+        "v_sub_u32" | "v_sub_nc_u32" => {
+            w2(|e, s| u64::from(if e.clamp { u(s[0]).saturating_sub(u(s[1])) } else { u(s[0]).wrapping_sub(u(s[1])) }))
+        }
+        "v_subrev_u32" | "v_subrev_nc_u32" => {
+            w2(|e, s| u64::from(if e.clamp { u(s[1]).saturating_sub(u(s[0])) } else { u(s[1]).wrapping_sub(u(s[0])) }))
+        }
+        "v_add_i32" | "v_add_nc_i32" => w2(|e, s| saturated_add(e.clamp, i(s[0]), i(s[1]))),
+        "v_sub_i32" | "v_sub_nc_i32" => {
+            w2(|e, s| from_i(if e.clamp { i(s[0]).saturating_sub(i(s[1])) } else { i(s[0]).wrapping_sub(i(s[1])) }))
+        }
         "v_add_co_u32" => bit(|e, s| carry(e.clamp, s[0] + s[1]), W, [W, W, N, N]),
-        "v_addc_co_u32" => bit(|e, s| carry(e.clamp, s[0] + s[1] + s[2]), W, [W, W, M, N]),
+        "v_addc_co_u32" | "v_add_co_ci_u32" | "v_addc_u32" => bit(|e, s| carry(e.clamp, s[0] + s[1] + s[2]), W, [W, W, M, N]),
         "v_sub_co_u32" => bit(|e, s| borrow(e.clamp, s[0], s[1], 0), W, [W, W, N, N]),
         "v_subrev_co_u32" => bit(|e, s| borrow(e.clamp, s[1], s[0], 0), W, [W, W, N, N]),
-        "v_subb_co_u32" => bit(|e, s| borrow(e.clamp, s[0], s[1], s[2]), W, [W, W, M, N]),
-        "v_subbrev_co_u32" => bit(|e, s| borrow(e.clamp, s[1], s[0], s[2]), W, [W, W, M, N]),
-        "v_mul_lo_u32" => w2(|_, s| u64::from(u(s[0]).wrapping_mul(u(s[1])))),
+        "v_subb_co_u32" | "v_sub_co_ci_u32" | "v_subb_u32" => bit(|e, s| borrow(e.clamp, s[0], s[1], s[2]), W, [W, W, M, N]),
+        "v_subbrev_co_u32" | "v_subrev_co_ci_u32" | "v_subbrev_u32" => bit(|e, s| borrow(e.clamp, s[1], s[0], s[2]), W, [W, W, M, N]),
+        "v_mul_lo_u32" | "v_mul_lo_i32" => w2(|_, s| u64::from(u(s[0]).wrapping_mul(u(s[1])))),
         "v_mul_hi_u32" => w2(|_, s| (s[0] * s[1]) >> 32),
         "v_mul_hi_i32" => w2(|_, s| from_i(((i64::from(i(s[0])) * i64::from(i(s[1]))) >> 32) as i32)),
         "v_mul_i32_i24" => w2(|_, s| from_i((i24(s[0]) * i24(s[1])) as i32)),
@@ -167,7 +163,7 @@ fn arithmetic(name: &str) -> Option<Meaning> {
             [H, H, W, N],
             High::Zero,
         ),
-        "v_mad_u64_u32" => bit(
+        "v_mad_u64_u32" | "v_mad_co_u64_u32" => bit(
             |e, s| {
                 let (sum, over) = (s[0] * s[1]).overflowing_add(s[2]);
                 (if e.clamp && over { u64::MAX } else { sum }, over)
@@ -175,7 +171,7 @@ fn arithmetic(name: &str) -> Option<Meaning> {
             D,
             [W, W, D, N],
         ),
-        "v_mad_i64_i32" => bit(
+        "v_mad_i64_i32" | "v_mad_co_i64_i32" => bit(
             |e, s| {
                 let product = i64::from(i(s[0])) * i64::from(i(s[1]));
                 let wide = i128::from(product) + i128::from(s[2] as i64);
@@ -190,6 +186,42 @@ fn arithmetic(name: &str) -> Option<Meaning> {
         "v_add_lshl_u32" => w3(|_, s| u64::from(u(s[0]).wrapping_add(u(s[1])) << (s[2] & 31))),
         "v_xad_u32" => w3(|_, s| u64::from((u(s[0]) ^ u(s[1])).wrapping_add(u(s[2])))),
         "v_lshl_add_u64" => lane(|_, s| (s[0] << (s[1] & 7)).wrapping_add(s[2]), D, [D, W, D, N], High::Zero),
+        "v_mad_u32" => w3(|_, s| u64::from(u(s[0]).wrapping_mul(u(s[1])).wrapping_add(u(s[2])))),
+        "v_mad_nc_u64_u32" => lane(
+            |e, s| {
+                let (sum, over) = (s[0] * s[1]).overflowing_add(s[2]);
+                if e.clamp && over { u64::MAX } else { sum }
+            },
+            D,
+            [W, W, D, N],
+            High::Zero,
+        ),
+        "v_mad_nc_i64_i32" => lane(
+            |e, s| {
+                let product = i64::from(i(s[0])) * i64::from(i(s[1]));
+                let sum = if e.clamp { product.saturating_add(s[2] as i64) } else { product.wrapping_add(s[2] as i64) };
+                sum as u64
+            },
+            D,
+            [W, W, D, N],
+            High::Zero,
+        ),
+        "v_add_nc_u64" => d2(|e, s| if e.clamp { s[0].saturating_add(s[1]) } else { s[0].wrapping_add(s[1]) }),
+        "v_sub_nc_u64" => d2(|e, s| if e.clamp { s[0].saturating_sub(s[1]) } else { s[0].wrapping_sub(s[1]) }),
+        "v_mul_u64" => d2(|_, s| s[0].wrapping_mul(s[1])),
+        "v_min_u64" => d2(|_, s| s[0].min(s[1])),
+        "v_max_u64" => d2(|_, s| s[0].max(s[1])),
+        "v_min_i64" => d2(|_, s| (s[0] as i64).min(s[1] as i64) as u64),
+        "v_max_i64" => d2(|_, s| (s[0] as i64).max(s[1] as i64) as u64),
+        "v_minmax_u32" => w3(|_, s| u64::from(u(s[0]).min(u(s[1])).max(u(s[2])))),
+        "v_maxmin_u32" => w3(|_, s| u64::from(u(s[0]).max(u(s[1])).min(u(s[2])))),
+        "v_minmax_i32" => w3(|_, s| from_i(i(s[0]).min(i(s[1])).max(i(s[2])))),
+        "v_maxmin_i32" => w3(|_, s| from_i(i(s[0]).max(i(s[1])).min(i(s[2])))),
+        // Their sums always saturate.
+        "v_add_max_u32" => w3(|_, s| u64::from(u(s[0]).saturating_add(u(s[1])).max(u(s[2])))),
+        "v_add_min_u32" => w3(|_, s| u64::from(u(s[0]).saturating_add(u(s[1])).min(u(s[2])))),
+        "v_add_max_i32" => w3(|_, s| from_i(i(s[0]).saturating_add(i(s[1])).max(i(s[2])))),
+        "v_add_min_i32" => w3(|_, s| from_i(i(s[0]).saturating_add(i(s[1])).min(i(s[2])))),
         "v_min_u32" => w2(|_, s| u64::from(u(s[0]).min(u(s[1])))),
         "v_max_u32" => w2(|_, s| u64::from(u(s[0]).max(u(s[1])))),
         "v_min_i32" => w2(|_, s| from_i(i(s[0]).min(i(s[1])))),
@@ -215,12 +247,6 @@ fn arithmetic(name: &str) -> Option<Meaning> {
             let mean = |n: usize| ((u16::from(a[n]) + u16::from(b[n]) + u16::from(c[n] & 1)) >> 1) as u8;
             u64::from(u32::from_le_bytes([mean(0), mean(1), mean(2), mean(3)]))
         }),
-        "v_dot2_i32_i16" | "v_dot2c_i32_i16" => w3(|e, s| dot::<16>(s, true, e.clamp)),
-        "v_dot2_u32_u16" => w3(|e, s| dot::<16>(s, false, e.clamp)),
-        "v_dot4_i32_i8" | "v_dot4c_i32_i8" => w3(|e, s| dot::<8>(s, true, e.clamp)),
-        "v_dot4_u32_u8" => w3(|e, s| dot::<8>(s, false, e.clamp)),
-        "v_dot8_i32_i4" | "v_dot8c_i32_i4" => w3(|e, s| dot::<4>(s, true, e.clamp)),
-        "v_dot8_u32_u4" => w3(|e, s| dot::<4>(s, false, e.clamp)),
         _ => return None,
     })
 }
@@ -241,9 +267,9 @@ fn bits(name: &str) -> Option<Meaning> {
         "v_mov_b64" => lane(|_, s| s[0], D, [D, N, N, N], High::Zero),
         "v_not_b32" => w1(|_, s| u64::from(!u(s[0]))),
         "v_bfrev_b32" => w1(|_, s| u64::from(u(s[0]).reverse_bits())),
-        "v_ffbh_u32" => w1(|_, s| if u(s[0]) == 0 { 0xffff_ffff } else { u64::from(u(s[0]).leading_zeros()) }),
-        "v_ffbl_b32" => w1(|_, s| if u(s[0]) == 0 { 0xffff_ffff } else { u64::from(u(s[0]).trailing_zeros()) }),
-        "v_ffbh_i32" => w1(|_, s| {
+        "v_ffbh_u32" | "v_clz_i32_u32" => w1(|_, s| if u(s[0]) == 0 { 0xffff_ffff } else { u64::from(u(s[0]).leading_zeros()) }),
+        "v_ffbl_b32" | "v_ctz_i32_b32" => w1(|_, s| if u(s[0]) == 0 { 0xffff_ffff } else { u64::from(u(s[0]).trailing_zeros()) }),
+        "v_ffbh_i32" | "v_cls_i32" => w1(|_, s| {
             let x = i(s[0]);
             let same = (if x < 0 { !x } else { x }).leading_zeros();
             if same == 32 { 0xffff_ffff } else { u64::from(same) }
@@ -252,6 +278,13 @@ fn bits(name: &str) -> Option<Meaning> {
         "v_or_b32" => w2(|_, s| s[0] | s[1]),
         "v_xor_b32" => w2(|_, s| s[0] ^ s[1]),
         "v_xnor_b32" => w2(|_, s| u64::from(!u(s[0] ^ s[1]))),
+        "v_xor3_b32" => w3(|_, s| s[0] ^ s[1] ^ s[2]),
+        "v_bitop3_b32" => w3(|e, s| truth_table(e.table, s) & 0xffff_ffff),
+        "v_prng_b32" => w1(|_, s| u64::from(u(s[0]) << 1 ^ if u(s[0]) >> 31 != 0 { 197 } else { 0 })),
+        "v_ashr_pk_i8_i32" => lane(|_, s| shifted_pair(s, -128, 127), H, [W, W, W, N], High::Keep),
+        "v_ashr_pk_u8_i32" => lane(|_, s| shifted_pair(s, 0, 255), H, [W, W, W, N], High::Keep),
+        "v_sat_pk4_i4_i8" => lane(|_, s| nibbles(s[0], |byte| (byte as i8).clamp(-8, 7) as u8), H, [W, N, N, N], High::Keep),
+        "v_sat_pk4_u4_u8" => lane(|_, s| nibbles(s[0], |byte| byte.min(15)), H, [W, N, N, N], High::Keep),
         "v_and_or_b32" => w3(|_, s| s[0] & s[1] | s[2]),
         "v_or3_b32" => w3(|_, s| s[0] | s[1] | s[2]),
         "v_lshl_or_b32" => w3(|_, s| u64::from(u(s[0]) << (s[1] & 31)) | s[2]),
@@ -294,10 +327,34 @@ fn bits(name: &str) -> Option<Meaning> {
     })
 }
 
+/// Any function of three bits, by its truth table: bit `4a + 2b + c` of it is the result for a, b, c.
+fn truth_table(table: u8, s: &[u64; 4]) -> u64 {
+    let pick = |bits: u64, one: bool| if one { bits } else { !bits };
+    (0..8)
+        .filter(|row| table >> row & 1 != 0)
+        .map(|row| pick(s[0], row & 4 != 0) & pick(s[1], row & 2 != 0) & pick(s[2], row & 1 != 0))
+        .fold(0, |all, row| all | row)
+}
+
+/// Two numbers shifted right and saturated to a byte each.
+fn shifted_pair(s: &[u64; 4], least: i32, most: i32) -> u64 {
+    let byte = |x: u64| (i(x) >> (s[2] & 31)).clamp(least, most) as u8;
+    u64::from(byte(s[0])) | u64::from(byte(s[1])) << 8
+}
+
+/// Four bytes made four bits each.
+fn nibbles(x: u64, f: fn(u8) -> u8) -> u64 {
+    (0..4).fold(0, |all, n| all | u64::from(f((x >> (8 * n)) as u8) & 15) << (4 * n))
+}
+
 fn narrow(name: &str) -> Option<Meaning> {
     Some(match name {
-        "v_add_u16" => h2(|e, s| u64::from(if e.clamp { h(s[0]).saturating_add(h(s[1])) } else { h(s[0]).wrapping_add(h(s[1])) })),
-        "v_sub_u16" => h2(|e, s| u64::from(if e.clamp { h(s[0]).saturating_sub(h(s[1])) } else { h(s[0]).wrapping_sub(h(s[1])) })),
+        "v_add_u16" | "v_add_nc_u16" => {
+            h2(|e, s| u64::from(if e.clamp { h(s[0]).saturating_add(h(s[1])) } else { h(s[0]).wrapping_add(h(s[1])) }))
+        }
+        "v_sub_u16" | "v_sub_nc_u16" => {
+            h2(|e, s| u64::from(if e.clamp { h(s[0]).saturating_sub(h(s[1])) } else { h(s[0]).wrapping_sub(h(s[1])) }))
+        }
         "v_subrev_u16" => h2(|e, s| u64::from(if e.clamp { h(s[1]).saturating_sub(h(s[0])) } else { h(s[1]).wrapping_sub(h(s[0])) })),
         "v_mul_lo_u16" => h2(|_, s| u64::from(h(s[0]).wrapping_mul(h(s[1])))),
         "v_lshlrev_b16" => h2(|_, s| u64::from(h(s[1]) << (s[0] & 15))),
@@ -307,8 +364,19 @@ fn narrow(name: &str) -> Option<Meaning> {
         "v_min_u16" => h2(|_, s| s[0].min(s[1])),
         "v_max_i16" => h2(|_, s| from_ih(ih(s[0]).max(ih(s[1])))),
         "v_min_i16" => h2(|_, s| from_ih(ih(s[0]).min(ih(s[1])))),
-        "v_add_i16" => keep2(|e, s| from_ih(if e.clamp { ih(s[0]).saturating_add(ih(s[1])) } else { ih(s[0]).wrapping_add(ih(s[1])) })),
-        "v_sub_i16" => keep2(|e, s| from_ih(if e.clamp { ih(s[0]).saturating_sub(ih(s[1])) } else { ih(s[0]).wrapping_sub(ih(s[1])) })),
+        "v_add_i16" | "v_add_nc_i16" => {
+            keep2(|e, s| from_ih(if e.clamp { ih(s[0]).saturating_add(ih(s[1])) } else { ih(s[0]).wrapping_add(ih(s[1])) }))
+        }
+        "v_sub_i16" | "v_sub_nc_i16" => {
+            keep2(|e, s| from_ih(if e.clamp { ih(s[0]).saturating_sub(ih(s[1])) } else { ih(s[0]).wrapping_sub(ih(s[1])) }))
+        }
+        "v_and_b16" => keep2(|_, s| s[0] & s[1]),
+        "v_or_b16" => keep2(|_, s| s[0] | s[1]),
+        "v_xor_b16" => keep2(|_, s| s[0] ^ s[1]),
+        "v_not_b16" => lane(|_, s| !s[0] & 0xffff, H, [H, N, N, N], High::Keep),
+        "v_mov_b16" => lane(|_, s| s[0], H, [H, N, N, N], High::Keep),
+        "v_cndmask_b16" => lane(|_, s| if s[2] != 0 { s[1] } else { s[0] }, H, [H, H, M, N], High::Keep),
+        "v_bitop3_b16" => keep3(|e, s| truth_table(e.table, s) & 0xffff),
         "v_mad_u16" => keep3(mad_u16),
         "v_mad_legacy_u16" => lane(mad_u16, H, [H, H, H, N], High::Zero),
         "v_mad_i16" => keep3(mad_i16),

@@ -39,8 +39,16 @@ fn flat_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
         _ => None,
     };
     let vaddr = op.source(Role::Vaddr, Ty::B64);
-    let values = core.lanes(op, vaddr, if base.is_some() { Ty::B32 } else { Ty::B64 }, 0)?;
+    let mut values = core.lanes(op, vaddr, if base.is_some() { Ty::B32 } else { Ty::B64 }, 0)?;
     let flat = op.inst.variant.encoding == Encoding::Flat;
+    if vaddr == Source::None && !flat {
+        // The `addtid` forms have no address of their own.
+        values = std::array::from_fn(|lane| 4 * lane as u64);
+    }
+    if op.inst.modifiers.scale_offset && base.is_some() {
+        let scale = u64::from(op.inst.variant.memory_bytes).max(1);
+        values.iter_mut().for_each(|value| *value *= scale);
+    }
     Ok(std::array::from_fn(|lane| {
         let address = values[lane].wrapping_add(base.unwrap_or(0));
         match (address >> 32) as u32 {
@@ -59,6 +67,9 @@ fn scratch_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
     };
     let vaddr = op.source(Role::Vaddr, Ty::B32);
     let values = core.lanes(op, vaddr, Ty::B32, 0)?;
+    if op.inst.modifiers.scale_offset {
+        return undefined("a scaled offset of scratch memory");
+    }
     let fixed = i64::from(op.inst.modifiers.offset) + scalar;
     Ok(std::array::from_fn(|lane| Place::Scratch(i64::from(values[lane] as u32) + fixed)))
 }
@@ -263,10 +274,13 @@ fn load_to_lds(core: &mut Core, op: &Op, places: &[Place; LANES], size: usize, s
     for lane in active(mask) {
         let mut buffer = [0; MAX_BYTES];
         at_lane(read_place(core, lane, places[lane], &mut buffer[..size], MemoryAccess::Load), lane)?;
-        let value =
-            if size < 4 { extend(&buffer[..size], signed) } else { u32::from_le_bytes([buffer[0], buffer[1], buffer[2], buffer[3]]) };
-        let at = at_lane(check_lds(core, m0 + offset + 4 * lane as u64, 4), lane)?;
-        core.lds[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        if size < 4 {
+            let value = extend(&buffer[..size], signed);
+            buffer[..4].copy_from_slice(&value.to_le_bytes());
+        }
+        let width = size.max(4);
+        let at = at_lane(check_lds(core, m0 + offset + (width * lane) as u64, width), lane)?;
+        core.lds[at..at + width].copy_from_slice(&buffer[..width]);
     }
     if core.launch.strict {
         core.wave.pending.issue(op, kind(op), &[]);
@@ -377,26 +391,29 @@ fn run_atomic(core: &mut Core, op: &Op) -> Step {
 /// Size, sign and half-register form of a load or store by the end of its name.
 fn shape(rest: &str) -> Option<(u8, bool, Option<bool>)> {
     Some(match rest {
-        "ubyte" => (1, false, None),
-        "sbyte" => (1, true, None),
-        "ushort" => (2, false, None),
-        "sshort" => (2, true, None),
-        "ubyte_d16" => (1, false, Some(false)),
-        "ubyte_d16_hi" => (1, false, Some(true)),
-        "sbyte_d16" => (1, true, Some(false)),
-        "sbyte_d16_hi" => (1, true, Some(true)),
-        "short_d16" => (2, false, Some(false)),
-        "short_d16_hi" => (2, false, Some(true)),
-        "dword" => (4, false, None),
-        "dwordx2" => (8, false, None),
-        "dwordx3" => (12, false, None),
-        "dwordx4" => (16, false, None),
+        "ubyte" | "u8" => (1, false, None),
+        "sbyte" | "i8" => (1, true, None),
+        "ushort" | "u16" => (2, false, None),
+        "sshort" | "i16" => (2, true, None),
+        "ubyte_d16" | "d16_u8" => (1, false, Some(false)),
+        "ubyte_d16_hi" | "d16_hi_u8" => (1, false, Some(true)),
+        "sbyte_d16" | "d16_i8" => (1, true, Some(false)),
+        "sbyte_d16_hi" | "d16_hi_i8" => (1, true, Some(true)),
+        "short_d16" | "d16_b16" => (2, false, Some(false)),
+        "short_d16_hi" | "d16_hi_b16" => (2, false, Some(true)),
+        "dword" | "b32" | "dword_addtid" | "addtid_b32" => (4, false, None),
+        "dwordx2" | "b64" => (8, false, None),
+        "dwordx3" | "b96" => (12, false, None),
+        "dwordx4" | "b128" => (16, false, None),
         _ => return None,
     })
 }
 
 /// The meaning of a vector memory instruction.
 pub(super) fn meaning(name: &str, inst: &Inst) -> Option<Meaning> {
+    if inst.modifiers.tfe {
+        return None;
+    }
     let rest = ["flat_", "global_", "scratch_", "buffer_"].iter().find_map(|prefix| name.strip_prefix(prefix))?;
     if let Some(rest) = rest.strip_prefix("load_") {
         let (bytes, signed, d16) = shape(rest.strip_prefix("lds_").unwrap_or(rest))?;
@@ -404,10 +421,10 @@ pub(super) fn meaning(name: &str, inst: &Inst) -> Option<Meaning> {
     }
     if let Some(rest) = rest.strip_prefix("store_") {
         let (bytes, high) = match rest {
-            "byte" => (1, false),
-            "byte_d16_hi" => (1, true),
-            "short" => (2, false),
-            "short_d16_hi" => (2, true),
+            "byte" | "b8" => (1, false),
+            "byte_d16_hi" | "d16_hi_b8" => (1, true),
+            "short" | "b16" => (2, false),
+            "short_d16_hi" | "d16_hi_b16" => (2, true),
             _ => (shape(rest).filter(|shape| shape.0 >= 4)?.0, false),
         };
         return Some((store, Semantics::Store { bytes, high }));

@@ -92,6 +92,8 @@ pub(crate) struct TargetData {
     pub(crate) wait_states: u8,
     pub(crate) keeps_high_half: bool,
     pub(crate) lds_limit_in_m0: bool,
+    pub(crate) fnuz_fp8: bool,
+    pub(crate) halves_permute_apart: bool,
     pub(crate) facts: &'static [(&'static str, &'static str)],
     pub(crate) names: [&'static [(u8, &'static str)]; NAME_LISTS],
     pub(crate) dependency_fields: &'static [(u8, u8, &'static str)],
@@ -491,6 +493,18 @@ impl Target {
     #[must_use]
     pub fn keeps_high_half(self) -> bool {
         self.data.keeps_high_half
+    }
+
+    /// Whether 8-bit floats are those of CDNA3 (no negative zero, no infinity), not OCP's.
+    #[must_use]
+    pub fn fnuz_fp8(self) -> bool {
+        self.data.fnuz_fp8
+    }
+
+    /// Whether `ds_permute` and `ds_bpermute` stay within each half of a wave of 64.
+    #[must_use]
+    pub fn halves_permute_apart(self) -> bool {
+        self.data.halves_permute_apart
     }
 
     /// Whether LDS instructions take the size that they may reach from M0.

@@ -1,0 +1,255 @@
+//! Compiling the test kernels: for the CPU, and for a GPU target at an optimisation level. Everything that is made lies below `target/`, and is made
+//! again when a source, the compiler's arguments or the compiler itself are others.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsString;
+use std::fmt;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use wavetap::isa::Target;
+
+use super::Reference;
+use crate::{Failure, command, place};
+
+const CLANG: &str = "clang-19";
+const LLVM_AS: &str = "llvm-as-19";
+
+/// ROCm's device libraries, which sources with mathematical functions link.
+const DEVICE_LIBRARIES: &str = "/usr/lib/x86_64-linux-gnu/amdgcn/bitcode";
+
+/// What both sides have in common: no fused operations that the source does not ask for, integers that wrap around, one meaning of every expression.
+const SAME_MEANING: &[&str] = &[
+    "-std=c++20",
+    "-w",
+    "-ffp-contract=off",
+    "-fwrapv",
+    "-fno-strict-aliasing",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-Xclang",
+    "-ffloat16-excess-precision=none",
+];
+
+/// How a source is compiled for a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Variant {
+    /// The target, with its wave size.
+    pub target: Target,
+    /// `O0`, `O2`, `O3`.
+    pub level: &'static str,
+    /// Version of the code object.
+    pub version: u8,
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} wave{} {} v{}", self.target.name(), self.target.wave_size(), self.level, self.version)
+    }
+}
+
+/// The folder of the sources.
+#[must_use]
+pub fn folder() -> PathBuf {
+    place::root().join("rewriter-tests/kernels")
+}
+
+/// The sources' file names without `.cpp`, sorted.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn sources() -> Result<Vec<String>, Failure> {
+    let entries = fs::read_dir(folder()).map_err(|e| e.to_string())?.flatten();
+    let names = entries.filter_map(|e| e.file_name().to_str()?.strip_suffix(".cpp").map(str::to_owned));
+    Ok(names.collect::<BTreeSet<_>>().into_iter().collect())
+}
+
+/// The processors that the compiler knows.
+///
+/// # Errors
+/// If the compiler cannot be run.
+pub fn known_processors() -> Result<BTreeSet<String>, Failure> {
+    let arguments = ["--target=amdgcn-amd-amdhsa", "-nogpulib", "--print-supported-cpus"];
+    let finished = command::run(Path::new(CLANG), &arguments, &[], place::root())?.exited(0)?;
+    let text = finished.out() + &finished.err();
+    let names: BTreeSet<String> = text.split_whitespace().filter(|word| word.starts_with("gfx")).map(str::to_owned).collect();
+    if names.is_empty() { Err(finished.failure("the compiler names no processors")) } else { Ok(names) }
+}
+
+/// The code object of a source.
+///
+/// # Errors
+/// If it cannot be compiled.
+pub fn object(source: &str, variant: Variant) -> Result<Vec<u8>, Failure> {
+    let text = read(&folder().join(format!("{source}.cpp")))?;
+    let target = variant.target;
+    let mut arguments: Vec<OsString> = strings(SAME_MEANING);
+    // Not `-nogpuinc` alone: HIP's own headers would be looked for.
+    arguments.extend(strings(&["-x", "hip", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpuinc", "-nogpulib"]));
+    // Denormals are kept wherever the hardware can, and a workgroup may be partial.
+    arguments.extend(strings(&["-fno-gpu-flush-denormals-to-zero", "-fno-offload-uniform-block"]));
+    arguments.extend([
+        format!("--offload-arch={}", target.name()).into(),
+        format!("-{}", variant.level).into(),
+        format!("-mcode-object-version={}", variant.version).into(),
+    ]);
+    if target.wave_size() == 64 && target.with_wave_size(32).is_some() {
+        arguments.push("-mwavefrontsize64".into());
+    }
+    if let Some(more) = text.lines().next().and_then(|line| line.strip_prefix("// device flags: ")) {
+        arguments.extend(more.split_whitespace().map(OsString::from));
+    }
+    if text.contains("__ocml_") {
+        for bitcode in [Path::new(DEVICE_LIBRARIES).join("ocml.bc"), library_settings(target)?] {
+            arguments.extend(strings(&["-Xclang", "-mlink-builtin-bitcode", "-Xclang"]));
+            arguments.push(bitcode.into());
+        }
+    }
+    arguments.push(folder().join(format!("{source}.cpp")).into());
+    let name = format!("{source}-{}-w{}-{}-v{}.co", target.name(), target.wave_size(), variant.level, variant.version);
+    let file = made(&name, CLANG, &arguments)?;
+    fs::read(&file).map_err(|e| format!("{}: {e}", file.display()))
+}
+
+/// The constants by which the device libraries learn what they are linked for. Debian's release has files of them for the targets of its time alone.
+fn library_settings(target: Target) -> Result<PathBuf, Failure> {
+    // gfx90a is 9010, gfx1030 10300 + ...: hundreds for each step, the last digit hexadecimal (the library's `oclc_isa_version_*.bc`).
+    let digits = target.name().trim_start_matches("gfx").split('-').next().unwrap_or_default();
+    let split = digits.len().saturating_sub(2).max(1);
+    let number = |text: &str| u32::from_str_radix(text, 16).unwrap_or(0);
+    let major = digits[..split].parse().unwrap_or(0);
+    let (minor, step) = (number(digits.get(split..=split).unwrap_or("0")), number(digits.get(split + 1..).unwrap_or("0")));
+    let version = major * 1000 + minor * 100 + step;
+    let constant = |name: &str, kind: &str, value: u32| {
+        format!("@__oclc_{name} = linkonce_odr protected local_unnamed_addr addrspace(4) constant {kind} {value}\n")
+    };
+    let text: String = [
+        constant("ISA_version", "i32", version),
+        constant("ABI_version", "i32", 500),
+        constant("wavefrontsize64", "i8", u32::from(target.wave_size() == 64)),
+        constant("finite_only_opt", "i8", 0),
+        constant("unsafe_math_opt", "i8", 0),
+        constant("daz_opt", "i8", 0),
+        constant("correctly_rounded_sqrt32", "i8", 1),
+    ]
+    .concat();
+    let name = format!("library-settings-{}-w{}", target.name(), target.wave_size());
+    let file = made_folder()?.join(format!("{name}.ll"));
+    if fs::read_to_string(&file).ok().as_deref() != Some(&text) {
+        write_whole(&file, text.as_bytes())?;
+    }
+    made(&format!("{name}.bc"), LLVM_AS, &[file.into()])
+}
+
+/// What the CPU makes of all kernels with waves of this size; run once for each.
+///
+/// # Errors
+/// If the sources cannot be compiled for the CPU or the program fails.
+pub fn reference(wave_size: u32) -> Result<Arc<Reference>, Failure> {
+    static ALL: Mutex<Option<HashMap<u32, Arc<Reference>>>> = Mutex::new(None);
+    let mut all = ALL.lock().map_err(|e| e.to_string())?;
+    let all = all.get_or_insert_default();
+    if let Some(found) = all.get(&wave_size) {
+        return Ok(found.clone());
+    }
+    let program = program()?;
+    let folder = made_folder()?.join(format!("cpu-wave{wave_size}"));
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let arguments: [OsString; 2] = [wave_size.to_string().into(), folder.clone().into()];
+    command::run(&program, &arguments, &[], place::root())?.exited(0)?;
+    let reference = Arc::new(Reference::read(&folder)?);
+    all.insert(wave_size, reference.clone());
+    Ok(reference)
+}
+
+/// The program that runs all kernels on the CPU.
+fn program() -> Result<PathBuf, Failure> {
+    let mut files: Vec<PathBuf> = sources()?.iter().map(|source| folder().join(format!("{source}.cpp"))).collect();
+    files.push(folder().join("shim/cpu.cpp"));
+    let next = Mutex::new(files.iter());
+    let objects = Mutex::new(Vec::new());
+    let compile = |file: &Path| {
+        let mut arguments = strings(SAME_MEANING);
+        arguments.extend(strings(&["-x", "c++", "-c", "-O1", "-fPIE", "-I"]));
+        arguments.extend([folder().join("shim").into(), file.into()]);
+        made(&format!("{}.o", file.file_stem().unwrap_or_default().to_string_lossy()), CLANG, &arguments)
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                loop {
+                    let Some(file) = next.lock().ok().and_then(|mut files| files.next()) else { return };
+                    let object = compile(file);
+                    if let Ok(mut objects) = objects.lock() {
+                        objects.push(object);
+                    }
+                }
+            });
+        }
+    });
+    let mut objects = objects.into_inner().map_err(|e| e.to_string())?.into_iter().collect::<Result<Vec<_>, _>>()?;
+    objects.sort();
+    let mut arguments: Vec<OsString> = objects.into_iter().map(OsString::from).collect();
+    // Half precision is in the compiler's own run-time library.
+    arguments.extend(strings(&["-rtlib=compiler-rt", "-lm"]));
+    made("kernels-on-cpu", CLANG, &arguments)
+}
+
+fn strings(words: &[&str]) -> Vec<OsString> {
+    words.iter().map(OsString::from).collect()
+}
+
+fn read(file: &Path) -> Result<String, Failure> {
+    fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))
+}
+
+fn made_folder() -> Result<PathBuf, Failure> {
+    let folder = place::build_folder().join("kernels");
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    Ok(folder)
+}
+
+/// A file that `tool ARGUMENTS -o FILE` makes, made if it is not there or was made from something else: other arguments, or other contents of the files
+/// among them and of the shim.
+fn made(name: &str, tool: &str, arguments: &[OsString]) -> Result<PathBuf, Failure> {
+    let file = made_folder()?.join(name);
+    let stamp = file.with_extension(format!("{}.made-from", file.extension().unwrap_or_default().to_string_lossy()));
+    let mut hasher = DefaultHasher::new();
+    (tool, arguments, shim()?).hash(&mut hasher);
+    for argument in arguments {
+        if let Ok(bytes) = fs::read(argument) {
+            bytes.hash(&mut hasher);
+        }
+    }
+    let key = format!("{:016x}", hasher.finish());
+    if file.is_file() && fs::read_to_string(&stamp).is_ok_and(|found| found == key) {
+        return Ok(file);
+    }
+    // Two runs of the tests may make the same file: each its own, then renamed.
+    let own = file.with_extension(format!("{}.tmp", std::process::id()));
+    let mut all = arguments.to_vec();
+    all.extend(["-o".into(), own.clone().into()]);
+    command::run(Path::new(tool), &all, &[], place::root())?.exited(0)?;
+    fs::rename(&own, &file).map_err(|e| format!("{}: {e}", file.display()))?;
+    write_whole(&stamp, key.as_bytes())?;
+    Ok(file)
+}
+
+/// Writes a file that another thread may be reading.
+fn write_whole(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let own = file.with_extension(format!("{}.new", std::process::id()));
+    fs::write(&own, bytes).and_then(|()| fs::rename(&own, file)).map_err(|e| format!("{}: {e}", file.display()))
+}
+
+/// The text of the shim and the compiler's version, which every file depends on.
+fn shim() -> Result<&'static str, Failure> {
+    static TEXT: OnceLock<Result<String, Failure>> = OnceLock::new();
+    let made = TEXT.get_or_init(|| {
+        let version = command::run(Path::new(CLANG), &["--version"], &[], place::root())?.exited(0)?.out();
+        let headers = ["kernel.h", "device.h", "cpu.h"].map(|name| read(&folder().join("shim").join(name)));
+        headers.into_iter().try_fold(version, |all, text| Ok(all + &text?))
+    });
+    made.as_deref().map_err(Clone::clone)
+}

@@ -1,0 +1,114 @@
+//! One kernel on the emulator.
+
+use wavetap::code_object::{CodeObject, Kernel, ValueKind};
+use wavetap::emulator::{Device, Dispatch, DispatchStats, Options};
+use wavetap::isa::{self, Target};
+
+use super::{Buffers, Test};
+use crate::Failure;
+
+/// What `s_endpgm` is, on one target or the other.
+const END_WORDS: [u32; 2] = [0xbf81_0000, 0xbfb0_0000];
+
+/// The high halves of flat addresses of LDS and of scratch: what the runtime tells kernels that cannot ask the hardware.
+/// They are the emulator's choice.
+const HIGH_SHARED: u64 = 0x0001_0000;
+const HIGH_PRIVATE: u64 = 0x0002_0000;
+
+/// Runs a kernel of a code object; gives its output.
+///
+/// # Errors
+/// What the loader or the emulator did not like, as text.
+pub fn run(object: &[u8], target: Target, test: &Test, buffers: &Buffers, options: &Options) -> Result<(Vec<u8>, DispatchStats), Failure> {
+    let code = CodeObject::parse(object).map_err(|e| e.to_string())?;
+    let kernel = code.kernel(&test.name).ok_or_else(|| format!("the object has no kernel {}", test.name))?;
+    let metadata = kernel.metadata.as_ref().ok_or("no metadata")?;
+    // The kernel's descriptor says how many lanes its waves have.
+    let device_target = Target::by_name(target.name()).unwrap_or(target);
+    let mut device = Device::new(device_target, options.clone());
+    let text = |e: wavetap::error::Error| e.to_string();
+    let loaded = device.load(object).map_err(text)?;
+    let mut allocate = |bytes: &[u8]| -> Result<u64, Failure> {
+        let address = device.malloc(bytes.len() as u64, 256).map_err(text)?;
+        device.write(address, bytes).map_err(text)?;
+        Ok(address)
+    };
+    let input = allocate(&buffers.input)?;
+    let output = allocate(&buffers.start)?;
+    let arguments = kernarg(kernel, test, input, output)?;
+    let kernarg_address = allocate(&arguments)?;
+    let dispatch = Dispatch {
+        kernel_object: loaded.kernel(&test.name).ok_or("the descriptor is not loaded")?,
+        grid: test.grid,
+        workgroup: test.group,
+        private_segment_size: scratch_bytes(kernel),
+        group_segment_size: metadata.group_segment_fixed_size as u32 + test.dynamic,
+        kernarg_address,
+        dispatch_id: 0,
+    };
+    let stats = device.dispatch(&dispatch).map_err(|fault| fault.to_string())?;
+    let mut found = vec![0; buffers.start.len()];
+    device.read(output, &mut found).map_err(text)?;
+    Ok((found, stats))
+}
+
+/// Scratch of a lane: what the metadata says, and room for calls whose depth the compiler does not know.
+fn scratch_bytes(kernel: &Kernel) -> u32 {
+    /// More than the recursion of any test kernel takes.
+    const STACK: u32 = 16 << 10;
+    let metadata = kernel.metadata.as_ref().expect("looked at before");
+    metadata.private_segment_fixed_size as u32 + if metadata.uses_dynamic_stack { STACK } else { 0 }
+}
+
+/// The kernel arguments as the metadata places them.
+fn kernarg(kernel: &Kernel, test: &Test, input: u64, output: u64) -> Result<Vec<u8>, Failure> {
+    let metadata = kernel.metadata.as_ref().ok_or("no metadata")?;
+    let mut bytes = vec![0; metadata.kernarg_segment_size as usize];
+    let mut pointers = [input, output].into_iter();
+    let mut values = [test.grid[0].to_le_bytes().to_vec(), test.extra.clone()].into_iter();
+    let (grid, group) = (test.grid, test.group.map(u32::from));
+    let axis = |n: usize, f: fn(u32, u32) -> u32| u64::from(f(grid[n], group[n])).to_le_bytes().to_vec();
+    let whole: fn(u32, u32) -> u32 = |grid, group| grid / group;
+    let size: fn(u32, u32) -> u32 = |_, group| group;
+    let rest: fn(u32, u32) -> u32 = |grid, group| grid % group;
+    for argument in &metadata.args {
+        let value = match &argument.value_kind {
+            ValueKind::GlobalBuffer => pointers.next().ok_or("more pointers than the buffers")?.to_le_bytes().to_vec(),
+            ValueKind::ByValue => values.next().ok_or("more values than the test has")?,
+            ValueKind::HiddenBlockCountX => axis(0, whole),
+            ValueKind::HiddenBlockCountY => axis(1, whole),
+            ValueKind::HiddenBlockCountZ => axis(2, whole),
+            ValueKind::HiddenGroupSizeX => axis(0, size),
+            ValueKind::HiddenGroupSizeY => axis(1, size),
+            ValueKind::HiddenGroupSizeZ => axis(2, size),
+            ValueKind::HiddenRemainderX => axis(0, rest),
+            ValueKind::HiddenRemainderY => axis(1, rest),
+            ValueKind::HiddenRemainderZ => axis(2, rest),
+            ValueKind::HiddenGridDims => 3u64.to_le_bytes().to_vec(),
+            ValueKind::HiddenDynamicLdsSize => u64::from(test.dynamic).to_le_bytes().to_vec(),
+            ValueKind::HiddenSharedBase => HIGH_SHARED.to_le_bytes().to_vec(),
+            ValueKind::HiddenPrivateBase => HIGH_PRIVATE.to_le_bytes().to_vec(),
+            _ => continue,
+        };
+        let place = &mut bytes[argument.offset as usize..(argument.offset + argument.size) as usize];
+        let length = place.len().min(value.len());
+        place[..length].copy_from_slice(&value[..length]);
+    }
+    Ok(bytes)
+}
+
+/// The object with every kernel ending at once.
+///
+/// # Errors
+/// If it cannot be taken apart, or the target has no known end of a program.
+pub fn without_kernels(object: &[u8], target: Target) -> Result<Vec<u8>, Failure> {
+    let code = CodeObject::parse(object).map_err(|e| e.to_string())?;
+    let ends = |word: &u32| isa::decode(target, &word.to_le_bytes()).is_ok_and(|inst| inst.name() == "s_endpgm");
+    let end = END_WORDS.into_iter().find(ends).ok_or("no end of a program is known")?;
+    let mut bytes = object.to_vec();
+    for kernel in code.kernels() {
+        let offset = code.file_offset(kernel.entry, 4).ok_or("the kernel's entry is not in the file")? as usize;
+        bytes[offset..offset + 4].copy_from_slice(&end.to_le_bytes());
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,165 @@
+//! Kernels that are written once, compiled for the CPU and for GPUs, and run on both: the outputs must be the same, bit for bit or within a documented
+//! error. One test for each source and way of compiling it.
+//!
+//! Quick: every kernel on one target, and every kernel of every target in one or two ways. Full (`WAVETAP_FULL_TESTS=1`): every target that the compiler
+//! knows and the emulator runs, at three levels of optimisation, with all its wave sizes, several seeds of the strict mode, and the fast mode.
+//! `WAVETAP_KERNEL_TARGETS=gfx1030,gfx1100` takes these targets alone, even those that are not expected to pass yet.
+//!
+//! A pass cannot be empty: outputs start with a pattern, and every kernel is also run with its code replaced by the end of the program, which must fail.
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use rewriter_tests::kernels::build::{self, Variant};
+use rewriter_tests::kernels::compare::Rule;
+use rewriter_tests::kernels::{Test, launch};
+use rewriter_tests::{Failure, full};
+use wavetap::emulator::Options;
+use wavetap::isa::Target;
+
+/// A kernel that executes more than this many wave-instructions does not end by itself.
+const FUEL: u64 = 3_000_000;
+
+/// Fewer would not be the survey that this test is.
+const LEAST_KERNELS: usize = 60;
+
+/// Ways of compiling in the quick run: target, wave size, level, code object version. Those that the emulator does not run are left out.
+const QUICK: &[(&str, u32, &str, u8)] = &[
+    ("gfx90a", 64, "O2", 5),
+    ("gfx90a", 64, "O0", 4),
+    ("gfx942", 64, "O3", 5),
+    ("gfx906", 64, "O2", 4),
+    ("gfx803", 64, "O2", 5),
+    ("gfx1030", 32, "O2", 5),
+    ("gfx1010", 64, "O2", 5),
+    ("gfx1100", 32, "O3", 5),
+    ("gfx1201", 32, "O2", 5),
+];
+
+/// Targets, by how their names start, whose instructions do not all have a meaning in the emulator yet.
+const NOT_YET: &[&str] = &["gfx8", "gfx10", "gfx11", "gfx12"];
+
+const FULL_SEEDS: std::ops::Range<u64> = 0..3;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    match trials() {
+        Ok(trials) => libtest_mimic::run(&arguments, trials).exit_code(),
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn trials() -> Result<Vec<Trial>, Failure> {
+    let mut trials = vec![Trial::test("there are enough kernels, each on some target", || enough().map_err(Failed::from))];
+    for variant in variants()? {
+        for source in build::sources()? {
+            trials.push(Trial::test(format!("{source} {variant}"), move || run(&source, variant).map_err(Failed::from)));
+        }
+    }
+    Ok(trials)
+}
+
+/// The ways of compiling that are tested.
+fn variants() -> Result<Vec<Variant>, Failure> {
+    if !full() {
+        let quick = QUICK.iter().filter_map(|&(name, lanes, level, version)| {
+            let target = Target::by_name(name)?.with_wave_size(lanes)?;
+            chosen(target).then_some(Variant { target, level, version })
+        });
+        return Ok(quick.collect());
+    }
+    let mut all = Vec::new();
+    for target in targets()? {
+        let generic = target.name().ends_with("-generic");
+        for level in ["O0", "O2", "O3"] {
+            // Generic targets came with the sixth version.
+            all.push(Variant { target, level, version: if generic { 6 } else { 5 } });
+        }
+        if !generic {
+            all.push(Variant { target, level: "O2", version: 4 });
+        }
+    }
+    Ok(all)
+}
+
+/// Every target that the compiler knows and the emulator runs, with each of its wave sizes.
+fn targets() -> Result<Vec<Target>, Failure> {
+    let known = build::known_processors()?;
+    let emulated = Target::all().filter(|&target| chosen(target) && known.contains(target.name()));
+    Ok(emulated.flat_map(|target| [64, 32].into_iter().filter_map(move |lanes| target.with_wave_size(lanes))).collect())
+}
+
+/// Whether a target is tested: one that the emulator runs and, if `WAVETAP_KERNEL_TARGETS` names some, one of those.
+fn chosen(target: Target) -> bool {
+    let by_name = std::env::var("WAVETAP_KERNEL_TARGETS").ok();
+    let ready = !NOT_YET.iter().any(|start| target.name().starts_with(start));
+    target.emulated() && by_name.map_or(ready, |names| names.split(',').any(|name| name == target.name()))
+}
+
+/// A kernel that runs nowhere is a mistake in its list of targets, and a pattern in such a list that fits no target is one too.
+fn enough() -> Result<(), Failure> {
+    let tests = &build::reference(64)?.tests;
+    let names: BTreeSet<&str> = tests.iter().map(|test| test.name.as_str()).collect();
+    if names.len() != tests.len() {
+        return Err("two kernels have one name".to_owned());
+    }
+    if names.len() < LEAST_KERNELS {
+        return Err(format!("{} kernels, at least {LEAST_KERNELS} are expected", names.len()));
+    }
+    let known = build::known_processors()?;
+    for test in tests {
+        for pattern in test.on.split_whitespace() {
+            let alone = Test { on: pattern.to_owned(), ..test.clone() };
+            if !known.iter().any(|target| alone.runs_on(target)) {
+                return Err(format!("{}: no target that the compiler knows is {pattern}", test.name));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// All kernels of a source, compiled in one way.
+fn run(source: &str, variant: Variant) -> Result<(), Failure> {
+    let object = build::object(source, variant)?;
+    let ended = launch::without_kernels(&object, variant.target)?;
+    let reference = build::reference(variant.target.wave_size())?;
+    let file = format!("{source}.cpp");
+    let tests: Vec<&Test> = reference.tests.iter().filter(|test| test.file == file && test.runs_on(variant.target.name())).collect();
+    let mut wrong = Vec::new();
+    for test in tests {
+        let mut check = |what: &str, outcome: Result<(), Failure>| {
+            if let Err(failure) = outcome {
+                wrong.push(format!("{} ({what}): {failure}", test.name));
+            }
+        };
+        let buffers = reference.buffers(test)?;
+        let rule = Rule::parse(&test.compare)?;
+        for options in ways() {
+            let outcome = launch::run(&object, variant.target, test, &buffers, &options);
+            let outcome = outcome.and_then(|(found, _)| rule.check(&found, &buffers.expected));
+            check(&format!("{}, seed {}", if options.strict { "strict" } else { "fast" }, options.seed), outcome);
+        }
+        let options = Options { fuel: FUEL, ..Options::default() };
+        let outcome = match launch::run(&ended, variant.target, test, &buffers, &options) {
+            Ok((found, _)) if rule.check(&found, &buffers.expected).is_ok() => Err("passes when the kernel does nothing".to_owned()),
+            Ok(_) => Ok(()),
+            Err(failure) => Err(failure),
+        };
+        check("a kernel that does nothing", outcome);
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(format!("{variant}:\n{}", wrong.join("\n"))) }
+}
+
+/// The ways of running a kernel.
+fn ways() -> Vec<Options> {
+    let options = |strict, seed| Options { strict, seed, fuel: FUEL, trace: false };
+    if full() {
+        FULL_SEEDS.map(|seed| options(true, seed)).chain([options(false, 0)]).collect()
+    } else {
+        vec![options(true, 1), options(false, 0)]
+    }
+}

@@ -1,0 +1,158 @@
+//! What the emulator does not know the meaning of, by name and with the reason: made from the instruction tables.
+
+use std::collections::BTreeMap;
+
+use crate::isa::{Inst, Modifiers, Target, variants};
+
+use super::{code, pair};
+
+/// Beginnings of names, and why what begins so has no meaning here.
+const REASONS: &[(&[&str], &str)] = &[
+    (
+        &["image_", "exp", "v_interp_", "lds_param_load", "ds_param_load", "ds_bvh_", "v_screen_partition_4se_b32"],
+        "graphics: images, exports, attributes, ray tracing",
+    ),
+    (&["lds_direct_load", "ds_direct_load"], "loads of LDS at M0 that run beside the vector ALU and have a wait of their own"),
+    (
+        &[
+            "tbuffer_",
+            "buffer_load_format_",
+            "buffer_store_format_",
+            "buffer_load_d16_format_",
+            "buffer_store_d16_format_",
+            "buffer_load_d16_hi_format_",
+            "buffer_store_d16_hi_format_",
+        ],
+        "typed buffers: conversion by the format of the descriptor",
+    ),
+    (
+        &["ds_gws_", "ds_ordered_count", "ds_add_gs_reg_rtn", "ds_sub_gs_reg_rtn", "global_atomic_ordered_add_b64"],
+        "resources that the driver shares out between dispatches, and the order of waves of a pipeline",
+    ),
+    (&["s_cbranch_g_fork", "s_cbranch_i_fork", "s_cbranch_join", "s_setvskip"], "control flow that no compiler emits any more"),
+    (&["s_rfe_"], "returns from a trap handler, of which there is none"),
+    (&["buffer_store_lds_dword"], "stores from LDS, which no compiler emits"),
+    (&["s_dcache_discard"], "throws away what scalar stores have not written back: what is left of it depends on the cache"),
+    (&["v_mfma_f32_16x16x8_xf32", "v_mfma_f32_32x32x4_xf32"], "the rounding of the inputs to 19 bits is not documented"),
+    (&["v_smfmac_", "v_swmmac_"], "structured sparsity"),
+    (&["v_wmma_"], "matrices of waves of 32"),
+    (
+        &["v_mfma_scale_", "v_mfma_ld_scale_", "v_mfma_f32_16x16x128_f8f6f4", "v_mfma_f32_32x32x64_f8f6f4"],
+        "matrices of 4-, 6- and 8-bit floats with scales",
+    ),
+    (&["v_cvt_scale", "v_perm_pk16_"], "conversions with scales of 4-, 6- and 8-bit floats"),
+    (
+        &["v_cvt_sr_bf16_f32", "v_cvt_sr_f16_f32", "v_cvt_sr_pk_", "v_cvt_sr_bf8_f16", "v_cvt_sr_fp8_f16"],
+        "which of the random bits are added is not documented",
+    ),
+    (
+        &["ds_read_b64_tr_", "ds_read_b96_tr_", "ds_load_tr", "global_load_tr"],
+        "loads that transpose: which lane gets which element is not documented exactly",
+    ),
+    (
+        &[
+            "s_barrier_init",
+            "s_barrier_join",
+            "s_barrier_leave",
+            "s_wakeup_barrier",
+            "ds_atomic_barrier_arrive_rtn_b64",
+            "ds_atomic_async_barrier_arrive_b64",
+        ],
+        "barriers of a part of a workgroup",
+    ),
+    (&["s_alloc_vgpr", "s_set_vgpr_msb"], "vector registers that come and go, and those above v255"),
+    (&["global_load_block", "global_store_block", "scratch_load_block", "scratch_store_block"], "blocks of registers that M0 chooses"),
+    (
+        &["cluster_load_", "global_load_async_", "global_store_async_", "tensor_"],
+        "copies that run beside the wave, and clusters of workgroups",
+    ),
+    (&["flat_load_monitor_", "global_load_monitor_"], "loads that watch an address"),
+    (
+        &[
+            "v_cos_bf16",
+            "v_exp_bf16",
+            "v_log_bf16",
+            "v_rcp_bf16",
+            "v_rsq_bf16",
+            "v_sin_bf16",
+            "v_sqrt_bf16",
+            "v_tanh_bf16",
+            "v_pk_add_bf16",
+            "v_pk_fma_bf16",
+            "v_pk_mul_bf16",
+            "v_pk_max_num_bf16",
+            "v_pk_min_num_bf16",
+            "v_fma_mix_f32_bf16",
+            "v_fma_mixlo_bf16",
+            "v_fma_mixhi_bf16",
+        ],
+        "arithmetic on bfloat16",
+    ),
+    (&["v_dual_bitop2_b32", "v_dual_dot2acc_f32_bf16", "v_dual_dot2acc_f32_f16"], "operations that are only in pairs"),
+];
+
+/// The operations of a target that the emulator does not know the meaning of, each once, by name, with the reason. A target whose code is not run at all
+/// ([`Target::emulated`]) has a list as well.
+///
+/// ```
+/// use wavetap::emulator::missing;
+/// use wavetap::isa::Target;
+/// let missing = missing(Target::by_name("gfx90a").unwrap());
+/// assert!(missing.iter().any(|(name, _)| *name == "image_load") == false, "no images at all there");
+/// assert!(missing.iter().any(|(name, reason)| *name == "ds_gws_init" && reason.is_some()));
+/// ```
+#[must_use]
+pub fn missing(target: Target) -> Vec<(&'static str, Option<&'static str>)> {
+    let mut names = BTreeMap::new();
+    for target in [32, 64].into_iter().filter_map(|lanes| target.with_wave_size(lanes)) {
+        for variant in variants(target) {
+            let inst = Inst {
+                variant,
+                size: 0,
+                operands: Default::default(),
+                modifiers: Modifiers::default(),
+                ignored: 0,
+                wave_size: target.wave_size() as u8,
+            };
+            match variant.halves {
+                Some(_) => {
+                    for name in pair::unknown(target, variant) {
+                        names.insert(name, reason(name));
+                    }
+                }
+                None if code::meaning(target, &inst).is_none() => {
+                    names.insert(variant.name, reason(variant.name));
+                }
+                None => {}
+            }
+        }
+    }
+    names.into_iter().collect()
+}
+
+/// Why an operation has no meaning here.
+pub(super) fn reason(name: &str) -> Option<&'static str> {
+    let applies = |beginnings: &[&str]| beginnings.iter().any(|beginning| name.starts_with(beginning));
+    REASONS.iter().find(|(beginnings, _)| applies(beginnings)).map(|(_, reason)| *reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_meaning_has_a_reason_and_the_reasons_are_needed() {
+        let mut used: std::collections::BTreeSet<&str> = Default::default();
+        for target in Target::all() {
+            for (name, reason) in missing(target) {
+                assert!(reason.is_some(), "{}: {name} has neither meaning nor reason", target.name());
+                for (beginnings, _) in REASONS {
+                    used.extend(beginnings.iter().filter(|beginning| name.starts_with(**beginning)));
+                }
+            }
+        }
+        let needless: Vec<_> =
+            REASONS.iter().flat_map(|(beginnings, _)| *beginnings).filter(|beginning| !used.contains(*beginning)).collect();
+        assert!(needless.is_empty(), "nothing begins with {needless:?}");
+    }
+}
