@@ -22,11 +22,13 @@ fn main() {
     let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     let list = fs::read_to_string("entry-points.txt").expect("the list of entry points");
     let implemented = implemented(Path::new("src"));
-    let mut stubs = String::new();
+    let (mut stubs, mut missing) = (String::new(), String::new());
     for name in list.lines().filter(|name| !implemented.contains(*name)) {
         writeln!(stubs, "stub!({name});").expect("a string takes all");
+        writeln!(missing, "`{name}`").expect("a string takes all");
     }
     fs::write(Path::new(&out).join("stubs.rs"), stubs).expect("OUT_DIR can be written");
+    fs::write(Path::new(&out).join("missing.md"), missing).expect("OUT_DIR can be written");
 
     let script = Path::new(&out).join("versions");
     let mut text = String::new();
@@ -48,9 +50,11 @@ fn implemented(folder: &Path) -> BTreeSet<String> {
         let text = fs::read_to_string(entry.path()).expect("a source file");
         for line in text.lines() {
             let Some((_, rest)) = line.split_once("fn ") else { continue };
-            let name: String = rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-            if name.starts_with("hip") || name.starts_with("__hip") {
-                names.insert(name);
+            // An entry point's other names follow the first after slashes.
+            for name in rest.split('(').next().unwrap_or_default().split('/').map(str::trim) {
+                if ["hip", "__hip", "_Z"].iter().any(|start| name.starts_with(start)) {
+                    names.insert(name.to_owned());
+                }
             }
         }
         for (start, _) in text.match_indices("export_name = \"") {

@@ -1,10 +1,10 @@
-//! Copying and filling memory. Everything is done when the call returns, so the asynchronous forms are the same.
+//! Boxes of memory that are copied and filled: rows of bytes with a pitch, in planes.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 
 use crate::memory::{Extent, PitchedPointer};
 use crate::raw;
-use crate::runtime::{Runtime, runtime};
+use crate::runtime::Runtime;
 use crate::status::*;
 
 /// `hipMemcpyDefault`, the largest copy kind; what is copied to what is told by the addresses.
@@ -58,20 +58,17 @@ fn check_range(runtime: &mut Runtime, address: u64, size: usize) -> Outcome {
     if size as u64 > allocation.size - (address - allocation.address) { Err(INVALID_VALUE) } else { Ok(()) }
 }
 
-/// A copy whose kind is at least one of HIP's; what is what is told by the addresses.
-pub(crate) fn copy_kind(to: u64, from: u64, size: usize, kind: c_int) -> Outcome {
-    if !(0..=LAST_KIND).contains(&kind) {
-        return Err(INVALID_MEMCPY_DIRECTION);
-    }
-    copy(&mut runtime(), to, from, size)
+/// Refuses what is none of HIP's copy kinds; what is what is told by the addresses.
+pub(crate) fn check_kind(kind: c_int) -> Outcome {
+    if (0..=LAST_KIND).contains(&kind) { Ok(()) } else { Err(INVALID_MEMCPY_DIRECTION) }
 }
 
 /// One side of a box: where it starts, bytes from row to row and rows from plane to plane.
-#[derive(Clone, Copy)]
-struct Side {
-    start: u64,
-    pitch: usize,
-    rows: usize,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Side {
+    pub(crate) start: u64,
+    pub(crate) pitch: usize,
+    pub(crate) rows: usize,
 }
 
 impl Side {
@@ -80,48 +77,111 @@ impl Side {
         row.and_then(|offset| self.start.checked_add(offset as u64)).ok_or(INVALID_VALUE)
     }
 
-    fn of(pointer: PitchedPointer, position: Position) -> Outcome<Self> {
-        let side = Side { start: pointer.pointer as u64, pitch: pointer.pitch, rows: pointer.y };
-        let start = side.row(position.y, position.z)?.checked_add(position.x as u64).ok_or(INVALID_VALUE)?;
-        Ok(Side { start, ..side })
+    /// The side that starts `x` bytes, `y` rows and `z` planes further on.
+    pub(crate) fn at(self, x: usize, y: usize, z: usize) -> Outcome<Self> {
+        Ok(Side { start: self.row(y, z)?.checked_add(x as u64).ok_or(INVALID_VALUE)?, ..self })
     }
 }
 
-fn copy_box(to: Side, from: Side, extent: Extent) -> Outcome {
-    let mut runtime = runtime();
-    if extent.height.saturating_mul(extent.depth) > 1 && (extent.width > to.pitch || extent.width > from.pitch) {
-        return Err(INVALID_PITCH_VALUE);
+impl From<PitchedPointer> for Side {
+    fn from(pointer: PitchedPointer) -> Self {
+        Side { start: pointer.pointer, pitch: pointer.pitch, rows: pointer.y }
     }
-    for z in 0..extent.depth {
-        for y in 0..extent.height {
-            copy(&mut runtime, to.row(y, z)?, from.row(y, z)?, extent.width)?;
+}
+
+/// A copy of a box; its width is in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BoxCopy {
+    pub(crate) to: Side,
+    pub(crate) from: Side,
+    pub(crate) extent: Extent,
+    /// The kind that the program named, which graphs give back.
+    pub(crate) kind: c_int,
+}
+
+impl BoxCopy {
+    /// A copy of bytes in a row.
+    pub(crate) fn linear(to: u64, from: u64, size: usize, kind: c_int) -> Outcome<Self> {
+        check_kind(kind)?;
+        let side = |start| Side { start, pitch: size, rows: 1 };
+        Ok(BoxCopy { to: side(to), from: side(from), extent: Extent { width: size, height: 1, depth: 1 }, kind })
+    }
+
+    /// A copy of rows.
+    pub(crate) fn rows(to: (u64, usize), from: (u64, usize), width: usize, height: usize, kind: c_int) -> Outcome<Self> {
+        check_kind(kind)?;
+        let side = |(start, pitch)| Side { start, pitch, rows: height };
+        Ok(BoxCopy { to: side(to), from: side(from), extent: Extent { width, height, depth: 1 }, kind })
+    }
+
+    /// Copies.
+    pub(crate) fn run(&self, runtime: &mut Runtime) -> Outcome {
+        let BoxCopy { to, from, extent, .. } = *self;
+        if extent.height.saturating_mul(extent.depth) > 1 && (extent.width > to.pitch || extent.width > from.pitch) {
+            return Err(INVALID_PITCH_VALUE);
         }
+        for z in 0..extent.depth {
+            for y in 0..extent.height {
+                copy(runtime, to.row(y, z)?, from.row(y, z)?, extent.width)?;
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }
 
-fn copy_rows(to: u64, to_pitch: usize, from: u64, from_pitch: usize, width: usize, height: usize) -> Outcome {
-    let side = |start, pitch| Side { start, pitch, rows: height };
-    copy_box(side(to, to_pitch), side(from, from_pitch), Extent { width, height, depth: 1 })
+/// Fills a box with elements; its width is in elements.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BoxFill {
+    pub(crate) to: Side,
+    pub(crate) element: Vec<u8>,
+    pub(crate) extent: Extent,
+}
+
+impl BoxFill {
+    /// Elements in a row.
+    pub(crate) fn elements(to: u64, element: &[u8], count: usize) -> Self {
+        let to = Side { start: to, pitch: usize::MAX, rows: 1 };
+        BoxFill { to, element: element.to_vec(), extent: Extent { width: count, height: 1, depth: 1 } }
+    }
+
+    /// Rows of elements.
+    pub(crate) fn rows(to: u64, pitch: usize, element: &[u8], width: usize, height: usize) -> Self {
+        let to = Side { start: to, pitch, rows: height };
+        BoxFill { to, element: element.to_vec(), extent: Extent { width, height, depth: 1 } }
+    }
+
+    /// Fills.
+    pub(crate) fn run(&self, runtime: &mut Runtime) -> Outcome {
+        let Extent { width, height, depth } = self.extent;
+        if height.saturating_mul(depth) > 1 && self.element.len().saturating_mul(width) > self.to.pitch {
+            return Err(INVALID_PITCH_VALUE);
+        }
+        for z in 0..depth {
+            for y in 0..height {
+                fill(runtime, self.to.row(y, z)?, &self.element, width)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Fills `count` elements of the pattern's size.
-fn fill(to: u64, pattern: &[u8], count: usize) -> Outcome {
+fn fill(runtime: &mut Runtime, to: u64, pattern: &[u8], count: usize) -> Outcome {
     let size = pattern.len().checked_mul(count).ok_or(INVALID_VALUE)?;
     if size == 0 {
         return Ok(());
     }
-    let mut runtime = runtime();
     let on_device = runtime.is_device_memory(to);
     if on_device {
-        check_range(&mut runtime, to, size)?;
-    } else if to == 0 || runtime.host.range_of(to).is_none() {
+        check_range(runtime, to, size)?;
+    } else if to == 0 || runtime.host.range_of(to).is_none_or(|range| size as u64 > range.size - (to - range.address)) {
         // Filling is an operation of the device, which sees no other host memory.
         return Err(INVALID_VALUE);
     }
-    let chunk: Vec<u8> = pattern.iter().copied().cycle().take(size.min(CHUNK)).collect();
-    for start in (0..size).step_by(CHUNK) {
-        let part = &chunk[..CHUNK.min(size - start)];
+    let whole = CHUNK - CHUNK % pattern.len();
+    let chunk: Vec<u8> = pattern.iter().copied().cycle().take(size.min(whole)).collect();
+    for start in (0..size).step_by(whole) {
+        let part = &chunk[..whole.min(size - start)];
         if on_device {
             runtime.device()?.write(to + start as u64, part).map_err(|_| INVALID_VALUE)?;
         } else {
@@ -131,124 +191,14 @@ fn fill(to: u64, pattern: &[u8], count: usize) -> Outcome {
     Ok(())
 }
 
-fn fill_box(to: Side, value: c_int, extent: Extent) -> Outcome {
-    for z in 0..extent.depth {
-        for y in 0..extent.height {
-            fill(to.row(y, z)?, &[value as u8], extent.width)?;
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sides_move_by_bytes_rows_and_planes() {
+        let side = Side { start: 1000, pitch: 256, rows: 3 };
+        assert_eq!(side.at(5, 2, 1).unwrap().start, 1000 + 5 + 256 * (2 + 3));
+        assert_eq!(side.at(0, usize::MAX, 0), Err(INVALID_VALUE));
     }
-    Ok(())
-}
-
-/// `hipPos`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Position {
-    x: usize,
-    y: usize,
-    z: usize,
-}
-
-/// `hipMemcpy3DParms`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Copy3D {
-    from_array: *mut c_void,
-    from_position: Position,
-    from: PitchedPointer,
-    to_array: *mut c_void,
-    to_position: Position,
-    to: PitchedPointer,
-    extent: Extent,
-    kind: c_int,
-}
-
-fn copy_3d(parameters: *const c_void) -> Outcome {
-    let copy = raw::load(parameters.cast::<Copy3D>())?;
-    if !copy.from_array.is_null() || !copy.to_array.is_null() {
-        eprintln!("wavetap: hipMemcpy3D with an array is not implemented by the built-in runtime");
-        return Err(NOT_SUPPORTED);
-    }
-    copy_box(Side::of(copy.to, copy.to_position)?, Side::of(copy.from, copy.from_position)?, copy.extent)
-}
-
-/// The address of a device variable, for a copy that starts `offset` bytes into it.
-fn symbol(symbol: *const c_void, offset: usize, size: usize) -> Outcome<u64> {
-    let (address, length) = crate::symbols::find(symbol)?;
-    let end = (offset as u64).checked_add(size as u64).ok_or(INVALID_VALUE)?;
-    if end > length { Err(INVALID_VALUE) } else { Ok(address + offset as u64) }
-}
-
-macro_rules! aliases {
-    ($(fn $name:ident($($arg:ident: $ty:ty),* $(,)?) => $of:expr;)*) => {
-        entry_points! {$(
-            fn $name($($arg: $ty),*) { $of }
-        )*}
-    };
-}
-
-// Forms with a stream ignore it: there is one order.
-aliases! {
-    fn hipMemcpy(to: u64, from: u64, size: usize, kind: c_int) => copy_kind(to, from, size, kind);
-    fn hipMemcpy_spt(to: u64, from: u64, size: usize, kind: c_int) => copy_kind(to, from, size, kind);
-    fn hipMemcpyAsync(to: u64, from: u64, size: usize, kind: c_int, _stream: *mut c_void) => copy_kind(to, from, size, kind);
-    fn hipMemcpyAsync_spt(to: u64, from: u64, size: usize, kind: c_int, _stream: *mut c_void) => copy_kind(to, from, size, kind);
-    fn hipMemcpyWithStream(to: u64, from: u64, size: usize, kind: c_int, _stream: *mut c_void) => copy_kind(to, from, size, kind);
-    fn hipMemcpyHtoD(to: u64, from: u64, size: usize) => copy_kind(to, from, size, 1);
-    fn hipMemcpyDtoH(to: u64, from: u64, size: usize) => copy_kind(to, from, size, 2);
-    fn hipMemcpyDtoD(to: u64, from: u64, size: usize) => copy_kind(to, from, size, 3);
-    fn hipMemcpyHtoDAsync(to: u64, from: u64, size: usize, _stream: *mut c_void) => copy_kind(to, from, size, 1);
-    fn hipMemcpyDtoHAsync(to: u64, from: u64, size: usize, _stream: *mut c_void) => copy_kind(to, from, size, 2);
-    fn hipMemcpyDtoDAsync(to: u64, from: u64, size: usize, _stream: *mut c_void) => copy_kind(to, from, size, 3);
-    fn hipMemcpyPeer(to: u64, _to_device: c_int, from: u64, _from_device: c_int, size: usize) => copy_kind(to, from, size, 3);
-    fn hipMemcpyPeerAsync(to: u64, _to_device: c_int, from: u64, _from_device: c_int, size: usize, _stream: *mut c_void)
-        => copy_kind(to, from, size, 3);
-    fn hipMemcpy2D(to: u64, to_pitch: usize, from: u64, from_pitch: usize, width: usize, height: usize, _kind: c_int)
-        => copy_rows(to, to_pitch, from, from_pitch, width, height);
-    fn hipMemcpy2D_spt(to: u64, to_pitch: usize, from: u64, from_pitch: usize, width: usize, height: usize, _kind: c_int)
-        => copy_rows(to, to_pitch, from, from_pitch, width, height);
-    fn hipMemcpy2DAsync(
-        to: u64,
-        to_pitch: usize,
-        from: u64,
-        from_pitch: usize,
-        width: usize,
-        height: usize,
-        _kind: c_int,
-        _stream: *mut c_void,
-    )
-        => copy_rows(to, to_pitch, from, from_pitch, width, height);
-    fn hipMemcpy3D(parameters: *const c_void) => copy_3d(parameters);
-    fn hipMemcpy3D_spt(parameters: *const c_void) => copy_3d(parameters);
-    fn hipMemcpy3DAsync(parameters: *const c_void, _stream: *mut c_void) => copy_3d(parameters);
-    fn hipMemcpyToSymbol(to: *const c_void, from: u64, size: usize, offset: usize, kind: c_int)
-        => copy_kind(symbol(to, offset, size)?, from, size, kind);
-    fn hipMemcpyToSymbol_spt(to: *const c_void, from: u64, size: usize, offset: usize, kind: c_int)
-        => copy_kind(symbol(to, offset, size)?, from, size, kind);
-    fn hipMemcpyToSymbolAsync(to: *const c_void, from: u64, size: usize, offset: usize, kind: c_int, _stream: *mut c_void)
-        => copy_kind(symbol(to, offset, size)?, from, size, kind);
-    fn hipMemcpyFromSymbol(to: u64, from: *const c_void, size: usize, offset: usize, kind: c_int)
-        => copy_kind(to, symbol(from, offset, size)?, size, kind);
-    fn hipMemcpyFromSymbol_spt(to: u64, from: *const c_void, size: usize, offset: usize, kind: c_int)
-        => copy_kind(to, symbol(from, offset, size)?, size, kind);
-    fn hipMemcpyFromSymbolAsync(to: u64, from: *const c_void, size: usize, offset: usize, kind: c_int, _stream: *mut c_void)
-        => copy_kind(to, symbol(from, offset, size)?, size, kind);
-    fn hipMemset(to: u64, value: c_int, size: usize) => fill(to, &[value as u8], size);
-    fn hipMemset_spt(to: u64, value: c_int, size: usize) => fill(to, &[value as u8], size);
-    fn hipMemsetAsync(to: u64, value: c_int, size: usize, _stream: *mut c_void) => fill(to, &[value as u8], size);
-    fn hipMemsetAsync_spt(to: u64, value: c_int, size: usize, _stream: *mut c_void) => fill(to, &[value as u8], size);
-    fn hipMemsetD8(to: u64, value: u8, count: usize) => fill(to, &[value], count);
-    fn hipMemsetD8Async(to: u64, value: u8, count: usize, _stream: *mut c_void) => fill(to, &[value], count);
-    fn hipMemsetD16(to: u64, value: u16, count: usize) => fill(to, &value.to_le_bytes(), count);
-    fn hipMemsetD16Async(to: u64, value: u16, count: usize, _stream: *mut c_void) => fill(to, &value.to_le_bytes(), count);
-    fn hipMemsetD32(to: u64, value: c_int, count: usize) => fill(to, &value.to_le_bytes(), count);
-    fn hipMemsetD32Async(to: u64, value: c_int, count: usize, _stream: *mut c_void) => fill(to, &value.to_le_bytes(), count);
-    fn hipMemset2D(to: u64, pitch: usize, value: c_int, width: usize, height: usize)
-        => fill_box(Side { start: to, pitch, rows: height }, value, Extent { width, height, depth: 1 });
-    fn hipMemset2DAsync(to: u64, pitch: usize, value: c_int, width: usize, height: usize, _stream: *mut c_void)
-        => fill_box(Side { start: to, pitch, rows: height }, value, Extent { width, height, depth: 1 });
-    fn hipMemset3D(to: PitchedPointer, value: c_int, extent: Extent)
-        => fill_box(Side { start: to.pointer as u64, pitch: to.pitch, rows: to.y }, value, extent);
-    fn hipMemset3DAsync(to: PitchedPointer, value: c_int, extent: Extent, _stream: *mut c_void)
-        => fill_box(Side { start: to.pointer as u64, pitch: to.pitch, rows: to.y }, value, extent);
 }

@@ -2,14 +2,19 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-use crate::memory::TOTAL_MEMORY;
+use crate::memory::{TOTAL_MEMORY, loaded_as_hip_5};
 use crate::properties::{self, Facts};
 use crate::raw;
 use crate::runtime::runtime;
 use crate::status::*;
 
-/// The version of HIP that is implemented, in HIP's form: major * 10^7 + minor * 10^5 + patch.
-const VERSION: c_int = 60_000_000;
+/// The version of HIP that the program was linked with, in HIP's form: major * 10^7 + minor * 10^5 + patch.
+fn version() -> c_int {
+    if loaded_as_hip_5() { 50_220_000 } else { 60_000_000 }
+}
+
+/// Where the device is on its PCI bus.
+pub(crate) const PCI_ADDRESS: &str = "0000:03:00.0";
 
 /// `hipLimit_t`.
 const LIMIT_STACK: c_int = 0;
@@ -19,7 +24,8 @@ const LIMIT_HEAP: c_int = 2;
 /// The heap that device code could allocate from, if it could.
 const HEAP: usize = 4 << 20;
 
-fn only(device: c_int) -> Outcome {
+/// There is one device, number 0.
+pub(crate) fn only(device: c_int) -> Outcome {
     if device == 0 { Ok(()) } else { Err(INVALID_DEVICE) }
 }
 
@@ -66,11 +72,6 @@ entry_points! {
         Ok(())
     }
 
-    /// Waits for the device: it is idle.
-    fn hipDeviceSynchronize() {
-        Ok(())
-    }
-
     /// Frees everything. Memory is kept until the program ends, so that a pointer that is still used afterwards is not given out again.
     fn hipDeviceReset() {
         Ok(())
@@ -88,22 +89,16 @@ entry_points! {
 
     /// Version of the runtime.
     fn hipRuntimeGetVersion(out: *mut c_int) {
-        raw::store(out, VERSION)
+        raw::store(out, version())
     }
 
     /// Version of the driver.
     fn hipDriverGetVersion(out: *mut c_int) {
-        raw::store(out, VERSION)
+        raw::store(out, version())
     }
 
     /// Properties, in the layout of HIP before 6.0.
-    fn hipGetDeviceProperties(out: *mut c_void, device: c_int) {
-        only(device)?;
-        raw::store(out.cast::<properties::R0000>(), properties::R0000::of(&facts()?))
-    }
-
-    /// Properties, in the layout of HIP before 6.0.
-    fn hipGetDevicePropertiesR0000(out: *mut c_void, device: c_int) {
+    fn hipGetDeviceProperties / hipGetDevicePropertiesR0000(out: *mut c_void, device: c_int) {
         only(device)?;
         raw::store(out.cast::<properties::R0000>(), properties::R0000::of(&facts()?))
     }
@@ -115,13 +110,8 @@ entry_points! {
     }
 
     /// The device that comes closest to some properties: there is one.
-    fn hipChooseDevice(out: *mut c_int, _properties: *const c_void) {
-        raw::store(out, 0)
-    }
-
-    /// The device that comes closest to some properties: there is one.
-    fn hipChooseDeviceR0600(out: *mut c_int, _properties: *const c_void) {
-        raw::store(out, 0)
+    fn hipChooseDevice / hipChooseDeviceR0000 / hipChooseDeviceR0600(out: *mut c_int, properties: *const c_void) {
+        if properties.is_null() { Err(INVALID_VALUE) } else { raw::store(out, 0) }
     }
 
     /// One property.
@@ -139,7 +129,7 @@ entry_points! {
     /// PCI address of a device.
     fn hipDeviceGetPCIBusId(out: *mut c_char, length: c_int, device: c_int) {
         only(device)?;
-        text(out, length, "0000:00:00.0")
+        text(out, length, PCI_ADDRESS)
     }
 
     /// Compute capability, which for AMD is the generation.
@@ -174,12 +164,6 @@ entry_points! {
         }
         runtime().stack_limit = u32::try_from(value).map_err(|_| INVALID_VALUE)?;
         Ok(())
-    }
-
-    /// Whether devices can reach each other's memory: there is no other.
-    fn hipDeviceCanAccessPeer(out: *mut c_int, device: c_int, _peer: c_int) {
-        only(device)?;
-        raw::store(out, 0)
     }
 
     /// Caches do not matter here.

@@ -1,10 +1,12 @@
 //! What a program asks about its kernels.
 
 use std::ffi::{c_int, c_uint, c_void};
+use std::sync::Arc;
 
 use wavetap::code_object::KernelMetadata;
 use wavetap::isa::Target;
 
+use crate::kernarg::Shape;
 use crate::launch;
 use crate::raw;
 use crate::runtime::{KernelRef, runtime};
@@ -29,10 +31,12 @@ fn stub(function: *const c_void) -> Outcome<KernelRef> {
     runtime().kernels.get(&(function as usize)).cloned().ok_or(INVALID_DEVICE_FUNCTION)
 }
 
-/// A kernel's metadata and the device's target.
-fn look_up(kernel: &KernelRef) -> Outcome<(KernelMetadata, Target)> {
+/// A kernel's metadata and the device's target with waves of the size that the kernel has.
+fn look_up(kernel: &KernelRef) -> Outcome<(Arc<KernelMetadata>, Target)> {
     let mut runtime = runtime();
-    Ok((runtime.kernel(kernel)?, runtime.device()?.target()))
+    let (kernel, target) = (runtime.kernel(kernel)?, runtime.device()?.target());
+    let lanes = u32::try_from(kernel.wavefront_size).map_err(|_| INVALID_VALUE)?;
+    Ok((kernel, target.with_wave_size(lanes).unwrap_or(target)))
 }
 
 fn attributes(kernel: &KernelRef) -> Outcome<FunctionAttributes> {
@@ -87,6 +91,14 @@ fn workgroups_per_unit(kernel: &KernelMetadata, target: Target, threads: u32, dy
     by_waves.min(u32::try_from(by_lds).unwrap_or(u32::MAX))
 }
 
+/// Workgroups of a launch that the device holds at once.
+pub(crate) fn resident_workgroups(kernel: &KernelRef, shape: &Shape) -> Outcome<u64> {
+    let (kernel, target) = look_up(kernel)?;
+    let threads = shape.workgroup.iter().product();
+    let units = crate::properties::Facts::of(&runtime().device_id()?).compute_units;
+    Ok(u64::from(workgroups_per_unit(&kernel, target, threads, shape.dynamic_lds.into())) * units as u64)
+}
+
 fn max_workgroups(out: *mut c_int, kernel: &KernelRef, threads: c_int, dynamic_lds: usize) -> Outcome {
     let (kernel, target) = look_up(kernel)?;
     let threads = u32::try_from(threads).ok().filter(|threads| *threads > 0).ok_or(INVALID_VALUE)?;
@@ -130,6 +142,19 @@ entry_points! {
     /// Banks of LDS do not matter here.
     fn hipFuncSetSharedMemConfig(_function: *const c_void, _config: c_int) {
         Ok(())
+    }
+
+    /// LDS that a launch may add where a compute unit is to hold so many workgroups.
+    fn hipOccupancyAvailableDynamicSMemPerBlock(out: *mut usize, function: *const c_void, workgroups: c_int, threads: c_int) {
+        let (kernel, target) = look_up(&stub(function)?)?;
+        let limit = kernel.max_flat_workgroup_size.min(target.max_workgroup().into());
+        let workgroups = u64::try_from(workgroups).ok().filter(|count| *count > 0).ok_or(INVALID_VALUE)?;
+        if !(1..=limit).contains(&u64::try_from(threads).unwrap_or(0)) {
+            return Err(INVALID_VALUE);
+        }
+        let granule = u64::from(target.lds_granule());
+        let each = u64::from(target.lds_bytes()) / workgroups / granule * granule;
+        raw::store(out, each.saturating_sub(kernel.group_segment_fixed_size) as usize)
     }
 
     /// Workgroups of a size that a compute unit holds.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::sync::Arc;
 
 use wavetap::code_object::{CodeObject, KernelMetadata};
 use wavetap::elf;
@@ -41,7 +42,7 @@ pub(crate) struct Image {
 pub(crate) struct Loaded {
     pub(crate) object: LoadedObject,
     pub(crate) bytes: Vec<u8>,
-    pub(crate) kernels: HashMap<String, KernelMetadata>,
+    pub(crate) kernels: HashMap<String, Arc<KernelMetadata>>,
     pub(crate) counters: Option<Counters>,
 }
 
@@ -125,7 +126,7 @@ impl Loaded {
     fn new(device: &mut Device, bytes: Vec<u8>, settings: &Settings) -> Result<Self> {
         let object = device.load(&bytes)?;
         let code = CodeObject::parse(&bytes)?;
-        let kernels = code.kernels().iter().filter_map(|kernel| Some((kernel.name.clone(), kernel.metadata.clone()?))).collect();
+        let kernels = code.kernels().iter().filter_map(|kernel| Some((kernel.name.clone(), Arc::new(kernel.metadata.clone()?)))).collect();
         let counters = Counters::attach(device, &object, &code, settings)?;
         Ok(Loaded { object, kernels, counters, bytes })
     }

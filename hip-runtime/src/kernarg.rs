@@ -15,34 +15,38 @@ pub(crate) struct Shape {
     pub(crate) dynamic_lds: u32,
 }
 
-/// Where the launch's own arguments come from.
-pub(crate) enum Arguments<'a> {
-    /// One value each: called with the argument's index and the place for its bytes.
-    Each(&'a mut dyn FnMut(usize, &mut [u8]) -> Outcome),
-    /// Laid out by the caller.
-    Packed(&'a [u8]),
+/// What hidden arguments tell a kernel of the host.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Services {
+    /// Address of the buffer by which kernels ask the host for something.
+    pub(crate) hostcall: u64,
 }
 
 /// Segments are at least this long: a scalar load may read on to the end of the 16 bytes that its last argument lies in.
 const LEAST: usize = 16;
 
-/// Builds the segment.
-pub(crate) fn segment(kernel: &KernelMetadata, shape: &Shape, arguments: Arguments<'_>) -> Outcome<Vec<u8>> {
+/// Puts the launch's own arguments at their places; `value` gets an argument's index and the place for its bytes.
+pub(crate) fn explicit(kernel: &KernelMetadata, mut value: impl FnMut(usize, &mut [u8]) -> Outcome) -> Outcome<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(kernel.kernarg_segment_size).map_err(|_| INVALID_VALUE)?];
+    for (index, argument) in kernel.args.iter().filter(|argument| !argument.value_kind.is_hidden()).enumerate() {
+        value(index, place(&mut bytes, argument)?)?;
+    }
+    Ok(bytes)
+}
+
+/// Whether a kernel has a hidden argument of a kind.
+pub(crate) fn has(kernel: &KernelMetadata, kind: &ValueKind) -> bool {
+    kernel.args.iter().any(|argument| argument.value_kind == *kind)
+}
+
+/// Builds the segment from the launch's own arguments and the hidden ones.
+pub(crate) fn segment(kernel: &KernelMetadata, shape: &Shape, arguments: &[u8], services: &Services) -> Outcome<Vec<u8>> {
     let size = usize::try_from(kernel.kernarg_segment_size).map_err(|_| INVALID_VALUE)?;
     let mut segment = vec![0; size.next_multiple_of(LEAST).max(LEAST)];
-    match arguments {
-        Arguments::Packed(bytes) => {
-            let length = bytes.len().min(size);
-            segment[..length].copy_from_slice(&bytes[..length]);
-        }
-        Arguments::Each(value) => {
-            for (index, argument) in kernel.args.iter().filter(|argument| !argument.value_kind.is_hidden()).enumerate() {
-                value(index, place(&mut segment, argument)?)?;
-            }
-        }
-    }
+    let length = arguments.len().min(size);
+    segment[..length].copy_from_slice(&arguments[..length]);
     for argument in kernel.args.iter().filter(|argument| argument.value_kind.is_hidden()) {
-        let value = hidden(&argument.value_kind, shape).to_le_bytes();
+        let value = hidden(&argument.value_kind, shape, services).to_le_bytes();
         let place = place(&mut segment, argument)?;
         let length = place.len().min(value.len());
         place[..length].copy_from_slice(&value[..length]);
@@ -58,7 +62,7 @@ fn place<'s>(segment: &'s mut [u8], argument: &Argument) -> Outcome<&'s mut [u8]
 
 /// The value of a hidden argument (AMDGPUUsage, "Code Object V5 Metadata"). What there is no service for is 0, so a kernel that uses it
 /// faults on a null address and does not read something else.
-fn hidden(kind: &ValueKind, shape: &Shape) -> u64 {
+fn hidden(kind: &ValueKind, shape: &Shape, services: &Services) -> u64 {
     let whole = |axis: usize| u64::from(shape.items[axis] / shape.workgroup[axis]);
     let size = |axis: usize| u64::from(shape.workgroup[axis]);
     let rest = |axis: usize| u64::from(shape.items[axis] % shape.workgroup[axis]);
@@ -75,6 +79,7 @@ fn hidden(kind: &ValueKind, shape: &Shape) -> u64 {
         // HIP launches every grid as three-dimensional.
         ValueKind::HiddenGridDims => 3,
         ValueKind::HiddenDynamicLdsSize => u64::from(shape.dynamic_lds),
+        ValueKind::HiddenHostcallBuffer => services.hostcall,
         _ => 0,
     }
 }
@@ -111,30 +116,30 @@ mod tests {
             ("hidden_dynamic_lds_size", 136, 4),
         ]);
         let mut order = Vec::new();
-        let mut each = |index: usize, place: &mut [u8]| {
+        let arguments = explicit(&kernel, |index, place| {
             order.push((index, place.len()));
             place.fill(0xa0 + index as u8);
             Ok(())
-        };
-        let segment = segment(&kernel, &SHAPE, Arguments::Each(&mut each)).unwrap();
+        });
+        let segment = segment(&kernel, &SHAPE, &arguments.unwrap(), &Services { hostcall: 0x1122 }).unwrap();
         assert_eq!(order, [(0, 8), (1, 4)]);
         assert_eq!(segment.len(), 288);
         assert_eq!(segment[..12], [0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa1, 0xa1, 0xa1, 0xa1]);
         let u16_at = |at: usize| u16::from_le_bytes([segment[at], segment[at + 1]]);
-        assert_eq!([16, 20, 24, 28, 34, 38, 80, 96, 136].map(u16_at), [3, 3, 1, 256, 232, 1, 3, 0, 0x1234]);
+        assert_eq!([16, 20, 24, 28, 34, 38, 80, 96, 136].map(u16_at), [3, 3, 1, 256, 232, 1, 3, 0x1122, 0x1234]);
         assert!(segment[12..16].iter().chain(&segment[140..]).all(|byte| *byte == 0));
     }
 
     #[test]
     fn packed_arguments_keep_their_place_and_hidden_ones_follow() {
         let kernel = kernel(&[("by_value", 0, 4), ("hidden_group_size_x", 4, 2)]);
-        let segment = segment(&kernel, &SHAPE, Arguments::Packed(&[1, 2, 3, 4, 9, 9])).unwrap();
+        let segment = segment(&kernel, &SHAPE, &[1, 2, 3, 4, 9, 9], &Services::default()).unwrap();
         assert_eq!(segment[..8], [1, 2, 3, 4, 0, 1, 0, 0]);
     }
 
     #[test]
     fn metadata_that_points_outside_is_refused() {
         let kernel = kernel(&[("by_value", 284, 8)]);
-        assert_eq!(segment(&kernel, &SHAPE, Arguments::Each(&mut |_, _| Ok(()))), Err(INVALID_VALUE));
+        assert_eq!(explicit(&kernel, |_, _| Ok(())), Err(INVALID_VALUE));
     }
 }

@@ -3,7 +3,9 @@
 use std::cell::RefCell;
 use std::ffi::{c_uint, c_void};
 
-use crate::kernarg::{Arguments, Shape};
+use crate::functions;
+use crate::kernarg::{self, Shape};
+use crate::operation::{Launch, Operation, submit};
 use crate::raw;
 use crate::runtime::{KernelRef, runtime};
 use crate::status::*;
@@ -23,12 +25,18 @@ type Configuration = (Dim3, Dim3, usize, *mut c_void);
 thread_local! {
     /// Configurations that were pushed and not yet popped by the kernel's stub.
     static CONFIGURATIONS: RefCell<Vec<Configuration>> = const { RefCell::new(Vec::new()) };
+
+    /// What `hipSetupArgument` has set for the next launch.
+    static SET_UP: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Markers in the `extra` array of a module launch (HIP's `HIP_LAUNCH_PARAM_*`).
 const EXTRA_BUFFER: usize = 1;
 const EXTRA_SIZE: usize = 2;
 const EXTRA_END: usize = 3;
+
+/// More bytes than a kernel's arguments can have.
+const MOST_ARGUMENTS: usize = 1 << 16;
 
 fn shape(groups: [u32; 3], workgroup: [u32; 3], dynamic_lds: usize) -> Outcome<Shape> {
     let mut items = [0; 3];
@@ -49,14 +57,20 @@ pub(crate) fn function(handle: *mut c_void) -> Outcome<KernelRef> {
     runtime().functions.get(index).cloned().ok_or(INVALID_HANDLE)
 }
 
-fn with_pointers(kernel: &KernelRef, shape: &Shape, arguments: *const *const c_void) -> Outcome {
-    let mut each = |index: usize, place: &mut [u8]| raw::read(raw::element(arguments, index)? as usize, place);
-    runtime().launch(kernel, shape, Arguments::Each(&mut each))
+/// A launch whose arguments are read through an array of pointers to them.
+fn with_pointers(kernel: &KernelRef, shape: &Shape, arguments: *const *const c_void) -> Outcome<Operation> {
+    let metadata = runtime().kernel(kernel)?;
+    let arguments = kernarg::explicit(&metadata, |index, place| raw::read(raw::element(arguments, index)? as usize, place))?;
+    Ok(Operation::Kernel(Launch { kernel: kernel.clone(), shape: *shape, arguments }))
 }
 
-fn module_launch(kernel: &KernelRef, shape: &Shape, parameters: *const *const c_void, extra: *const *const c_void) -> Outcome {
-    if !parameters.is_null() || extra.is_null() {
+/// A launch whose arguments are given either way that a module's launch allows.
+fn with_either(kernel: &KernelRef, shape: &Shape, parameters: *const *const c_void, extra: *const *const c_void) -> Outcome<Operation> {
+    if extra.is_null() {
         return with_pointers(kernel, shape, parameters);
+    }
+    if !parameters.is_null() {
+        return Err(INVALID_VALUE);
     }
     let (mut buffer, mut size) = (0, 0);
     let mut at = 0;
@@ -69,12 +83,80 @@ fn module_launch(kernel: &KernelRef, shape: &Shape, parameters: *const *const c_
         }
         at += 2;
     }
-    let mut bytes = vec![0; size.min(1 << 20)];
-    raw::read(buffer, &mut bytes)?;
-    runtime().launch(kernel, shape, Arguments::Packed(&bytes))
+    let mut arguments = vec![0; size.min(1 << 20)];
+    raw::read(buffer, &mut arguments)?;
+    Ok(Operation::Kernel(Launch { kernel: kernel.clone(), shape: *shape, arguments }))
+}
+
+/// What HIP answers where a launch by a module's handle has sizes that no launch can have.
+fn module_status(status: Status) -> Status {
+    if status == INVALID_CONFIGURATION { INVALID_VALUE } else { status }
+}
+
+/// Launches by a module's handle.
+fn module_launch(
+    kernel: &KernelRef,
+    shape: &Shape,
+    stream: *mut c_void,
+    parameters: *const *const c_void,
+    extra: *const *const c_void,
+) -> Outcome {
+    if shape.workgroup.contains(&0) {
+        return Err(INVALID_CONFIGURATION);
+    }
+    runtime().check_launch(kernel, shape).map_err(module_status)?;
+    submit(stream, with_either(kernel, shape, parameters, extra)?)
+}
+
+/// Launches by a host stub.
+fn stub_launch(
+    function: *const c_void,
+    grid: Dim3,
+    block: Dim3,
+    arguments: *const *const c_void,
+    dynamic_lds: usize,
+    stream: *mut c_void,
+) -> Outcome {
+    let (kernel, shape) = (stub(function)?, shape(grid.array(), block.array(), dynamic_lds)?);
+    runtime().check_launch(&kernel, &shape)?;
+    submit(stream, with_pointers(&kernel, &shape, arguments)?)
+}
+
+/// Launches by a host stub what needs all its workgroups resident at once.
+fn cooperative_launch(kernel: &KernelRef, shape: &Shape, arguments: *const *const c_void, stream: *mut c_void) -> Outcome {
+    runtime().check_launch(kernel, shape)?;
+    let groups: u64 = (0..3).map(|axis| u64::from(shape.items[axis] / shape.workgroup[axis])).product();
+    if groups > functions::resident_workgroups(kernel, shape)? {
+        return Err(COOPERATIVE_LAUNCH_TOO_LARGE);
+    }
+    submit(stream, with_pointers(kernel, shape, arguments)?)
+}
+
+/// The launch that the parameters of a graph's node describe.
+pub(crate) fn node_launch(node: &KernelNode) -> Outcome<Operation> {
+    let kernel = stub(node.function as *const c_void).or_else(|_| function(node.function as *mut c_void))?;
+    let shape = shape(node.grid.array(), node.block.array(), node.dynamic_lds as usize)?;
+    runtime().check_launch(&kernel, &shape)?;
+    with_either(&kernel, &shape, node.parameters as *const *const c_void, node.extra as *const *const c_void)
+}
+
+/// `hipKernelNodeParams`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KernelNode {
+    pub(crate) block: Dim3,
+    pub(crate) extra: usize,
+    pub(crate) function: usize,
+    pub(crate) grid: Dim3,
+    pub(crate) parameters: usize,
+    pub(crate) dynamic_lds: c_uint,
 }
 
 impl Dim3 {
+    pub(crate) fn of([x, y, z]: [u32; 3]) -> Self {
+        Dim3 { x, y, z }
+    }
+
     fn array(self) -> [u32; 3] {
         [self.x, self.y, self.z]
     }
@@ -97,27 +179,40 @@ entry_points! {
     }
 
     /// Launches a kernel by its host stub.
-    fn hipLaunchKernel(
+    fn hipLaunchKernel / hipLaunchKernel_spt(
         function: *const c_void,
         grid: Dim3,
         block: Dim3,
         arguments: *const *const c_void,
         dynamic_lds: usize,
-        _stream: *mut c_void,
+        stream: *mut c_void,
     ) {
-        with_pointers(&stub(function)?, &shape(grid.array(), block.array(), dynamic_lds)?, arguments)
+        stub_launch(function, grid, block, arguments, dynamic_lds, stream)
     }
 
-    /// As [`hipLaunchKernel`]; all streams are one.
-    fn hipLaunchKernel_spt(
-        function: *const c_void,
-        grid: Dim3,
-        block: Dim3,
-        arguments: *const *const c_void,
-        dynamic_lds: usize,
-        _stream: *mut c_void,
-    ) {
-        with_pointers(&stub(function)?, &shape(grid.array(), block.array(), dynamic_lds)?, arguments)
+    /// Launches a kernel by its host stub with the configuration that was pushed.
+    fn hipLaunchByPtr(function: *const c_void) {
+        let (grid, block, dynamic_lds, stream) = CONFIGURATIONS.with_borrow_mut(Vec::pop).ok_or(MISSING_CONFIGURATION)?;
+        let arguments = SET_UP.take();
+        let (kernel, shape) = (stub(function)?, shape(grid.array(), block.array(), dynamic_lds)?);
+        runtime().check_launch(&kernel, &shape)?;
+        submit(stream, Operation::Kernel(Launch { kernel, shape, arguments }))
+    }
+
+    /// Configures the launch that [`hipLaunchByPtr`] does.
+    fn hipConfigureCall(grid: Dim3, block: Dim3, dynamic_lds: usize, stream: *mut c_void) {
+        CONFIGURATIONS.with_borrow_mut(|stack| stack.push((grid, block, dynamic_lds, stream)));
+        SET_UP.set(Vec::new());
+        Ok(())
+    }
+
+    /// Sets an argument of the launch that [`hipLaunchByPtr`] does.
+    fn hipSetupArgument(argument: *const c_void, size: usize, offset: usize) {
+        let end = offset.checked_add(size).filter(|end| *end <= MOST_ARGUMENTS).ok_or(INVALID_VALUE)?;
+        SET_UP.with_borrow_mut(|bytes| {
+            bytes.resize(bytes.len().max(end), 0);
+            raw::read(argument as usize, &mut bytes[offset..end])
+        })
     }
 
     /// Launches a kernel by its host stub and records events around it.
@@ -127,15 +222,44 @@ entry_points! {
         block: Dim3,
         arguments: *const *const c_void,
         dynamic_lds: usize,
-        _stream: *mut c_void,
+        stream: *mut c_void,
         start: *mut c_void,
         stop: *mut c_void,
         _flags: i32,
     ) {
-        let (kernel, shape) = (stub(function)?, shape(grid.array(), block.array(), dynamic_lds)?);
         runtime().streams.record_optional(start)?;
-        with_pointers(&kernel, &shape, arguments)?;
+        stub_launch(function, grid, block, arguments, dynamic_lds, stream)?;
         runtime().streams.record_optional(stop)
+    }
+
+    /// Launches a kernel by its host stub whose workgroups wait for each other.
+    fn hipLaunchCooperativeKernel / hipLaunchCooperativeKernel_spt(
+        function: *const c_void,
+        grid: Dim3,
+        block: Dim3,
+        arguments: *const *const c_void,
+        dynamic_lds: c_uint,
+        stream: *mut c_void,
+    ) {
+        let shape = shape(grid.array(), block.array(), dynamic_lds as usize)?;
+        cooperative_launch(&stub(function)?, &shape, arguments, stream)
+    }
+
+    /// Launches a module's kernel whose workgroups wait for each other.
+    fn hipModuleLaunchCooperativeKernel(
+        handle: *mut c_void,
+        grid_x: c_uint,
+        grid_y: c_uint,
+        grid_z: c_uint,
+        block_x: c_uint,
+        block_y: c_uint,
+        block_z: c_uint,
+        dynamic_lds: c_uint,
+        stream: *mut c_void,
+        parameters: *const *const c_void,
+    ) {
+        let shape = shape([grid_x, grid_y, grid_z], [block_x, block_y, block_z], dynamic_lds as usize)?;
+        cooperative_launch(&function(handle)?, &shape, parameters, stream).map_err(module_status)
     }
 
     /// Launches a module's kernel; the grid is in workgroups.
@@ -148,16 +272,16 @@ entry_points! {
         block_y: c_uint,
         block_z: c_uint,
         dynamic_lds: c_uint,
-        _stream: *mut c_void,
+        stream: *mut c_void,
         parameters: *const *const c_void,
         extra: *const *const c_void,
     ) {
         let shape = shape([grid_x, grid_y, grid_z], [block_x, block_y, block_z], dynamic_lds as usize)?;
-        module_launch(&function(handle)?, &shape, parameters, extra)
+        module_launch(&function(handle)?, &shape, stream, parameters, extra)
     }
 
-    /// Launches a module's kernel; the grid is in work-items.
-    fn hipExtModuleLaunchKernel(
+    /// Launches a module's kernel; the grid is in work-items. Programs know it by its C++ names.
+    fn hipExtModuleLaunchKernel / hipHccModuleLaunchKernel / _Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j / _Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_(
         handle: *mut c_void,
         items_x: u32,
         items_y: u32,
@@ -166,21 +290,17 @@ entry_points! {
         block_y: u32,
         block_z: u32,
         dynamic_lds: usize,
-        _stream: *mut c_void,
+        stream: *mut c_void,
         parameters: *const *const c_void,
         extra: *const *const c_void,
         start: *mut c_void,
         stop: *mut c_void,
-        _flags: u32,
     ) {
-        let dynamic_lds = u32::try_from(dynamic_lds).map_err(|_| INVALID_CONFIGURATION)?;
+        let dynamic_lds = u32::try_from(dynamic_lds).map_err(|_| INVALID_VALUE)?;
         let shape = Shape { items: [items_x, items_y, items_z], workgroup: [block_x, block_y, block_z], dynamic_lds };
-        if shape.workgroup.contains(&0) {
-            return Err(INVALID_CONFIGURATION);
-        }
         let kernel = function(handle)?;
         runtime().streams.record_optional(start)?;
-        module_launch(&kernel, &shape, parameters, extra)?;
+        module_launch(&kernel, &shape, stream, parameters, extra)?;
         runtime().streams.record_optional(stop)
     }
 }

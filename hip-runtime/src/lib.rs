@@ -1,15 +1,24 @@
 //! Stands in for `libamdhip64`: an unmodified HIP executable loads it, and its kernels run on the emulator.
 //!
 //! It does what a program can observe of the real library where everything is executed in order: a launch has ended when it returns, so
-//! every stream is always idle. What it cannot do honestly is refused: an entry point that is not implemented prints its name and
-//! returns `hipErrorNotSupported`. A kernel that faults ends the program, as a GPU's fault does.
+//! every stream is always idle, and only what is captured or put into a graph waits until it is launched. There is one device and as
+//! much memory as the emulator allows; fresh device memory holds a pattern that is no number.
+//!
+//! What it cannot do honestly is refused: an entry point that is not implemented prints its name and returns `hipErrorNotSupported`;
+//! [`stubs`] lists them. A kernel that accesses what it must not, or traps, is described on standard error, and from then on every call
+//! gives the error that HIP gives then. Where the emulator itself cannot go on (an instruction that it lacks, a rule of the hardware
+//! that strict mode found broken, no fuel left) it ends the program, as nothing that the kernel computed could be trusted.
 //!
 //! | module | for |
 //! |---|---|
-//! | `status`, `settings` | HIP's error codes; what the environment asks for |
+//! | `status`, `settings` | HIP's error codes and the state they leave; what the environment asks for |
 //! | `runtime`, `images`, `kernarg`, `counters`, `trace` | the device, loaded code, kernel arguments, control block, the emulator's trace |
-//! | `registration`, `launch`, `memory`, `copies`, `symbols`, `streams`, `modules`, `devices`, `functions` | the entry points |
-//! | `properties`, `host_memory`, `raw` | layouts of the device properties; host memory that kernels may use; the caller's pointers |
+//! | `hostcall`, `printf` | what kernels ask of the host while they run |
+//! | `operation`, `copies`, `graphs`, `kinds`, `handles` | what streams and graphs do, as data |
+//! | `registration`, `launch`, `modules`, `functions`, `symbols` | the entry points for code |
+//! | `memory`, `managed`, `pools`, `arrays`, `copy_calls` | the entry points for memory |
+//! | `streams`, `capture`, `graph_calls`, `graph_nodes`, `devices`, `contexts` | the entry points for order and devices |
+//! | `properties`, `boards`, `host_memory`, `raw` | what the device says of itself; host memory that kernels may use; the caller's pointers |
 //! | `stubs` | the rest of the entry points |
 //!
 //! The command that starts a program with it sets these variables:
@@ -23,17 +32,33 @@
 //! | `WAVETAP_SEED`, `WAVETAP_FUEL` | its seed; wave-instructions that a dispatch may execute |
 //! | `WAVETAP_RECORDS` | `N`: waves share N records; `N:drop`: waves that find N records taken are dropped |
 //! | `WAVETAP_PER_WAVE` | `1`: keep every wave's counters |
+//! | `WAVETAP_POISON` | `0`: fresh device memory holds zeros, not 0x7ff4dead over and over |
 
+mod arrays;
+mod boards;
+mod capture;
+mod contexts;
 mod copies;
+mod copy_calls;
 mod counters;
 mod devices;
 mod functions;
+mod graph_calls;
+mod graph_nodes;
+mod graphs;
+mod handles;
 mod host_memory;
+mod hostcall;
 mod images;
 mod kernarg;
+mod kinds;
 mod launch;
+mod managed;
 mod memory;
 mod modules;
+mod operation;
+mod pools;
+mod printf;
 mod properties;
 mod raw;
 mod registration;

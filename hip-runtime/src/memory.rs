@@ -12,14 +12,18 @@ use crate::status::*;
 /// Device memory as it is reported: what the emulator allows in all.
 pub(crate) const TOTAL_MEMORY: usize = 16 << 30;
 
+/// Flags of managed memory: who uses it first.
+const ATTACH_GLOBAL: c_uint = 1;
+const ATTACH_HOST: c_uint = 2;
+
 /// Rows of pitched memory start on multiples of this.
 const PITCH: usize = 256;
 
 /// `hipPitchedPtr`.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct PitchedPointer {
-    pub(crate) pointer: *mut c_void,
+    pub(crate) pointer: u64,
     pub(crate) pitch: usize,
     pub(crate) x: usize,
     pub(crate) y: usize,
@@ -27,7 +31,7 @@ pub(crate) struct PitchedPointer {
 
 /// `hipExtent`.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) width: usize,
     pub(crate) height: usize,
@@ -36,12 +40,12 @@ pub(crate) struct Extent {
 
 /// `hipPointerAttribute_t`.
 #[repr(C)]
-struct PointerAttributes {
-    kind: c_int,
+pub(crate) struct PointerAttributes {
+    pub(crate) kind: c_int,
     device: c_int,
-    device_pointer: u64,
-    host_pointer: u64,
-    is_managed: c_int,
+    pub(crate) device_pointer: u64,
+    pub(crate) host_pointer: u64,
+    pub(crate) is_managed: c_int,
     flags: c_uint,
 }
 
@@ -62,7 +66,7 @@ fn memory_types() -> MemoryTypes {
 }
 
 /// Whether the program asked for `libamdhip64.so.5`: its headers then are those of HIP 5.
-fn loaded_as_hip_5() -> bool {
+pub(crate) fn loaded_as_hip_5() -> bool {
     raw::own_file_name().is_some_and(|name| name.ends_with("libamdhip64.so.5"))
 }
 
@@ -71,7 +75,9 @@ pub(crate) fn allocate(size: usize) -> Outcome<u64> {
     if size == 0 {
         return Ok(0);
     }
-    runtime().device()?.malloc(size as u64, PITCH as u64).map_err(|_| OUT_OF_MEMORY)
+    let mut runtime = runtime();
+    runtime.refuse_while_capturing()?;
+    runtime.allocate(size as u64)
 }
 
 fn allocate_host(size: usize, kind: HostKind, flags: c_uint) -> Outcome<u64> {
@@ -84,29 +90,30 @@ fn allocate_host(size: usize, kind: HostKind, flags: c_uint) -> Outcome<u64> {
 }
 
 /// Frees memory of any kind; null is nothing.
-fn free(pointer: *mut c_void) -> Outcome {
-    let address = pointer as u64;
+fn free(address: u64) -> Outcome {
+    let mut runtime = runtime();
     if address == 0 {
         return Ok(());
     }
-    let mut runtime = runtime();
-    let (device, host) = runtime.device_and_host()?;
-    if host.range_of(address).is_some() { host.free(device, address) } else { device.free(address).map_err(|_| INVALID_VALUE) }
+    runtime.refuse_while_capturing()?;
+    runtime.free(address)
 }
 
-fn allocate_pitched(width: usize, height: usize) -> Outcome<(u64, usize)> {
+/// Allocates rows of device memory; gives where and with which pitch.
+pub(crate) fn allocate_pitched(width: usize, height: usize) -> Outcome<(u64, usize)> {
     let pitch = width.checked_next_multiple_of(PITCH).ok_or(OUT_OF_MEMORY)?;
     Ok((allocate(pitch.checked_mul(height).ok_or(OUT_OF_MEMORY)?)?, pitch))
 }
 
 /// Start and size of the allocation that contains an address.
-fn allocation_of(address: u64) -> Outcome<(u64, u64)> {
+pub(crate) fn allocation_of(address: u64) -> Outcome<(u64, u64)> {
     let mut runtime = runtime();
     let allocation = runtime.device()?.allocation_of(address).ok_or(NOT_FOUND)?;
     Ok((allocation.address, allocation.size))
 }
 
-fn attributes(address: u64) -> Outcome<PointerAttributes> {
+/// What is known of the memory at an address.
+pub(crate) fn attributes(address: u64) -> Outcome<PointerAttributes> {
     let types = memory_types();
     let mut runtime = runtime();
     let (device, host) = runtime.device_and_host()?;
@@ -138,11 +145,6 @@ entry_points! {
         raw::store(out, allocate(size)?)
     }
 
-    /// Allocates device memory in stream order, which is program order.
-    fn hipMallocAsync(out: *mut u64, size: usize, _stream: *mut c_void) {
-        raw::store(out, allocate(size)?)
-    }
-
     /// Allocates rows of device memory with a pitch.
     fn hipMallocPitch(out: *mut u64, pitch: *mut usize, width: usize, height: usize) {
         let (address, row) = allocate_pitched(width, height)?;
@@ -161,52 +163,33 @@ entry_points! {
     fn hipMalloc3D(out: *mut PitchedPointer, extent: Extent) {
         let rows = extent.height.checked_mul(extent.depth).ok_or(OUT_OF_MEMORY)?;
         let (address, pitch) = allocate_pitched(extent.width, rows)?;
-        raw::store(out, PitchedPointer { pointer: address as *mut c_void, pitch, x: extent.width, y: extent.height })
+        raw::store(out, PitchedPointer { pointer: address, pitch, x: extent.width, y: extent.height })
     }
 
-    /// Frees device or managed memory.
-    fn hipFree(pointer: *mut c_void) {
-        free(pointer)
-    }
-
-    /// Frees device memory in stream order, which is program order.
-    fn hipFreeAsync(pointer: *mut c_void, _stream: *mut c_void) {
-        free(pointer)
+    /// Frees device, managed or pinned memory.
+    fn hipFree / hipHostFree / hipFreeHost(address: u64) {
+        free(address)
     }
 
     /// Allocates host memory that kernels see at its own address.
-    fn hipHostMalloc(out: *mut u64, size: usize, flags: c_uint) {
-        raw::store(out, allocate_host(size, HostKind::Pinned, flags)?)
-    }
-
-    /// As [`hipHostMalloc`].
-    fn hipHostAlloc(out: *mut u64, size: usize, flags: c_uint) {
+    fn hipHostMalloc / hipHostAlloc(out: *mut u64, size: usize, flags: c_uint) {
+        raw::store(out, 0)?;
         raw::store(out, allocate_host(size, HostKind::Pinned, flags)?)
     }
 
     /// As [`hipHostMalloc`] without flags.
-    fn hipMallocHost(out: *mut u64, size: usize) {
-        raw::store(out, allocate_host(size, HostKind::Pinned, 0)?)
-    }
-
-    /// As [`hipHostMalloc`] without flags.
-    fn hipMemAllocHost(out: *mut u64, size: usize) {
+    fn hipMallocHost / hipMemAllocHost(out: *mut u64, size: usize) {
+        raw::store(out, 0)?;
         raw::store(out, allocate_host(size, HostKind::Pinned, 0)?)
     }
 
     /// Allocates memory that host and kernels share.
     fn hipMallocManaged(out: *mut u64, size: usize, flags: c_uint) {
+        if size == 0 || !matches!(flags, ATTACH_GLOBAL | ATTACH_HOST) {
+            return Err(INVALID_VALUE);
+        }
+        raw::store(out, 0)?;
         raw::store(out, allocate_host(size, HostKind::Managed, flags)?)
-    }
-
-    /// Frees pinned memory.
-    fn hipHostFree(pointer: *mut c_void) {
-        free(pointer)
-    }
-
-    /// Frees pinned memory.
-    fn hipFreeHost(pointer: *mut c_void) {
-        free(pointer)
     }
 
     /// Lets kernels see a range of the program's memory.
@@ -262,20 +245,5 @@ entry_points! {
     /// What sort of memory a pointer points to.
     fn hipPointerGetAttributes(out: *mut c_void, pointer: *const c_void) {
         raw::store(out.cast::<PointerAttributes>(), attributes(pointer as u64)?)
-    }
-
-    /// Advice about managed memory: there is one memory, so there is nothing to do.
-    fn hipMemAdvise(_pointer: *const c_void, _count: usize, _advice: c_int, _device: c_int) {
-        Ok(())
-    }
-
-    /// Moves managed memory: there is one memory, so there is nothing to do.
-    fn hipMemPrefetchAsync(_pointer: *const c_void, _count: usize, _device: c_int, _stream: *mut c_void) {
-        Ok(())
-    }
-
-    /// Attaches managed memory to a stream: all are one.
-    fn hipStreamAttachMemAsync(_stream: *mut c_void, _pointer: *mut c_void, _length: usize, _flags: c_uint) {
-        Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::images::Image;
 use crate::raw;
-use crate::runtime::{KernelRef, complain, runtime};
+use crate::runtime::{KernelRef, Runtime, complain, runtime};
 use crate::status::*;
 
 /// A handle is an image's index plus one.
@@ -34,6 +34,18 @@ fn add(out: *mut usize, image: wavetap::error::Result<Image>) -> Outcome {
     }
 }
 
+impl Runtime {
+    /// The handle of a kernel: an index plus one, the same whenever it is asked for.
+    fn function(&mut self, kernel: KernelRef) -> usize {
+        let known = self.functions.iter().position(|other| *other == kernel);
+        let index = known.unwrap_or_else(|| {
+            self.functions.push(kernel);
+            self.functions.len() - 1
+        });
+        index + 1
+    }
+}
+
 entry_points! {
     /// Loads a module from a file: a bundle or a code object.
     fn hipModuleLoad(out: *mut usize, path: *const c_char) {
@@ -42,7 +54,7 @@ entry_points! {
     }
 
     /// Loads a module from memory.
-    fn hipModuleLoadData(out: *mut usize, data: *const c_void) {
+    fn hipModuleLoadData / hipModuleLoadFatBinary(out: *mut usize, data: *const c_void) {
         add(out, Image::module(data as usize))
     }
 
@@ -64,24 +76,21 @@ entry_points! {
         let kernel = KernelRef { image: image(module)?, name: raw::string(name)? };
         let mut runtime = runtime();
         runtime.kernel(&kernel)?;
-        let known = runtime.functions.iter().position(|other| *other == kernel);
-        let index = known.unwrap_or_else(|| {
-            runtime.functions.push(kernel);
-            runtime.functions.len() - 1
-        });
-        raw::store(out, index + 1)
+        raw::store(out, runtime.function(kernel))
     }
 
     /// Finds a kernel by its host stub.
     fn hipGetFuncBySymbol(out: *mut usize, symbol: *const c_void) {
         let mut runtime = runtime();
         let kernel = runtime.kernels.get(&(symbol as usize)).cloned().ok_or(INVALID_DEVICE_FUNCTION)?;
-        let known = runtime.functions.iter().position(|other| *other == kernel);
-        let index = known.unwrap_or_else(|| {
-            runtime.functions.push(kernel);
-            runtime.functions.len() - 1
-        });
-        raw::store(out, index + 1)
+        raw::store(out, runtime.function(kernel))
+    }
+
+    /// Number of kernels of a module.
+    fn hipModuleGetFunctionCount(out: *mut c_uint, module: *mut c_void) {
+        let mut runtime = runtime();
+        let (_, loaded) = runtime.load(image(module)?)?;
+        raw::store(out, loaded.kernels.len() as c_uint)
     }
 
     /// Finds a variable of a module.

@@ -5,17 +5,24 @@ use std::ffi::{c_char, c_int};
 use wavetap::isa::Target;
 use wavetap::offload_bundle::TargetId;
 
+use crate::boards::{Board, board_of};
 use crate::memory::TOTAL_MEMORY;
 
 /// Largest grid in x; y and z may have 65,536 workgroups less one.
 const GRID_X: c_int = c_int::MAX;
 const GRID_YZ: c_int = 65_535;
+/// Bus of the address that `hipDeviceGetPCIBusId` gives.
+const PCI_BUS: c_int = 3;
 /// Registers of 32 bits that a workgroup can have, as HIP reports it for these processors.
 const REGISTERS: c_int = 65_536;
 /// Frequency of the constant clock that `wall_clock64` reads, in kHz.
 const CLOCK_INSTRUCTION_RATE: c_int = 100_000;
 /// Alignment that textures would need.
 const TEXTURE_ALIGNMENT: usize = 256;
+/// Largest textures: one-dimensional over plain memory, along one side of a one- or two-dimensional one, deepest three-dimensional one.
+const TEXTURE_LINEAR: c_int = 1 << 28;
+const TEXTURE_SIDE: c_int = 16_384;
+const TEXTURE_DEPTH: c_int = 8_192;
 
 /// Features of `hipDeviceArch_t`, lowest bit first: 32-bit and float atomics (5), 64-bit atomics (2), doubles, vote, ballot, shuffle; not
 /// funnel shift; system fences; not counting barriers, not surfaces; 3-D grids; not dynamic parallelism.
@@ -28,11 +35,8 @@ pub(crate) struct Facts {
     pub(crate) major: c_int,
     pub(crate) minor: c_int,
     pub(crate) compute_units: c_int,
+    board: Board,
     number: c_int,
-    clock: c_int,
-    memory_clock: c_int,
-    bus_width: c_int,
-    l2: c_int,
     lds: usize,
     max_workgroup: c_int,
     wave: c_int,
@@ -40,21 +44,10 @@ pub(crate) struct Facts {
     ecc: c_int,
 }
 
-/// Processor, compute units, clock and memory clock in kHz, bus width in bits, second-level cache in bytes: those of one board with it
-/// (Radeon Vega 64, Instinct MI50, MI100, MI210, MI300X), so that a program which sizes its work by them behaves as it does there.
-const BOARDS: &[(&str, c_int, c_int, c_int, c_int, c_int)] = &[
-    ("gfx900", 64, 1_630_000, 945_000, 2048, 4 << 20),
-    ("gfx906", 60, 1_725_000, 1_000_000, 4096, 4 << 20),
-    ("gfx908", 120, 1_502_000, 1_200_000, 4096, 8 << 20),
-    ("gfx90a", 104, 1_700_000, 1_600_000, 4096, 8 << 20),
-    ("gfx942", 304, 2_100_000, 1_300_000, 8192, 4 << 20),
-];
-
 impl Facts {
     /// The facts of a device.
     pub(crate) fn of(id: &TargetId) -> Self {
-        let (_, compute_units, clock, memory_clock, bus_width, l2) =
-            *BOARDS.iter().find(|board| board.0 == id.processor).unwrap_or(&BOARDS[3]);
+        let board = board_of(&id.processor);
         // The name is the version: major, one digit for minor, one hexadecimal digit for stepping.
         let digits: Vec<c_int> =
             id.processor.trim_start_matches("gfx").chars().filter_map(|c| c.to_digit(16)).map(|d| d as c_int).collect();
@@ -70,12 +63,9 @@ impl Facts {
             arch_name: id.to_string(),
             major,
             minor,
-            compute_units,
+            compute_units: board.multiprocessors,
+            board,
             number: major * 100 + minor * 10 + stepping,
-            clock,
-            memory_clock,
-            bus_width,
-            l2,
             lds: int(Target::lds_bytes) as usize,
             max_workgroup: int(Target::max_workgroup),
             wave: int(Target::wave_size),
@@ -162,7 +152,10 @@ layout! {
         gcn_arch_name: [c_char; 256],
         integrated: c_int,
         cooperative_launch: [c_int; 2],
-        max_texture: [c_int; 7],
+        max_texture_1d_linear: c_int,
+        max_texture_1d: c_int,
+        max_texture_2d: [c_int; 2],
+        max_texture_3d: [c_int; 3],
         hdp_flush: [usize; 2],
         mem_pitch: usize,
         texture_alignment: usize,
@@ -208,7 +201,13 @@ layout! {
         integrated: c_int,
         can_map_host_memory: c_int,
         compute_mode: c_int,
-        textures_and_surfaces: [c_int; 40],
+        max_texture_1d: c_int,
+        max_texture_1d_mipmap: c_int,
+        max_texture_1d_linear: c_int,
+        max_texture_2d: [c_int; 2],
+        max_texture_2d_others: [c_int; 7],
+        max_texture_3d: [c_int; 3],
+        other_textures_and_surfaces: [c_int; 25],
         surface_alignment: usize,
         concurrent_kernels: c_int,
         ecc_enabled: c_int,
@@ -243,7 +242,10 @@ layout! {
         max_blocks_per_multi_processor: c_int,
         access_policy_max_window_size: c_int,
         reserved_shared_mem_per_block: usize,
-        support_flags: [c_int; 13],
+        host_register_supported: c_int,
+        sparse_read_only_timeline: [c_int; 3],
+        memory_pools_supported: c_int,
+        support_flags: [c_int; 8],
         reserved: [c_int; 95],
         gcn_arch_name: [c_char; 256],
         max_shared_memory_per_multi_processor: usize,
@@ -272,20 +274,28 @@ macro_rules! fill {
         $out.max_threads_per_block = $facts.max_workgroup;
         $out.max_threads_dim = [$facts.max_workgroup; 3];
         $out.max_grid_size = [GRID_X, GRID_YZ, GRID_YZ];
-        $out.clock_rate = $facts.clock;
-        $out.memory_clock_rate = $facts.memory_clock;
-        $out.memory_bus_width = $facts.bus_width;
+        $out.clock_rate = $facts.board.clock;
+        $out.memory_clock_rate = $facts.board.memory_clock;
+        $out.memory_bus_width = $facts.board.bus_width;
         $out.total_const_mem = TOTAL_MEMORY;
         $out.major = $facts.major;
         $out.minor = $facts.minor;
         $out.multi_processor_count = $facts.compute_units;
-        $out.l2_cache_size = $facts.l2;
+        $out.l2_cache_size = $facts.board.l2;
+        $out.integrated = $facts.board.integrated.into();
+        $out.concurrent_kernels = 1;
+        $out.cooperative_launch = [1, 0];
+        $out.pci_bus_id = PCI_BUS;
         $out.max_threads_per_multi_processor = $facts.threads;
         $out.clock_instruction_rate = CLOCK_INSTRUCTION_RATE;
         $out.arch = ARCH;
         $out.max_shared_memory_per_multi_processor = $facts.lds;
         $out.can_map_host_memory = 1;
         $out.gcn_arch_name = text(&$facts.arch_name);
+        $out.max_texture_1d_linear = TEXTURE_LINEAR;
+        $out.max_texture_1d = TEXTURE_SIDE;
+        $out.max_texture_2d = [TEXTURE_SIDE; 2];
+        $out.max_texture_3d = [TEXTURE_SIDE, TEXTURE_SIDE, TEXTURE_DEPTH];
         $out.mem_pitch = c_int::MAX as usize;
         $out.texture_alignment = TEXTURE_ALIGNMENT;
         $out.texture_pitch_alignment = TEXTURE_ALIGNMENT;
@@ -315,43 +325,86 @@ impl R0600 {
         out.shared_mem_per_block_optin = facts.lds;
         out.regs_per_multiprocessor = REGISTERS;
         out.unified_addressing = 1;
+        out.host_register_supported = 1;
+        out.can_use_host_pointer_for_registered_mem = 1;
+        out.memory_pools_supported = 1;
+        out.stream_priorities_supported = 1;
+        out.l1_cache_supported = [1, 1];
+        out.async_engine_count = 2;
         out.max_blocks_per_multi_processor = facts.threads / facts.wave.max(1);
         out
     }
 }
 
-/// A property by its number in `hipDeviceAttribute_t`; `None` for a number that has no meaning.
+/// A property by its number in `hipDeviceAttribute_t`, as the structure has it; `None` for a number that has no meaning.
 pub(crate) fn attribute(facts: &Facts, attribute: c_int) -> Option<c_int> {
-    let lds = facts.lds as c_int;
+    let p = R0600::of(facts);
+    // Sizes that do not fit are reported as the largest number that does.
+    let size = |value: usize| c_int::try_from(value).unwrap_or(c_int::MAX);
     Some(match attribute {
-        0 => facts.ecc,
-        // Host memory can be mapped; managed access is concurrent and direct; managed memory; unified addresses.
-        3 | 9 | 13 | 24 | 85 => 1,
-        5 => facts.clock,
-        19 => facts.l2,
-        23 => facts.major,
-        26..=28 | 55 | 56 => facts.max_workgroup,
-        29 => GRID_X,
-        30 | 31 => GRID_YZ,
-        57 => facts.threads,
-        58 => c_int::MAX,
-        59 => facts.bus_width,
-        60 => facts.memory_clock,
-        61 => facts.minor,
-        63 | 10_015 => facts.compute_units,
-        71 | 72 => REGISTERS,
-        74..=76 | 10_002 => lds,
-        81 | 82 => TEXTURE_ALIGNMENT as c_int,
-        // Sizes that do not fit an int are reported as the largest one.
-        83 | 84 => c_int::MAX,
-        87 => facts.wave,
-        10_000 => CLOCK_INSTRUCTION_RATE,
-        10_001 => ARCH as c_int,
+        0 => p.ecc_enabled,
+        2 => p.async_engine_count,
+        3 => p.can_map_host_memory,
+        4 => p.can_use_host_pointer_for_registered_mem,
+        5 => p.clock_rate,
+        6 => p.compute_mode,
+        8 => p.concurrent_kernels,
+        9 => p.concurrent_managed_access,
+        10 => p.cooperative_launch[0],
+        11 => p.cooperative_launch[1],
+        13 => p.direct_managed_mem_access_from_host,
+        14 => p.l1_cache_supported[0],
+        16 => p.integrated,
+        17 => p.is_multi_gpu_board,
+        18 => p.kernel_exec_timeout_enabled,
+        19 => p.l2_cache_size,
+        20 => p.l1_cache_supported[1],
+        23 => p.major,
+        24 => p.managed_memory,
+        25 => p.max_blocks_per_multi_processor,
+        26..=28 => p.max_threads_dim[(attribute - 26) as usize],
+        29..=31 => p.max_grid_size[(attribute - 29) as usize],
+        39 => p.max_texture_1d,
+        41 => p.max_texture_1d_linear,
+        43 | 44 => p.max_texture_2d[(attribute - 43) as usize],
+        49..=51 => p.max_texture_3d[(attribute - 49) as usize],
+        55 => p.max_threads_dim[0],
+        56 => p.max_threads_per_block,
+        57 => p.max_threads_per_multi_processor,
+        58 => size(p.mem_pitch),
+        59 => p.memory_bus_width,
+        60 => p.memory_clock_rate,
+        61 => p.minor,
+        63 | 10_015 => p.multi_processor_count,
+        65 => p.pageable_memory_access,
+        66 => p.pageable_memory_access_uses_host_page_tables,
+        67 => p.pci_bus_id,
+        68 => p.pci_device_id,
+        69 => p.pci_domain_id,
+        71 => p.regs_per_block,
+        72 => p.regs_per_multiprocessor,
+        74 => size(p.shared_mem_per_block),
+        75 => size(p.shared_mem_per_block_optin),
+        76 => size(p.shared_mem_per_multiprocessor),
+        78 => p.stream_priorities_supported,
+        80 => p.tcc_driver,
+        81 => size(p.texture_alignment),
+        82 => size(p.texture_pitch_alignment),
+        83 => size(p.total_const_mem),
+        84 => size(p.total_global_mem),
+        85 => p.unified_addressing,
+        87 => p.warp_size,
+        88 => p.memory_pools_supported,
+        90 => p.host_register_supported,
+        10_000 | 10_017 => p.clock_instruction_rate,
+        10_001 => p.arch as c_int,
+        10_002 => size(p.max_shared_memory_per_multi_processor),
         10_003 => facts.number,
-        // Fine-grained memory.
-        10_016 => 1,
+        10_012 => p.asic_revision,
+        // Streams wait for values; memory may be fine-grained.
+        10_013 | 10_016 => 1,
         // The other known ones: nothing of the kind.
-        1..=88 | 10_004..=10_014 => 0,
+        1..=91 | 10_004..=10_014 => 0,
         _ => return None,
     })
 }

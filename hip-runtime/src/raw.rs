@@ -3,7 +3,7 @@
 //! A HIP program promises, as with any C interface, that a pointer it passes is null or valid for what the function is said to do. Null
 //! is checked for; the rest is the caller's promise, which every `unsafe` below rests on.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
 use crate::status::{INVALID_VALUE, Outcome};
 
@@ -78,6 +78,11 @@ pub(crate) fn copy(to: usize, from: usize, len: usize) -> Outcome {
     Ok(())
 }
 
+/// Reads an array; a null pointer is an array of no elements.
+pub(crate) fn array<T: Copy>(array: *const T, count: usize) -> Outcome<Vec<T>> {
+    (0..count).map(|index| element(array, index)).collect()
+}
+
 /// A string of the caller.
 pub(crate) fn string(text: *const c_char) -> Outcome<String> {
     if text.is_null() {
@@ -106,7 +111,53 @@ struct Found {
     symbol_address: *mut c_void,
 }
 
+/// A value that C's `printf` formats.
+pub(crate) enum Formatted {
+    /// For conversions of a `long long`, or of an `int` that it fits.
+    Integer(u64),
+    Float(f64),
+    Pointer(u64),
+    Text(Vec<u8>),
+}
+
+/// Formats a value by a specification that has one conversion, of its kind, and no `*`.
+pub(crate) fn format(specification: &[u8], value: Formatted) -> Vec<u8> {
+    /// Longer texts are cut: no width or precision of a format makes the library allocate more.
+    const LONGEST: usize = 1 << 16;
+    let Ok(specification) = CString::new(specification) else { return Vec::new() };
+    let mut out = vec![0_u8; LONGEST];
+    let (to, format) = (out.as_mut_ptr().cast::<c_char>(), specification.as_ptr());
+    // SAFETY: `out` has room for LONGEST bytes; the specification has one conversion, which the caller matches with the kind of value.
+    let written = unsafe {
+        match value {
+            Formatted::Integer(value) => snprintf(to, LONGEST, format, value),
+            Formatted::Float(value) => snprintf(to, LONGEST, format, value),
+            Formatted::Pointer(value) => snprintf(to, LONGEST, format, value as *const c_void),
+            Formatted::Text(text) => {
+                let Ok(text) = CString::new(text) else { return Vec::new() };
+                snprintf(to, LONGEST, format, text.as_ptr())
+            }
+        }
+    };
+    out.truncate(usize::try_from(written).unwrap_or(0).min(LONGEST - 1));
+    out
+}
+
+/// Prints to the C library's standard output or standard error; whether that worked.
+pub(crate) fn print(text: &[u8], to_error: bool) -> bool {
+    // SAFETY: the streams exist from the program's start, `text` is readable for its length.
+    unsafe { fwrite(text.as_ptr().cast(), 1, text.len(), if to_error { stderr } else { stdout }) == text.len() }
+}
+
 unsafe extern "C" {
+    /// The C library's streams.
+    static stdout: *mut c_void;
+    static stderr: *mut c_void;
+
+    fn snprintf(to: *mut c_char, size: usize, format: *const c_char, ...) -> c_int;
+
+    fn fwrite(from: *const c_void, size: usize, count: usize, stream: *mut c_void) -> usize;
+
     /// Which loaded file an address belongs to (glibc).
     fn dladdr(address: *const c_void, found: *mut Found) -> c_int;
 

@@ -3,21 +3,27 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use wavetap::code_object::KernelMetadata;
-use wavetap::emulator::{AllocationKind, Device, Dispatch, DispatchStats, Options};
+use wavetap::code_object::{KernelMetadata, ValueKind};
+use wavetap::emulator::{AllocationKind, Device, Dispatch, DispatchStats, Fault, FaultKind, Options};
 use wavetap::error::{Error, Result, ResultExt};
 use wavetap::isa::Target;
 use wavetap::offload_bundle::TargetId;
 use wavetap::profile::collect::Collector;
 use wavetap::profile::file::{Backend, Profile, Work};
 
+use crate::arrays::Array;
 use crate::counters;
+use crate::graphs::Graphs;
 use crate::host_memory::HostMemory;
+use crate::hostcall::Hostcall;
 use crate::images::{Image, Loaded, is_emulated};
-use crate::kernarg::{self, Arguments, Shape};
+use crate::kernarg::{self, Shape};
+use crate::managed::Advice;
+use crate::operation::Launch;
+use crate::pools::Pool;
 use crate::settings::Settings;
 use crate::status::*;
 use crate::streams::Streams;
@@ -28,6 +34,19 @@ const DEFAULT_PROCESSOR: &str = "gfx90a";
 
 /// Scratch bytes of each lane where a kernel's own need is not known statically, as long as the program does not set the limit.
 const DEFAULT_STACK: u32 = 16 << 10;
+
+/// Alignment of device memory.
+const ALIGNMENT: u64 = 256;
+
+/// What fresh device memory holds: no number in any format of floating point, as an integer large and easily recognised, as an address
+/// nowhere. (A little-endian 0x7ff4dead.)
+const POISON: [u8; 4] = [0xad, 0xde, 0xf4, 0x7f];
+
+/// No more than this of an allocation is filled: some programs allocate all there is and use little of it.
+const MOST_POISON: u64 = 1 << 30;
+
+/// It is filled in parts of this size.
+const POISON_PART: u64 = 1 << 20;
 
 /// Files are rewritten at most this often while kernels run, so that many small launches do not wait for them.
 const WRITE_INTERVAL: Duration = Duration::from_millis(200);
@@ -54,6 +73,18 @@ pub(crate) struct Runtime {
     pub(crate) functions: Vec<KernelRef>,
     pub(crate) host: HostMemory,
     pub(crate) streams: Streams,
+    pub(crate) graphs: Graphs,
+    /// Arrays by handle.
+    pub(crate) arrays: HashMap<usize, Array>,
+    /// Memory pools by handle.
+    pub(crate) pools: HashMap<usize, Pool>,
+    pub(crate) default_pool: Option<usize>,
+    pub(crate) current_pool: Option<usize>,
+    /// Pool and size of allocations that came from one, by address.
+    pub(crate) pooled: HashMap<u64, (usize, u64)>,
+    /// What was advised about managed memory, by address.
+    pub(crate) advised: HashMap<u64, Advice>,
+    pub(crate) hostcall: Hostcall,
     pub(crate) stack_limit: u32,
     device: Option<(Device, TargetId)>,
     dispatches: u64,
@@ -76,7 +107,10 @@ pub(crate) fn complain(what: &str, error: &Error) {
 
 /// The settings that a device of this processor has unless told otherwise (ROCm's defaults: error correction on, no page retry).
 fn default_id(processor: &str) -> TargetId {
-    TargetId { processor: processor.to_owned(), xnack: Some(false), sramecc: (processor != "gfx900").then_some(true) }
+    let target = Target::by_name(processor);
+    let xnack = target.is_some_and(Target::supports_xnack).then_some(false);
+    let sramecc = target.is_some_and(Target::supports_sramecc).then_some(true);
+    TargetId { processor: processor.to_owned(), xnack, sramecc }
 }
 
 /// A device of the processor of `wanted` with the features that it names.
@@ -110,6 +144,14 @@ impl Runtime {
             functions: Vec::new(),
             host: HostMemory::default(),
             streams: Streams::default(),
+            graphs: Graphs::default(),
+            arrays: HashMap::new(),
+            pools: HashMap::new(),
+            default_pool: None,
+            current_pool: None,
+            pooled: HashMap::new(),
+            advised: HashMap::new(),
+            hostcall: Hostcall::default(),
             stack_limit: DEFAULT_STACK,
             device: None,
             dispatches: 0,
@@ -189,7 +231,7 @@ impl Runtime {
     }
 
     /// What the metadata says of a kernel.
-    pub(crate) fn kernel(&mut self, kernel: &KernelRef) -> Outcome<KernelMetadata> {
+    pub(crate) fn kernel(&mut self, kernel: &KernelRef) -> Outcome<Arc<KernelMetadata>> {
         let (_, loaded) = self.load(kernel.image)?;
         loaded.kernels.get(&kernel.name).cloned().ok_or(NOT_FOUND)
     }
@@ -200,15 +242,70 @@ impl Runtime {
         DEVICE_ADDRESSES.contains(&address) && kind != Some(AllocationKind::Foreign)
     }
 
-    /// Runs a kernel to its end.
-    pub(crate) fn launch(&mut self, kernel: &KernelRef, shape: &Shape, arguments: Arguments<'_>) -> Outcome {
+    /// Allocates device memory, which looks as unlike anything useful as it can.
+    pub(crate) fn allocate(&mut self, size: u64) -> Outcome<u64> {
+        let address = self.device()?.malloc(size, ALIGNMENT).map_err(|_| OUT_OF_MEMORY)?;
+        self.make_fresh(address, size)?;
+        Ok(address)
+    }
+
+    /// Fills device memory with what fresh memory holds.
+    pub(crate) fn make_fresh(&mut self, address: u64, size: u64) -> Outcome {
+        if !self.settings.poison {
+            return Ok(());
+        }
+        let size = size.min(MOST_POISON);
+        let part: Vec<u8> = POISON.iter().copied().cycle().take(size.min(POISON_PART) as usize).collect();
+        let device = self.device()?;
+        for at in (0..size).step_by(POISON_PART as usize) {
+            let length = POISON_PART.min(size - at) as usize;
+            device.write(address + at, &part[..length]).map_err(|_| INVALID_VALUE)?;
+        }
+        Ok(())
+    }
+
+    /// Frees memory of any kind.
+    pub(crate) fn free(&mut self, address: u64) -> Outcome {
+        let (device, host) = self.device_and_host()?;
+        if host.range_of(address).is_some() {
+            host.free(device, address)?;
+            self.advised.remove(&address);
+            return Ok(());
+        }
+        device.free(address).map_err(|_| INVALID_VALUE)?;
+        self.leave_pool(address);
+        Ok(())
+    }
+
+    /// Gives memory back that a graph held, where no other graph needs it.
+    pub(crate) fn give_back(&mut self, memory: Vec<Arc<u64>>) {
+        for address in memory.into_iter().filter_map(Arc::into_inner) {
+            // A program may have freed it itself.
+            let _ = self.free(address);
+        }
+    }
+
+    /// Refuses what HIP refuses before it launches anything.
+    pub(crate) fn check_launch(&mut self, kernel: &KernelRef, shape: &Shape) -> Outcome {
+        let metadata = self.kernel(kernel)?;
+        check(&metadata, shape, self.device()?.target())
+    }
+
+    /// Runs a kernel to its end. A fault is not an error of this launch: the device then answers everything with the fault's error.
+    pub(crate) fn launch(&mut self, launch: &Launch) -> Outcome {
+        let Launch { kernel, shape, arguments } = launch;
         let metadata = self.kernel(kernel)?;
         let target = self.device()?.target();
         check(&metadata, shape, target)?;
         let group_segment_size = u64::from(shape.dynamic_lds) + metadata.group_segment_fixed_size;
         let fixed = u32::try_from(metadata.private_segment_fixed_size).map_err(|_| INVALID_VALUE)?;
         let private_segment_size = if metadata.uses_dynamic_stack { fixed.saturating_add(self.stack_limit) } else { fixed };
-        let segment = kernarg::segment(&metadata, shape, arguments)?;
+        let mut services = kernarg::Services::default();
+        if kernarg::has(&metadata, &ValueKind::HiddenHostcallBuffer) {
+            let (device, _) = self.device.as_mut().ok_or(NO_DEVICE)?;
+            services.hostcall = self.hostcall.address(device)?;
+        }
+        let segment = kernarg::segment(&metadata, shape, arguments, &services)?;
         let ordinal = self.dispatches;
         self.dispatches += 1;
         let (device, loaded) = self.load(kernel.image)?;
@@ -230,7 +327,7 @@ impl Runtime {
             dispatch_id: ordinal,
         };
         let instrumented = loaded.counters.as_ref().and_then(|counters| counters.index_of(&kernel.name));
-        let most_waves = counters::waves(shape.items, shape.workgroup, target.wave_size());
+        let most_waves = counters::waves(shape.items, shape.workgroup, wave_size(&metadata, target));
         if self.collector.is_some() && instrumented.is_some() {
             let (device, loaded) = self.load(kernel.image)?;
             if let Some(counters) = &mut loaded.counters
@@ -242,13 +339,34 @@ impl Runtime {
         let (device, _) = self.load(kernel.image)?;
         let stats = match device.dispatch(&dispatch) {
             Ok(stats) => stats,
-            Err(fault) => self.stop(&kernel.name, &fault.to_string()),
+            Err(fault) => {
+                self.fault(&kernel.name, &fault);
+                return Ok(());
+            }
         };
         if let Err(error) = self.collect(kernel, instrumented, &stats, target) {
             self.stop(&kernel.name, &error.to_string());
         }
         self.device()?.free(kernarg_address).map_err(|_| UNKNOWN)?;
         Ok(())
+    }
+
+    /// A kernel that faulted: what the program did wrong becomes an error that it gets from now on. Anything else, such as a broken rule
+    /// of the hardware or an instruction that is not emulated, ends the program, which could not know that its results are worth nothing.
+    fn fault(&mut self, kernel: &str, fault: &Fault) {
+        let status = match fault.kind {
+            FaultKind::Memory { .. } | FaultKind::LdsBounds { .. } | FaultKind::ScratchBounds { .. } | FaultKind::Misaligned { .. } => {
+                ILLEGAL_ADDRESS
+            }
+            FaultKind::Trap { .. } if self.hostcall.complained() => ASSERT,
+            FaultKind::Trap { .. } => LAUNCH_FAILURE,
+            _ => self.stop(kernel, &fault.to_string()),
+        };
+        say_fault(kernel, &fault.to_string());
+        if let Err(error) = self.write() {
+            complain("the counts could not be written", &error);
+        }
+        break_device(status);
     }
 
     /// Drains what a dispatch counted and adds the emulator's own numbers.
@@ -303,12 +421,22 @@ impl Runtime {
 
     /// Ends the program as a GPU's fault does: whatever the kernel was to compute is missing, and a program that goes on would not know.
     fn stop(&self, kernel: &str, reason: &str) -> ! {
-        eprintln!("wavetap: kernel {}: {reason}", wavetap::code_object::demangle(kernel));
+        say_fault(kernel, reason);
         if let Err(error) = self.write() {
             complain("the counts could not be written", &error);
         }
         std::process::abort()
     }
+}
+
+/// Says on standard error what a kernel did.
+fn say_fault(kernel: &str, reason: &str) {
+    eprintln!("wavetap: kernel {}: {reason}", wavetap::code_object::demangle(kernel));
+}
+
+/// Lanes of a kernel's waves: it chooses where the device has both sizes.
+fn wave_size(kernel: &KernelMetadata, target: Target) -> u32 {
+    u32::try_from(kernel.wavefront_size).ok().filter(|size| *size > 0).unwrap_or(target.wave_size())
 }
 
 /// What HIP refuses before it launches anything.
@@ -364,7 +492,8 @@ mod tests {
         };
         assert_eq!(choose(None, &[]), "gfx90a:sramecc+:xnack-");
         assert_eq!(choose(None, &["gfx906", "gfx90a"]), "gfx90a:sramecc+:xnack-");
-        assert_eq!(choose(None, &["gfx1030", "gfx906:xnack-", "gfx942"]), "gfx906:sramecc+:xnack-");
+        assert_eq!(choose(None, &["gfx9-generic", "gfx906:xnack-", "gfx942"]), "gfx906:sramecc+:xnack-");
+        assert_eq!(choose(None, &["gfx1030", "gfx906"]), "gfx1030");
         assert_eq!(choose(None, &["gfx90a:xnack+"]), "gfx90a:sramecc+:xnack+");
         assert_eq!(choose(Some("gfx942"), &["gfx90a"]), "gfx942:sramecc+:xnack-");
         assert_eq!(choose(Some("gfx90a"), &["gfx90a:sramecc-"]), "gfx90a:sramecc-:xnack-");

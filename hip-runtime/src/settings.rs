@@ -30,6 +30,8 @@ pub(crate) struct Settings {
     pub(crate) fuel: Option<u64>,
     pub(crate) records: Records,
     pub(crate) per_wave: bool,
+    /// Fresh device memory holds a pattern that is no number.
+    pub(crate) poison: bool,
 }
 
 impl Settings {
@@ -76,6 +78,7 @@ impl Settings {
             fuel: set("WAVETAP_FUEL").map(|text| number("WAVETAP_FUEL", &text)).transpose()?,
             records,
             per_wave: flag("WAVETAP_PER_WAVE")?,
+            poison: set("WAVETAP_POISON").is_none() || flag("WAVETAP_POISON")?,
         })
     }
 }
@@ -96,6 +99,7 @@ mod tests {
     fn reads_every_variable() {
         let none = parse(&[]).unwrap();
         assert!(none.target.is_none() && none.profile.is_none() && !none.strict && none.records == Records::PerWave && none.fuel.is_none());
+        assert!(none.poison && !parse(&[("WAVETAP_POISON", "0")]).unwrap().poison);
         let all = parse(&[
             ("WAVETAP_TARGET", "gfx906:sramecc+"),
             ("WAVETAP_PROFILE", "a"),
@@ -123,6 +127,7 @@ mod tests {
             ("WAVETAP_RECORDS", "0"),
             ("WAVETAP_RECORDS", "4294967296"),
             ("WAVETAP_PER_WAVE", "2"),
+            ("WAVETAP_POISON", "cd"),
         ] {
             let error = parse(&[(name, value)]).unwrap_err();
             assert!(error.starts_with(name), "{error}");

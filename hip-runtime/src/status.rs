@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::ffi::CStr;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::raw;
 
@@ -122,9 +123,25 @@ thread_local! {
     static LAST: Cell<Status> = const { Cell::new(SUCCESS) };
 }
 
+/// What a kernel's fault made of the device, which then answers everything with it; [`SUCCESS`] while it works.
+static BROKEN: AtomicI32 = AtomicI32::new(SUCCESS);
+
+/// From now on every entry point gives this error.
+pub(crate) fn break_device(status: Status) {
+    BROKEN.store(status, Ordering::Relaxed);
+}
+
+/// Whether the device still works.
+pub(crate) fn working() -> Outcome {
+    match BROKEN.load(Ordering::Relaxed) {
+        SUCCESS => Ok(()),
+        status => Err(status),
+    }
+}
+
 /// Runs an entry point, turns its outcome into its return value and remembers an error. "Not ready" is an answer, not an error.
 pub(crate) fn answer(body: impl FnOnce() -> Outcome) -> Status {
-    match body() {
+    match working().and_then(|()| body()) {
         Ok(()) => SUCCESS,
         Err(status) => {
             if status != NOT_READY {
@@ -135,35 +152,54 @@ pub(crate) fn answer(body: impl FnOnce() -> Outcome) -> Status {
     }
 }
 
-/// Defines entry points: exported functions whose body gives an [`Outcome`].
+/// Defines entry points: exported functions whose body gives an [`Outcome`]. Names after a `/` are exported too and do the same.
 macro_rules! entry_points {
-    ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block)*) => {$(
-        $(#[$meta])*
+    ($($(#[$meta:meta])* fn $name:ident $(/ $also:ident)* ($($arguments:tt)*) $body:block)*) => {$(
+        $crate::status::entry_point! { { $(#[$meta])* } $name $($also)* ; ($($arguments)*) $body }
+    )*};
+}
+pub(crate) use entry_points;
+
+/// One entry point under each of its names; see [`entry_points`].
+macro_rules! entry_point {
+    ({ $($meta:tt)* } ; $arguments:tt $body:block) => {};
+    ({ $($meta:tt)* } $name:ident $($also:ident)* ; ($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
+        $($meta)*
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, clippy::too_many_arguments)]
         extern "C" fn $name($($arg: $ty),*) -> $crate::status::Status {
             $crate::status::answer(|| $body)
         }
-    )*};
+        $crate::status::entry_point! { { $($meta)* } $($also)* ; ($($arg: $ty),*) $body }
+    };
 }
-pub(crate) use entry_points;
+pub(crate) use entry_point;
+
+/// The last error of this thread; that of a broken device is there for all threads and does not go away.
+fn last_error(forget: bool) -> Status {
+    let last = LAST.get();
+    if forget {
+        LAST.set(SUCCESS);
+    }
+    working().err().unwrap_or(last)
+}
 
 /// Gives the last error of this thread and forgets it.
 #[unsafe(no_mangle)]
 extern "C" fn hipGetLastError() -> Status {
-    LAST.replace(SUCCESS)
+    last_error(true)
 }
 
 /// As [`hipGetLastError`]: errors are all there is to remember here.
 #[unsafe(no_mangle)]
 extern "C" fn hipExtGetLastError() -> Status {
-    LAST.replace(SUCCESS)
+    last_error(true)
 }
 
 /// Gives the last error of this thread.
 #[unsafe(no_mangle)]
 extern "C" fn hipPeekAtLastError() -> Status {
-    LAST.get()
+    last_error(false)
 }
 
 /// Name of an error code.

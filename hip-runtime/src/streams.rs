@@ -1,9 +1,13 @@
-//! Streams and events. Everything is executed where it is called, so a stream is always idle and an event has always happened.
+//! Streams and events. Everything is executed where it is called, so a stream is always idle and an event has always happened, unless
+//! the stream is being captured.
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_uint, c_void};
 use std::time::Instant;
 
+use crate::capture::Captures;
+use crate::handles::{FIRST_HANDLE, handle};
+use crate::operation::{Callback, HostCall, HostFunction, Operation, do_now, memory_value, submit};
 use crate::raw;
 use crate::runtime::runtime;
 use crate::status::*;
@@ -11,57 +15,74 @@ use crate::status::*;
 /// `hipEventDisableTiming`.
 const DISABLE_TIMING: c_uint = 2;
 
-/// Handles below this are the streams that always exist: null, legacy, per thread.
-const FIRST_HANDLE: usize = 0x1000;
+/// `hipStreamNonBlocking`.
+pub(crate) const NON_BLOCKING: c_uint = 1;
 
-/// A stream that the program created.
-#[derive(Debug, Clone, Copy)]
-struct Stream {
-    flags: c_uint,
+/// `hipStreamPerThread`.
+const PER_THREAD: usize = 2;
+
+/// Priorities as HIP numbers them: the lowest and the highest.
+const PRIORITIES: [c_int; 2] = [1, -1];
+
+/// Nodes of a graph that is being captured, after which the next one comes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Captured {
+    /// Which capture.
+    pub(crate) capture: u64,
+    pub(crate) last: Vec<usize>,
+}
+
+/// A stream.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Stream {
+    pub(crate) flags: c_uint,
     priority: c_int,
+    pub(crate) captured: Option<Captured>,
 }
 
 /// An event.
-#[derive(Debug, Clone, Copy)]
-struct Event {
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Event {
     recorded: Option<Instant>,
     timed: bool,
+    /// What a stream that was being captured had done when it recorded this.
+    pub(crate) captured: Option<Captured>,
 }
 
 /// All streams and events, by handle.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
-    streams: HashMap<usize, Stream>,
+    pub(crate) streams: HashMap<usize, Stream>,
     events: HashMap<usize, Event>,
-    handles: usize,
+    pub(crate) captures: Captures,
 }
 
 impl Streams {
-    fn handle(&mut self) -> usize {
-        self.handles += 16;
-        FIRST_HANDLE + self.handles
-    }
-
     fn create(&mut self, flags: c_uint, priority: c_int) -> usize {
-        let handle = self.handle();
-        self.streams.insert(handle, Stream { flags, priority });
+        let handle = handle();
+        self.streams.insert(handle, Stream { flags, priority: priority.clamp(PRIORITIES[1], PRIORITIES[0]), captured: None });
         handle
     }
 
-    fn stream(&self, handle: *mut c_void) -> Outcome<Stream> {
+    /// A stream; those that always exist are there without having been created.
+    pub(crate) fn stream(&mut self, handle: *mut c_void) -> Outcome<&mut Stream> {
         let handle = handle as usize;
-        if handle < FIRST_HANDLE {
-            return Ok(Stream { flags: 0, priority: 0 });
-        }
-        self.streams.get(&handle).copied().ok_or(INVALID_HANDLE)
+        if handle <= PER_THREAD { Ok(self.streams.entry(handle).or_default()) } else { self.streams.get_mut(&handle).ok_or(INVALID_HANDLE) }
     }
 
-    fn event(&mut self, handle: *mut c_void) -> Outcome<&mut Event> {
+    /// Whether a stream is the one that others wait for.
+    pub(crate) fn is_legacy(stream: *mut c_void) -> bool {
+        (stream as usize) < PER_THREAD
+    }
+
+    pub(crate) fn event(&mut self, handle: *mut c_void) -> Outcome<&mut Event> {
         self.events.get_mut(&(handle as usize)).ok_or(INVALID_HANDLE)
     }
 
-    fn record(&mut self, handle: *mut c_void) -> Outcome {
-        self.event(handle)?.recorded = Some(Instant::now());
+    pub(crate) fn record(&mut self, handle: *mut c_void) -> Outcome {
+        let event = self.event(handle)?;
+        event.recorded = Some(Instant::now());
+        event.captured = None;
         Ok(())
     }
 
@@ -69,10 +90,16 @@ impl Streams {
     pub(crate) fn record_optional(&mut self, handle: *mut c_void) -> Outcome {
         if handle.is_null() { Ok(()) } else { self.record(handle) }
     }
+
+    /// An event that may be asked or waited for by the program.
+    fn reached(&mut self, handle: *mut c_void) -> Outcome {
+        let captured = self.event(handle)?.captured.clone();
+        if captured.is_some_and(|captured| self.captures.is_active(captured.capture)) { Err(CAPTURED_EVENT) } else { Ok(()) }
+    }
 }
 
 fn create_stream(out: *mut usize, flags: c_uint, priority: c_int) -> Outcome {
-    if out.is_null() {
+    if out.is_null() || flags & !NON_BLOCKING != 0 {
         return Err(INVALID_VALUE);
     }
     let handle = runtime().streams.create(flags, priority);
@@ -83,21 +110,56 @@ fn create_event(out: *mut usize, flags: c_uint) -> Outcome {
     if out.is_null() {
         return Err(INVALID_VALUE);
     }
-    let mut runtime = runtime();
-    let handle = runtime.streams.handle();
-    runtime.streams.events.insert(handle, Event { recorded: None, timed: flags & DISABLE_TIMING == 0 });
-    raw::store(out, handle)
+    let event = handle();
+    runtime().streams.events.insert(event, Event { timed: flags & DISABLE_TIMING == 0, ..Event::default() });
+    raw::store(out, event)
 }
 
-fn idle(stream: *mut c_void) -> Outcome {
+fn known(stream: *mut c_void) -> Outcome {
     runtime().streams.stream(stream).map(|_| ())
 }
 
-/// A function of the program that a stream calls.
-type Callback = extern "C" fn(*mut c_void, Status, *mut c_void);
+/// A stream that the program asks or waits for.
+fn idle(stream: *mut c_void) -> Outcome {
+    let mut runtime = runtime();
+    let captured = runtime.streams.stream(stream)?.captured.clone();
+    match captured {
+        Some(captured) => {
+            runtime.streams.captures.invalidate(captured.capture);
+            Err(STREAM_CAPTURE_UNSUPPORTED)
+        }
+        None => Ok(()),
+    }
+}
 
-/// A function of the program that a stream calls.
-type HostFunction = extern "C" fn(*mut c_void);
+/// An operation with an event, which must exist.
+fn with_event(stream: *mut c_void, event: *mut c_void, operation: Operation) -> Outcome {
+    runtime().streams.event(event)?;
+    submit(stream, operation)
+}
+
+/// Stores a value in stream order.
+fn write_value(stream: *mut c_void, address: u64, value: &[u8]) -> Outcome {
+    submit(stream, Operation::Fill(crate::copies::BoxFill::elements(address, value, 1)))
+}
+
+/// Waits until memory has a value. All that came before has been done, so a value that is not there now will not come.
+fn wait_value(stream: *mut c_void, address: u64, bytes: usize, value: u64, flags: c_uint, mask: u64) -> Outcome {
+    known(stream)?;
+    let found = memory_value(address, bytes)? & mask;
+    let reached = match flags {
+        0 => found >= value,
+        1 => found == value,
+        2 => found & value != 0,
+        3 => !(found | (value & mask)) != 0,
+        _ => return Err(INVALID_VALUE),
+    };
+    if !reached {
+        eprintln!("wavetap: a stream waits for a value at {address:#x} that nothing before it writes; the built-in runtime does not wait");
+        return Err(NOT_SUPPORTED);
+    }
+    Ok(())
+}
 
 entry_points! {
     /// Creates a stream.
@@ -115,69 +177,107 @@ entry_points! {
         create_stream(out, flags, priority)
     }
 
+    /// Creates a stream for some of the compute units; it runs everything at once as any other.
+    fn hipExtStreamCreateWithCUMask(out: *mut usize, _words: u32, _mask: *const u32) {
+        create_stream(out, 0, 0)
+    }
+
+    /// The compute units of a stream: all.
+    fn hipExtStreamGetCUMask(stream: *mut c_void, words: u32, mask: *mut u32) {
+        known(stream)?;
+        if mask.is_null() || words == 0 {
+            return Err(INVALID_VALUE);
+        }
+        (0..words as usize).try_for_each(|word| raw::store(mask.wrapping_add(word), u32::MAX))
+    }
+
     /// Ends a stream.
     fn hipStreamDestroy(stream: *mut c_void) {
-        runtime().streams.streams.remove(&(stream as usize)).map(|_| ()).ok_or(INVALID_HANDLE)
+        if (stream as usize) < FIRST_HANDLE {
+            return Err(INVALID_HANDLE);
+        }
+        let mut runtime = runtime();
+        let removed = runtime.streams.streams.remove(&(stream as usize)).ok_or(INVALID_HANDLE)?;
+        if let Some(captured) = removed.captured {
+            runtime.streams.captures.invalidate(captured.capture);
+        }
+        Ok(())
     }
 
     /// Waits for a stream: it is idle.
-    fn hipStreamSynchronize(stream: *mut c_void) {
-        idle(stream)
-    }
-
-    /// Waits for a stream: it is idle.
-    fn hipStreamSynchronize_spt(stream: *mut c_void) {
+    fn hipStreamSynchronize / hipStreamSynchronize_spt(stream: *mut c_void) {
         idle(stream)
     }
 
     /// Asks whether a stream is idle: it is.
-    fn hipStreamQuery(stream: *mut c_void) {
+    fn hipStreamQuery / hipStreamQuery_spt(stream: *mut c_void) {
         idle(stream)
     }
 
     /// Lets a stream wait for an event, which has happened.
-    fn hipStreamWaitEvent(stream: *mut c_void, event: *mut c_void, _flags: c_uint) {
-        let mut runtime = runtime();
-        runtime.streams.stream(stream)?;
-        runtime.streams.event(event).map(|_| ())
+    fn hipStreamWaitEvent / hipStreamWaitEvent_spt(stream: *mut c_void, event: *mut c_void, _flags: c_uint) {
+        with_event(stream, event, Operation::Wait(event as usize))
     }
 
     /// The flags a stream was created with.
-    fn hipStreamGetFlags(stream: *mut c_void, out: *mut c_uint) {
+    fn hipStreamGetFlags / hipStreamGetFlags_spt(stream: *mut c_void, out: *mut c_uint) {
         let flags = runtime().streams.stream(stream)?.flags;
         raw::store(out, flags)
     }
 
     /// The priority a stream was created with.
-    fn hipStreamGetPriority(stream: *mut c_void, out: *mut c_int) {
+    fn hipStreamGetPriority / hipStreamGetPriority_spt(stream: *mut c_void, out: *mut c_int) {
         let priority = runtime().streams.stream(stream)?.priority;
         raw::store(out, priority)
     }
 
+    /// A number of a stream that no other has.
+    fn hipStreamGetId(stream: *mut c_void, out: *mut u64) {
+        known(stream)?;
+        raw::store(out, stream as u64)
+    }
+
     /// The device of a stream.
     fn hipStreamGetDevice(stream: *mut c_void, out: *mut c_int) {
-        idle(stream)?;
+        known(stream)?;
         raw::store(out, 0)
     }
 
-    /// Whether a stream is being captured: never.
-    fn hipStreamIsCapturing(stream: *mut c_void, out: *mut c_int) {
-        idle(stream)?;
-        raw::store(out, 0)
+    /// Calls a function when all before it has been done.
+    fn hipStreamAddCallback / hipStreamAddCallback_spt(stream: *mut c_void, callback: Option<Callback>, data: *mut c_void, flags: c_uint) {
+        let callback = callback.filter(|_| flags == 0).ok_or(INVALID_VALUE)?;
+        submit(stream, Operation::Host { call: HostCall::OfStream(callback, stream as usize), data: data as usize })
     }
 
-    /// Calls a function when all before it has been done, which is now.
-    fn hipStreamAddCallback(stream: *mut c_void, callback: Option<Callback>, data: *mut c_void, _flags: c_uint) {
-        idle(stream)?;
-        callback.ok_or(INVALID_VALUE)?(stream, SUCCESS, data);
-        Ok(())
+    /// Calls a function when all before it has been done.
+    fn hipLaunchHostFunc / hipLaunchHostFunc_spt(stream: *mut c_void, function: Option<HostFunction>, data: *mut c_void) {
+        let function = function.ok_or(INVALID_VALUE)?;
+        submit(stream, Operation::Host { call: HostCall::Plain(function), data: data as usize })
     }
 
-    /// Calls a function when all before it has been done, which is now.
-    fn hipLaunchHostFunc(stream: *mut c_void, function: Option<HostFunction>, data: *mut c_void) {
-        idle(stream)?;
-        function.ok_or(INVALID_VALUE)?(data);
-        Ok(())
+    /// Attaches managed memory to a stream: all are one.
+    fn hipStreamAttachMemAsync(stream: *mut c_void, _pointer: *mut c_void, _length: usize, _flags: c_uint) {
+        known(stream)
+    }
+
+    /// Stores a value in stream order.
+    fn hipStreamWriteValue32(stream: *mut c_void, address: u64, value: u32, _flags: c_uint) {
+        write_value(stream, address, &value.to_le_bytes())
+    }
+
+    /// Stores a value in stream order.
+    fn hipStreamWriteValue64(stream: *mut c_void, address: u64, value: u64, _flags: c_uint) {
+        write_value(stream, address, &value.to_le_bytes())
+    }
+
+    /// Waits for a value, which must be there.
+    fn hipStreamWaitValue32(stream: *mut c_void, address: u64, value: u32, flags: c_uint, mask: u32) {
+        wait_value(stream, address, 4, value.into(), flags, mask.into())
+    }
+
+    /// Waits for a value, which must be there.
+    fn hipStreamWaitValue64(stream: *mut c_void, address: u64, value: u64, flags: c_uint, mask: u64) {
+        wait_value(stream, address, 8, value, flags, mask)
     }
 
     /// Creates an event.
@@ -196,40 +296,31 @@ entry_points! {
     }
 
     /// Records an event: it happens now.
-    fn hipEventRecord(event: *mut c_void, stream: *mut c_void) {
-        let mut runtime = runtime();
-        runtime.streams.stream(stream)?;
-        runtime.streams.record(event)
-    }
-
-    /// Records an event: it happens now.
-    fn hipEventRecord_spt(event: *mut c_void, stream: *mut c_void) {
-        let mut runtime = runtime();
-        runtime.streams.stream(stream)?;
-        runtime.streams.record(event)
+    fn hipEventRecord / hipEventRecord_spt(event: *mut c_void, stream: *mut c_void) {
+        with_event(stream, event, Operation::Record(event as usize))
     }
 
     /// Records an event: it happens now.
     fn hipEventRecordWithFlags(event: *mut c_void, stream: *mut c_void, _flags: c_uint) {
-        let mut runtime = runtime();
-        runtime.streams.stream(stream)?;
-        runtime.streams.record(event)
+        with_event(stream, event, Operation::Record(event as usize))
     }
 
     /// Waits for an event: it has happened.
     fn hipEventSynchronize(event: *mut c_void) {
-        runtime().streams.event(event).map(|_| ())
+        runtime().streams.reached(event)
     }
 
     /// Asks whether an event has happened: it has.
     fn hipEventQuery(event: *mut c_void) {
-        runtime().streams.event(event).map(|_| ())
+        runtime().streams.reached(event)
     }
 
     /// Milliseconds of this machine between two events: how long the emulator took, nothing about a GPU.
     fn hipEventElapsedTime(out: *mut f32, start: *mut c_void, stop: *mut c_void) {
         let mut runtime = runtime();
-        let (start, stop) = (*runtime.streams.event(start)?, *runtime.streams.event(stop)?);
+        runtime.streams.reached(start)?;
+        runtime.streams.reached(stop)?;
+        let (start, stop) = (runtime.streams.event(start)?.clone(), runtime.streams.event(stop)?.clone());
         if !start.timed || !stop.timed {
             return Err(INVALID_HANDLE);
         }
@@ -238,11 +329,16 @@ entry_points! {
         raw::store(out, (if stop >= start { milliseconds(stop, start) } else { -milliseconds(start, stop) }) as f32)
     }
 
-    /// Lowest and highest priority: there is one.
+    /// Lowest and highest priority, which make no difference here.
     fn hipDeviceGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {
-        raw::store_optional(least, 0);
-        raw::store_optional(greatest, 0);
+        raw::store_optional(least, PRIORITIES[0]);
+        raw::store_optional(greatest, PRIORITIES[1]);
         Ok(())
+    }
+
+    /// Waits for the device: it is idle.
+    fn hipDeviceSynchronize / hipCtxSynchronize() {
+        do_now(&Operation::Empty)
     }
 }
 

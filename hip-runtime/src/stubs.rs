@@ -1,4 +1,7 @@
 //! The entry points that are not implemented: loadable, and honest when they are called.
+//!
+//! The build makes this list from `entry-points.txt` and the sources:
+#![doc = include_str!(concat!(env!("OUT_DIR"), "/missing.md"))]
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -63,17 +66,4 @@ extern "C" fn hiprtcGetErrorString(_code: c_int) -> *const c_char {
 extern "C" fn __hipGetPCH(header: *mut *const c_char, size: *mut c_uint) {
     raw::store_optional(header, std::ptr::null());
     raw::store_optional(size, 0);
-}
-
-/// `hipChannelFormatDesc`: bits of each component and their format.
-#[repr(C)]
-pub(crate) struct ChannelFormat {
-    bits: [c_int; 4],
-    format: c_int,
-}
-
-/// Describes the elements of a texture.
-#[unsafe(no_mangle)]
-extern "C" fn hipCreateChannelDesc(x: c_int, y: c_int, z: c_int, w: c_int, format: c_int) -> ChannelFormat {
-    ChannelFormat { bits: [x, y, z, w], format }
 }

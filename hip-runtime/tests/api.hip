@@ -338,15 +338,9 @@ static void modules(const char* path) {
 }
 
 int main(int argc, char** argv) {
-    if (argc == 3 && std::strcmp(argv[1], "fault") == 0) {
-        // A kernel that writes where nothing is allocated.
-        add_one<<<1, 64>>>(reinterpret_cast<int*>(16), 64);
-        std::printf("the program went on\n");
-        return 0;
-    }
     if (argc == 3 && std::strcmp(argv[1], "missing") == 0) {
-        hipGraph_t graph;
-        std::printf("%d\n", hipGraphCreate(&graph, 0));
+        hipIpcMemHandle_t handle;
+        std::printf("%d\n", hipIpcGetMemHandle(&handle, nullptr));
         return 0;
     }
     devices();

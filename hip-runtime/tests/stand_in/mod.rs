@@ -9,6 +9,38 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is inside the workspace")
 }
 
+/// Clang with the device libraries that it needs.
+pub struct Compiler {
+    bitcode: tempfile::TempDir,
+}
+
+impl Compiler {
+    /// Puts the device libraries together.
+    #[allow(dead_code, reason = "each test program uses its part of this module")]
+    pub fn new() -> Self {
+        let bitcode = tempfile::tempdir().expect("a temporary folder");
+        let script = root().join("hip-samples/bitcode.sh");
+        assert!(Command::new(script).arg(bitcode.path()).status().expect("the script starts").success());
+        Compiler { bitcode }
+    }
+
+    /// Compiles a HIP source for a target.
+    #[allow(dead_code, reason = "each test program uses its part of this module")]
+    pub fn compile(&self, target: &str, arguments: &[&str], source: &Path, out: &Path) {
+        let output = Command::new("clang++-19")
+            .args(["-w", "-x", "hip", "-std=c++17", "-O2"])
+            .arg(format!("--offload-arch={target}"))
+            .arg(format!("--rocm-device-lib-path={}", self.bitcode.path().display()))
+            .arg(source)
+            .arg("-o")
+            .arg(out)
+            .args(arguments)
+            .output()
+            .expect("clang++-19 starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
 /// A folder that has the library under the name that executables ask for.
 pub struct StandIn {
     folder: tempfile::TempDir,
@@ -21,7 +53,7 @@ impl StandIn {
         let library = test.parent().expect("a folder").join("libamdhip64.so");
         assert!(library.is_file(), "{} is not built", library.display());
         let folder = tempfile::tempdir().expect("a temporary folder");
-        for name in ["libamdhip64.so.5", "libamdhip64.so.6"] {
+        for name in ["libamdhip64.so.5", "libamdhip64.so.6", "libamdhip64.so.7"] {
             symlink(&library, folder.path().join(name)).expect("a link");
         }
         StandIn { folder }
@@ -39,8 +71,15 @@ impl StandIn {
     }
 
     /// Runs a program with these variables set.
+    #[allow(dead_code, reason = "each test program uses its part of this module")]
     pub fn run(&self, program: &Path, variables: &[(&str, &str)]) -> Output {
+        self.run_with(program, &[], variables)
+    }
+
+    /// Runs a program with these arguments and variables.
+    pub fn run_with(&self, program: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
         let mut command = Command::new(program);
+        command.args(arguments);
         command.env("LD_LIBRARY_PATH", self.folder.path());
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WAVETAP_")) {
             command.env_remove(name);

@@ -1,0 +1,96 @@
+//! Numbers of real boards, so that a program which sizes its work by what the device says behaves as it does on one.
+
+use std::ffi::c_int;
+
+/// What a board has beside its processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Board {
+    pub(crate) processor: &'static str,
+    /// Compute units or, where a workgroup runs on two of them together, such pairs: HIP's multiprocessors.
+    pub(crate) multiprocessors: c_int,
+    /// Peak clock in kHz.
+    pub(crate) clock: c_int,
+    /// Peak memory clock in kHz.
+    pub(crate) memory_clock: c_int,
+    /// Memory bus in bits.
+    pub(crate) bus_width: c_int,
+    /// Second-level cache in bytes.
+    pub(crate) l2: c_int,
+    pub(crate) integrated: bool,
+}
+
+const fn board(
+    processor: &'static str,
+    multiprocessors: c_int,
+    [clock, memory_clock]: [c_int; 2],
+    bus_width: c_int,
+    l2_mib: c_int,
+    integrated: bool,
+) -> Board {
+    Board { processor, multiprocessors, clock: clock * 1000, memory_clock: memory_clock * 1000, bus_width, l2: l2_mib << 20, integrated }
+}
+
+/// One board for each kind of processor: makers' data sheets.
+const BOARDS: &[Board] = &[
+    // Radeon R9 Fury X.
+    board("gfx803", 64, [1050, 500], 4096, 2, false),
+    // Radeon Vega 64.
+    board("gfx900", 64, [1630, 945], 2048, 4, false),
+    // Radeon Vega 11 of a Ryzen 5 2400G.
+    board("gfx902", 11, [1250, 1467], 128, 1, true),
+    // Instinct MI50.
+    board("gfx906", 60, [1725, 1000], 4096, 4, false),
+    // Instinct MI100.
+    board("gfx908", 120, [1502, 1200], 4096, 8, false),
+    // Instinct MI210.
+    board("gfx90a", 104, [1700, 1600], 4096, 8, false),
+    // Radeon Vega 8 of a Ryzen 7 4800U.
+    board("gfx90c", 8, [1750, 1600], 128, 1, true),
+    // Instinct MI300X.
+    board("gfx942", 304, [2100, 1300], 8192, 4, false),
+    // Instinct MI355X.
+    board("gfx950", 256, [2400, 2000], 8192, 4, false),
+    // Radeon RX 5700 XT.
+    board("gfx1010", 20, [1905, 875], 256, 4, false),
+    // Radeon RX 6900 XT.
+    board("gfx1030", 40, [2250, 1000], 256, 4, false),
+    // Radeon RX 7900 XTX.
+    board("gfx1100", 48, [2500, 1250], 384, 6, false),
+    // Radeon 890M of a Ryzen AI 9 HX 370.
+    board("gfx1150", 8, [2900, 2000], 128, 2, true),
+    // Radeon RX 9060 XT.
+    board("gfx1200", 16, [3130, 1258], 128, 4, false),
+    // Radeon RX 9070 XT.
+    board("gfx1201", 32, [2970, 1258], 256, 8, false),
+];
+
+/// The board for a processor: its own, or the first of those whose processors have the most alike names.
+pub(crate) fn board_of(processor: &str) -> Board {
+    let alike = |board: &&Board| board.processor.bytes().zip(processor.bytes()).take_while(|(a, b)| a == b).count();
+    let mut best = BOARDS[0];
+    for board in BOARDS {
+        if alike(&board) > alike(&&best) {
+            best = *board;
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_without_a_board_get_a_relative() {
+        for (processor, board) in [
+            ("gfx90a", "gfx90a"),
+            ("gfx1036", "gfx1030"),
+            ("gfx1103", "gfx1100"),
+            ("gfx1201", "gfx1201"),
+            ("gfx801", "gfx803"),
+            ("gfx941", "gfx942"),
+        ] {
+            assert_eq!(board_of(processor).processor, board, "{processor}");
+        }
+    }
+}

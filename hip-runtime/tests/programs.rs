@@ -1,0 +1,95 @@
+//! The programs of `tests/programs`: each calls a group of entry points, checks what they answer and ends with PASS.
+
+mod stand_in;
+
+use std::path::PathBuf;
+use std::process::Output;
+use std::sync::OnceLock;
+
+use stand_in::{Compiler, StandIn, root};
+
+/// The compiler's own files, made once for all tests of this file.
+fn compiler() -> &'static Compiler {
+    static COMPILER: OnceLock<Compiler> = OnceLock::new();
+    COMPILER.get_or_init(Compiler::new)
+}
+
+/// Compiles one of the programs for a target, linked with the library that is tested.
+fn build(stand_in: &StandIn, name: &str, target: &str, arguments: &[&str]) -> PathBuf {
+    let program = stand_in.file(&format!("{name}-{target}{}", arguments.concat()));
+    // The C library's loader finds the library by its name when the program runs.
+    let search = format!("-L{}", stand_in.folder().display());
+    let mut all = vec![search.as_str(), "-l:libamdhip64.so.5"];
+    all.extend(arguments);
+    compiler().compile(target, &all, &root().join(format!("hip-runtime/tests/programs/{name}.hip")), &program);
+    program
+}
+
+fn text(output: &Output) -> (String, String) {
+    (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn graphs_do_what_was_captured_or_added() {
+    let stand_in = StandIn::new();
+    let program = build(&stand_in, "graphs", "gfx90a", &[]);
+    // Strict mode instantiates the graphs in the other order that their edges allow.
+    stand_in.passes(&program, &[]);
+    stand_in.passes(&program, &[("WAVETAP_STRICT", "1")]);
+}
+
+#[test]
+fn memory_of_every_kind_is_copied_filled_and_described() {
+    let stand_in = StandIn::new();
+    let program = build(&stand_in, "memory", "gfx90a", &[]);
+    stand_in.passes(&program, &[("WAVETAP_STRICT", "1")]);
+    // The program expects zeros when it sees this variable.
+    stand_in.passes(&program, &[("WAVETAP_POISON", "0")]);
+}
+
+fn sorted<'t>(lines: impl IntoIterator<Item = &'t str>) -> Vec<String> {
+    let mut lines: Vec<String> = lines.into_iter().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn kernels_print_through_the_programs_standard_output() {
+    let stand_in = StandIn::new();
+    for (version, strict) in [("-mcode-object-version=5", "1"), ("-mcode-object-version=4", "0")] {
+        let program = build(&stand_in, "host_calls", "gfx90a", &[version]);
+        let output = stand_in.passes(&program, &[("WAVETAP_STRICT", strict)]);
+        let lines: Vec<&str> = output.lines().collect();
+        let between = lines.iter().position(|line| *line == "between").expect("the host's line");
+        assert_eq!(lines[0], "before");
+        let (expected, _) = text(&stand_in.run_with(&program, &["host"], &[]));
+        assert_eq!(expected.lines().count(), 94);
+        assert_eq!(sorted(lines[1..between].iter().copied()), sorted(expected.lines()));
+        assert_eq!(lines[between + 1..], ["    0", "     0", "      0", "       0", "PASS"]);
+    }
+}
+
+#[test]
+fn a_fault_is_described_and_stays() {
+    let stand_in = StandIn::new();
+    let program = build(&stand_in, "faults", "gfx90a", &[]);
+    for (kind, says) in [
+        (
+            "far",
+            "kernel store(int*, int): store of 4 bytes at 0x200000000100 is outside every allocation (nearest: 0x200000000000..0x200000000100), in `global_store",
+        ),
+        ("wild", "store of 4 bytes at 0x10 is outside every allocation"),
+        ("freed", "store of 4 bytes at 0x200000010100 is outside every allocation"),
+        ("lds", "LDS access of 4 bytes at offset 0x400000 is outside the 256 bytes of the workgroup"),
+        ("assert", "void claim(int): Device-side assertion `int(threadIdx.x) < limit && \"lanes have a limit\"' failed."),
+        ("trap", "kernel trap(): s_trap 2"),
+    ] {
+        let output = stand_in.run_with(&program, &[kind], &[("WAVETAP_STRICT", "1")]);
+        let (text, errors) = text(&output);
+        assert!(output.status.success() && text == "PASS\n", "{kind}: {}\n{text}{errors}", output.status);
+        assert!(errors.contains(says), "{kind}: {errors}");
+        assert!(!kind.starts_with('f') || errors.contains(" lane "), "{kind}: {errors}");
+        // Two lanes are outside the limit.
+        assert_eq!(errors.matches("Device-side assertion").count(), if kind == "assert" { 2 } else { 0 }, "{errors}");
+    }
+}
