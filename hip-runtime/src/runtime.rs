@@ -288,6 +288,10 @@ impl Runtime {
     /// Refuses what HIP refuses before it launches anything.
     pub(crate) fn check_launch(&mut self, kernel: &KernelRef, shape: &Shape) -> Outcome {
         let metadata = self.kernel(kernel)?;
+        if kernarg::has(&metadata, &ValueKind::HiddenPrintfBuffer) {
+            say_fault(&kernel.name, "it prints into a buffer (-mprintf-kind=buffered), which the built-in runtime does not have");
+            return Err(NOT_SUPPORTED);
+        }
         check(&metadata, shape, self.device()?.target())
     }
 
