@@ -301,6 +301,9 @@ impl Runtime {
         let metadata = self.kernel(kernel)?;
         let target = self.device()?.target();
         check(&metadata, shape, target)?;
+        if self.settings.skip_kernels {
+            return Ok(());
+        }
         let group_segment_size = u64::from(shape.dynamic_lds) + metadata.group_segment_fixed_size;
         let fixed = u32::try_from(metadata.private_segment_fixed_size).map_err(|_| INVALID_VALUE)?;
         let private_segment_size = if metadata.uses_dynamic_stack { fixed.saturating_add(self.stack_limit) } else { fixed };
