@@ -411,6 +411,21 @@ fn entry(lane: usize, element: usize, salt: usize) -> i32 {
     ((lane * 7 + element * 3 + salt * 5) % 11) as i32 - 5
 }
 
+/// A has four numbers in a lane, B eight: A's first pair takes B's 0 and 2 of the first four, the second pair 1 and 3 of the others.
+fn sparse_matrix() -> Case {
+    let code = "v_cvt_pkrtz_f16_f32 v20, v4, v6\nv_cvt_pkrtz_f16_f32 v21, v5, v7\nv_mov_b32 v22, v21\nv_mov_b32 v23, v20\nv_mov_b32 v24, 0xd8\ns_nop 1\n\
+                v_smfmac_f32_16x16x32_f16 v[8:11], v[20:21], v[20:23], v24\ns_nop 15\ns_nop 15";
+    case!(sparse, &["gfx942"], code, |lane, _| {
+        let number = |lane: usize, n: usize| entry(lane, n % 2, n / 2);
+        std::array::from_fn(|r| {
+            let (i, j) = (4 * (lane / 16) + r, lane % 16);
+            let pairs = (0..4)
+                .flat_map(|group| [(0, 0), (1, 2), (2, 3), (3, 1)].map(|(a, b)| number(i + 16 * group, a) * number(j + 16 * group, b)));
+            (pairs.sum::<i32>() as f32).to_bits()
+        })
+    })
+}
+
 #[test]
 fn matrices() {
     let cases = [
@@ -461,6 +476,7 @@ fn matrices() {
             }
         ),
     ];
+    let cases: Vec<Case> = cases.into_iter().chain([sparse_matrix()]).collect();
     let inputs = std::array::from_fn(|lane| {
         let float = |element, salt| (entry(lane, element, salt) as f32).to_bits();
         [float(0, 0), float(0, 1), float(1, 0), float(1, 1)]

@@ -16,6 +16,9 @@ fn version() -> c_int {
 /// Where the device is on its PCI bus.
 pub(crate) const PCI_ADDRESS: &str = "0000:03:00.0";
 
+/// The version from which on programs know the newer structures, as `hipGetProcAddress` is given it.
+const FIRST_R0600: c_int = 600;
+
 /// `hipLimit_t`.
 const LIMIT_STACK: c_int = 0;
 const LIMIT_PRINTF: c_int = 1;
@@ -184,6 +187,25 @@ entry_points! {
     /// Banks of LDS do not matter here.
     fn hipDeviceGetSharedMemConfig(out: *mut c_int) {
         raw::store(out, 0)
+    }
+
+    /// Address of an entry point. Where HIP 6 changed a structure, programs for it get the entry point that has the new one.
+    fn hipGetProcAddress / hipGetProcAddress_spt(
+        name: *const c_char,
+        out: *mut *mut c_void,
+        version: c_int,
+        _flags: u64,
+        result: *mut c_int,
+    ) {
+        let mut name = raw::string(name)?;
+        if version >= FIRST_R0600 && matches!(name.as_str(), "hipGetDeviceProperties" | "hipChooseDevice") {
+            name.push_str("R0600");
+        }
+        let found = raw::own_function(&name);
+        // HIP_GET_PROC_ADDRESS_SUCCESS and HIP_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND.
+        raw::store_optional(result, if found.is_null() { 1 } else { 0 });
+        raw::store(out, found)?;
+        if found.is_null() { Err(INVALID_VALUE) } else { Ok(()) }
     }
 
     /// A profiler's switch; none listens.

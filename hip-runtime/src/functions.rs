@@ -27,6 +27,10 @@ struct FunctionAttributes {
     shared_size_bytes: usize,
 }
 
+/// `hipFuncAttribute`: those that can be set.
+const ATTRIBUTE_DYNAMIC_LDS: c_int = 8;
+const ATTRIBUTE_CARVEOUT: c_int = 9;
+
 fn stub(function: *const c_void) -> Outcome<KernelRef> {
     runtime().kernels.get(&(function as usize)).cloned().ok_or(INVALID_DEVICE_FUNCTION)
 }
@@ -129,14 +133,20 @@ entry_points! {
         raw::store(out, attribute(&launch::function(function)?, which)?)
     }
 
-    /// Asks for more LDS than usual: all there is may always be used.
-    fn hipFuncSetAttribute(_function: *const c_void, _attribute: c_int, _value: c_int) {
-        Ok(())
+    /// Asks for more LDS than usual, or for another share of it: all there is may always be used.
+    fn hipFuncSetAttribute(function: *const c_void, attribute: c_int, value: c_int) {
+        let most = attributes(&stub(function)?)?.max_dynamic_shared_size_bytes;
+        match attribute {
+            ATTRIBUTE_DYNAMIC_LDS if (0..=most).contains(&value) => Ok(()),
+            // In percent, or as the library likes.
+            ATTRIBUTE_CARVEOUT if (-1..=100).contains(&value) => Ok(()),
+            _ => Err(INVALID_VALUE),
+        }
     }
 
     /// Caches do not matter here.
-    fn hipFuncSetCacheConfig(_function: *const c_void, _config: c_int) {
-        Ok(())
+    fn hipFuncSetCacheConfig(_function: *const c_void, config: c_int) {
+        if (0..=3).contains(&config) { Ok(()) } else { Err(INVALID_VALUE) }
     }
 
     /// Banks of LDS do not matter here.

@@ -140,6 +140,30 @@ pub(crate) fn node_launch(node: &KernelNode) -> Outcome<Operation> {
     with_either(&kernel, &shape, node.parameters as *const *const c_void, node.extra as *const *const c_void)
 }
 
+/// `hipLaunchConfig_t`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct LaunchConfiguration {
+    grid: Dim3,
+    block: Dim3,
+    dynamic_lds: usize,
+    stream: *mut c_void,
+    attributes: *const c_void,
+    attribute_count: c_uint,
+}
+
+/// `HIP_LAUNCH_CONFIG`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct DriverConfiguration {
+    grid: [c_uint; 3],
+    block: [c_uint; 3],
+    dynamic_lds: c_uint,
+    stream: *mut c_void,
+    attributes: *const c_void,
+    attribute_count: c_uint,
+}
+
 /// `hipKernelNodeParams`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
@@ -188,6 +212,24 @@ entry_points! {
         stream: *mut c_void,
     ) {
         stub_launch(function, grid, block, arguments, dynamic_lds, stream)
+    }
+
+    /// Launches a kernel by its host stub; none of the attributes that a configuration may have makes a difference here.
+    fn hipLaunchKernelExC(configuration: *const LaunchConfiguration, function: *const c_void, arguments: *const *const c_void) {
+        let of = raw::load(configuration)?;
+        stub_launch(function, of.grid, of.block, arguments, of.dynamic_lds, of.stream)
+    }
+
+    /// Launches a module's kernel; none of the attributes that a configuration may have makes a difference here.
+    fn hipDrvLaunchKernelEx(
+        configuration: *const DriverConfiguration,
+        handle: *mut c_void,
+        parameters: *const *const c_void,
+        extra: *const *const c_void,
+    ) {
+        let of = raw::load(configuration)?;
+        let shape = shape(of.grid, of.block, of.dynamic_lds as usize)?;
+        module_launch(&function(handle)?, &shape, of.stream, parameters, extra)
     }
 
     /// Launches a kernel by its host stub with the configuration that was pushed.

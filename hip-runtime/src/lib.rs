@@ -32,6 +32,7 @@
 //! | `WAVETAP_SEED`, `WAVETAP_FUEL` | its seed; wave-instructions that a dispatch may execute |
 //! | `WAVETAP_RECORDS` | `N`: waves share N records; `N:drop`: waves that find N records taken are dropped |
 //! | `WAVETAP_PER_WAVE` | `1`: keep every wave's counters |
+//! | `WAVETAP_SKIP_KERNELS` | `1`: launches are checked and do nothing; a program that verifies its results must then fail |
 //! | `WAVETAP_POISON` | `0`: fresh device memory holds zeros, not 0x7ff4dead over and over |
 
 mod arrays;

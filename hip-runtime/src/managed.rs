@@ -58,6 +58,40 @@ impl Runtime {
     }
 }
 
+fn advise(address: u64, size: usize, what: c_int, device: c_int) -> Outcome {
+    location(device)?;
+    let mut runtime = runtime();
+    let advice = runtime.advice(address, size)?;
+    let on = what % 2 == 1;
+    match what {
+        ADVICE_READ_MOSTLY | 2 => advice.read_mostly = on,
+        ADVICE_PREFERRED_LOCATION | 4 => advice.preferred = if on { device } else { NOWHERE },
+        ADVICE_ACCESSED_BY | 6 => advice.accessed_by[usize::from(device == HOST)] = on,
+        ADVICE_COARSE_GRAIN | 101 => advice.coarse = !on,
+        _ => return Err(INVALID_VALUE),
+    }
+    Ok(())
+}
+
+/// `hipMemLocation`: a sort of place and its number.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Place {
+    kind: c_int,
+    id: c_int,
+}
+
+impl Place {
+    /// The place as older calls name it.
+    fn device(self) -> Outcome<c_int> {
+        match self.kind {
+            1 => Ok(self.id),
+            2 => Ok(HOST),
+            _ => Err(INVALID_VALUE),
+        }
+    }
+}
+
 fn prefetch(address: u64, size: usize, device: c_int, stream: *mut c_void) -> Outcome {
     location(device)?;
     runtime().advice(address, size)?.prefetched = device;
@@ -122,23 +156,25 @@ fn pointer_attribute(out: *mut c_void, attribute: c_int, address: u64) -> Outcom
 entry_points! {
     /// Advice about managed memory: it is remembered and makes no difference.
     fn hipMemAdvise(address: u64, size: usize, what: c_int, device: c_int) {
-        location(device)?;
-        let mut runtime = runtime();
-        let advice = runtime.advice(address, size)?;
-        let on = what % 2 == 1;
-        match what {
-            ADVICE_READ_MOSTLY | 2 => advice.read_mostly = on,
-            ADVICE_PREFERRED_LOCATION | 4 => advice.preferred = if on { device } else { NOWHERE },
-            ADVICE_ACCESSED_BY | 6 => advice.accessed_by[usize::from(device == HOST)] = on,
-            ADVICE_COARSE_GRAIN | 101 => advice.coarse = !on,
-            _ => return Err(INVALID_VALUE),
-        }
-        Ok(())
+        advise(address, size, what, device)
     }
 
     /// Moves managed memory: there is one memory, so there is nothing to do.
     fn hipMemPrefetchAsync(address: u64, size: usize, device: c_int, stream: *mut c_void) {
         prefetch(address, size, device, stream)
+    }
+
+    /// As [`hipMemAdvise`], with a place of another form.
+    fn hipMemAdvise_v2(address: u64, size: usize, what: c_int, place: Place) {
+        advise(address, size, what, place.device()?)
+    }
+
+    /// As [`hipMemPrefetchAsync`], with a place of another form.
+    fn hipMemPrefetchAsync_v2(address: u64, size: usize, place: Place, flags: c_uint, stream: *mut c_void) {
+        if flags != 0 {
+            return Err(INVALID_VALUE);
+        }
+        prefetch(address, size, place.device()?, stream)
     }
 
     /// What was advised about managed memory.

@@ -161,6 +161,12 @@ unsafe extern "C" {
     /// Which loaded file an address belongs to (glibc).
     fn dladdr(address: *const c_void, found: *mut Found) -> c_int;
 
+    /// Address of a symbol (POSIX).
+    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+
+    /// A loaded library (POSIX).
+    fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void;
+
     /// Ends the process without running exit handlers (POSIX).
     safe fn _exit(status: c_int) -> !;
 }
@@ -168,6 +174,21 @@ unsafe extern "C" {
 /// Ends the program at once. Its exit handlers would call back into this library, which may be just about to be set up.
 pub(crate) fn end_now(status: c_int) -> ! {
     _exit(status)
+}
+
+/// Address of a function that this library exports; null if it exports none of that name.
+pub(crate) fn own_function(name: &str) -> *mut c_void {
+    /// Lazy binding, and only what is loaded already.
+    const RTLD_LAZY_NOLOAD: c_int = 1 | 4;
+    let (Some(path), Ok(name)) = (own_file_name(), CString::new(name)) else { return std::ptr::null_mut() };
+    let Ok(path) = CString::new(path) else { return std::ptr::null_mut() };
+    // SAFETY: both texts end with a zero; the library is this one, which is loaded.
+    let library = unsafe { dlopen(path.as_ptr(), RTLD_LAZY_NOLOAD) };
+    if library.is_null() {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: the handle was just given out and is kept.
+    unsafe { dlsym(library, name.as_ptr()) }
 }
 
 /// The name that this library was loaded by.

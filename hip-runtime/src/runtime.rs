@@ -288,6 +288,10 @@ impl Runtime {
     /// Refuses what HIP refuses before it launches anything.
     pub(crate) fn check_launch(&mut self, kernel: &KernelRef, shape: &Shape) -> Outcome {
         let metadata = self.kernel(kernel)?;
+        if kernarg::has(&metadata, &ValueKind::HiddenPrintfBuffer) {
+            say_fault(&kernel.name, "it prints into a buffer (-mprintf-kind=buffered), which the built-in runtime does not have");
+            return Err(NOT_SUPPORTED);
+        }
         check(&metadata, shape, self.device()?.target())
     }
 
@@ -297,6 +301,9 @@ impl Runtime {
         let metadata = self.kernel(kernel)?;
         let target = self.device()?.target();
         check(&metadata, shape, target)?;
+        if self.settings.skip_kernels {
+            return Ok(());
+        }
         let group_segment_size = u64::from(shape.dynamic_lds) + metadata.group_segment_fixed_size;
         let fixed = u32::try_from(metadata.private_segment_fixed_size).map_err(|_| INVALID_VALUE)?;
         let private_segment_size = if metadata.uses_dynamic_stack { fixed.saturating_add(self.stack_limit) } else { fixed };

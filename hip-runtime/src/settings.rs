@@ -32,6 +32,8 @@ pub(crate) struct Settings {
     pub(crate) per_wave: bool,
     /// Fresh device memory holds a pattern that is no number.
     pub(crate) poison: bool,
+    /// Launches are checked and nothing runs.
+    pub(crate) skip_kernels: bool,
 }
 
 impl Settings {
@@ -78,6 +80,7 @@ impl Settings {
             fuel: set("WAVETAP_FUEL").map(|text| number("WAVETAP_FUEL", &text)).transpose()?,
             records,
             per_wave: flag("WAVETAP_PER_WAVE")?,
+            skip_kernels: flag("WAVETAP_SKIP_KERNELS")?,
             poison: set("WAVETAP_POISON").is_none() || flag("WAVETAP_POISON")?,
         })
     }
@@ -109,11 +112,12 @@ mod tests {
             ("WAVETAP_FUEL", "9"),
             ("WAVETAP_RECORDS", "8:drop"),
             ("WAVETAP_PER_WAVE", "1"),
+            ("WAVETAP_SKIP_KERNELS", "1"),
         ])
         .unwrap();
         assert_eq!(all.target.unwrap().to_string(), "gfx906:sramecc+");
         assert_eq!((all.seed, all.fuel, all.records), (u64::MAX, Some(9), Records::Dropping(8)));
-        assert!(all.strict && all.per_wave);
+        assert!(all.strict && all.per_wave && all.skip_kernels && !none.skip_kernels);
         assert_eq!(parse(&[("WAVETAP_RECORDS", "3")]).unwrap().records, Records::Shared(3));
     }
 

@@ -14,12 +14,18 @@ fn compiler() -> &'static Compiler {
     COMPILER.get_or_init(Compiler::new)
 }
 
-/// Compiles one of the programs for a target, linked with the library that is tested.
+/// Compiles one of the programs for a target, linked with the library that is tested under its name of HIP 5.
 fn build(stand_in: &StandIn, name: &str, target: &str, arguments: &[&str]) -> PathBuf {
-    let program = stand_in.file(&format!("{name}-{target}{}", arguments.concat()));
+    build_for(stand_in, 5, name, target, arguments)
+}
+
+/// Compiles one of the programs for a target, linked with the library that is tested under its name of a version of HIP.
+fn build_for(stand_in: &StandIn, version: u32, name: &str, target: &str, arguments: &[&str]) -> PathBuf {
+    let program = stand_in.file(&format!("{name}-{target}-{version}{}", arguments.concat()));
     // The C library's loader finds the library by its name when the program runs.
     let search = format!("-L{}", stand_in.folder().display());
-    let mut all = vec![search.as_str(), "-l:libamdhip64.so.5"];
+    let library = format!("-l:libamdhip64.so.{version}");
+    let mut all = vec![search.as_str(), library.as_str()];
     all.extend(arguments);
     compiler().compile(target, &all, &root().join(format!("hip-runtime/tests/programs/{name}.hip")), &program);
     program
@@ -27,6 +33,20 @@ fn build(stand_in: &StandIn, name: &str, target: &str, arguments: &[&str]) -> Pa
 
 fn text(output: &Output) -> (String, String) {
     (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn kernels_are_launched_described_and_refused() {
+    let stand_in = StandIn::new();
+    let module = stand_in.file("vectoradd.co");
+    let alone = ["--offload-device-only", "--no-gpu-bundle-output"];
+    compiler().compile("gfx90a", &alone, &root().join("hip-samples/src/vectoradd.hip"), &module);
+    for (version, arguments) in [(5, &[] as &[&str]), (6, &["-DNEWER"]), (7, &["-DNEWER"])] {
+        let program = build_for(&stand_in, version, "launches", "gfx90a", arguments);
+        let output = stand_in.run_with(&program, &[module.to_str().expect("a plain path")], &[("WAVETAP_STRICT", "1")]);
+        let (text, errors) = text(&output);
+        assert!(output.status.success() && text == "PASS\n", "{version}: {}\n{text}{errors}", output.status);
+    }
 }
 
 #[test]
@@ -56,8 +76,13 @@ fn sorted<'t>(lines: impl IntoIterator<Item = &'t str>) -> Vec<String> {
 #[test]
 fn kernels_print_through_the_programs_standard_output() {
     let stand_in = StandIn::new();
-    for (version, strict) in [("-mcode-object-version=5", "1"), ("-mcode-object-version=4", "0")] {
-        let program = build(&stand_in, "host_calls", "gfx90a", &[version]);
+    // Waves of 64 and of 32.
+    for (target, version, strict) in [
+        ("gfx90a", "-mcode-object-version=5", "1"),
+        ("gfx90a", "-mcode-object-version=4", "0"),
+        ("gfx1030", "-mcode-object-version=5", "1"),
+    ] {
+        let program = build(&stand_in, "host_calls", target, &[version]);
         let output = stand_in.passes(&program, &[("WAVETAP_STRICT", strict)]);
         let lines: Vec<&str> = output.lines().collect();
         let between = lines.iter().position(|line| *line == "between").expect("the host's line");

@@ -52,6 +52,18 @@ fn output_does_not_depend_on_the_seed() {
     }
 }
 
+/// A sample that passes does so because its kernels computed something.
+#[test]
+fn no_sample_passes_without_its_kernels() {
+    let stand_in = StandIn::new();
+    for name in samples() {
+        let program = root().join("hip-samples/bin").join(&name);
+        let output = stand_in.run(&program, &[("WAVETAP_SKIP_KERNELS", "1")]);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(!output.status.success() && text.ends_with("FAIL\n"), "{name}: {}\n{text}", output.status);
+    }
+}
+
 #[test]
 fn expectations_quote_their_source_lines() {
     for name in samples() {

@@ -1,4 +1,4 @@
-//! Buffer addressing: the resource descriptor (V#) of gfx9.
+//! Buffer addressing: the resource descriptor (V#).
 
 use crate::isa::{Operand, Role};
 
@@ -6,53 +6,92 @@ use super::core::{Core, LANES, Step, active, undefined};
 use super::op::{Op, Source, Ty};
 use super::vector_memory::{Place, scratch_offset_of};
 
+/// Which accesses are out of bounds (RDNA ISA guides, "Buffer out of bounds selection"; `Index` is also gfx9's way with a stride, `Bytes` that without).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bounds {
+    /// The index, or the offset in the element.
+    Structured,
+    /// The index.
+    Index,
+    /// None but of an empty buffer.
+    Empty,
+    /// The offset, in a buffer of bytes.
+    Bytes,
+}
+
 /// The fields of a buffer resource descriptor (AMD ISA guides, "Buffer resource descriptor").
 struct Descriptor {
     base: u64,
     stride: u64,
     swizzle: bool,
+    /// Bytes that stay together where it is swizzled.
+    element: u64,
     records: u64,
     index_stride: u64,
     add_lane: bool,
+    bounds: Bounds,
 }
 
 impl Descriptor {
-    fn new(words: [u32; 4]) -> Self {
+    fn new(words: [u32; 4], generation: u32) -> Self {
         let high = words[1];
         let add_lane = words[3] >> 23 & 1 != 0;
         let stride = u64::from(high >> 16 & 0x3fff);
+        let modern = generation >= 10;
+        // A field of two bits from gfx11 on: 1 is for elements of 4 bytes, 3 of 16.
+        let swizzle = if generation >= 11 { high >> 30 } else { high >> 31 };
+        let bounds = match words[3] >> 28 & 3 {
+            _ if !modern && stride == 0 => Bounds::Bytes,
+            _ if !modern => Bounds::Index,
+            0 => Bounds::Structured,
+            1 => Bounds::Index,
+            2 => Bounds::Empty,
+            _ if swizzle != 0 && stride != 0 => Bounds::Structured,
+            _ => Bounds::Bytes,
+        };
         Descriptor {
             base: u64::from(words[0]) | u64::from(high & 0xffff) << 32,
             // With ADD_TID_ENABLE the data format field extends the stride.
-            stride: if add_lane { stride | u64::from(words[3] >> 15 & 0xf) << 14 } else { stride },
-            swizzle: high >> 31 != 0,
+            stride: if add_lane && !modern { stride | u64::from(words[3] >> 15 & 0xf) << 14 } else { stride },
+            swizzle: swizzle != 0,
+            element: if swizzle == 3 { 16 } else { 4 },
             records: u64::from(words[2]),
             index_stride: 8 << (words[3] >> 21 & 3),
             add_lane,
+            bounds,
         }
     }
 
     /// The offset from the base, or none out of range.
     fn offset(&self, index: u64, offset: u64, size: u64) -> Option<u64> {
-        /// Swizzled elements are dwords on gfx9.
-        const ELEMENT: u64 = 4;
-        if self.swizzle {
-            if self.stride != 0 && (index >= self.records || offset >= self.stride) {
-                return None;
-            }
-            let (index_high, index_low) = (index / self.index_stride, index % self.index_stride);
-            let (offset_high, offset_low) = (offset / ELEMENT, offset % ELEMENT);
-            Some((index_high * self.stride + offset_high * ELEMENT) * self.index_stride + index_low * ELEMENT + offset_low)
-        } else if self.stride == 0 {
-            (offset.checked_add(size)? <= self.records).then_some(offset)
-        } else {
-            (index < self.records).then_some(index * self.stride + offset)
+        let linear = index.checked_mul(self.stride)?.checked_add(offset)?;
+        let inside = match self.bounds {
+            Bounds::Structured => index < self.records && (self.stride == 0 || offset + size <= self.stride),
+            Bounds::Index if self.swizzle => self.stride == 0 || (index < self.records && offset < self.stride),
+            Bounds::Index => index < self.records,
+            Bounds::Empty => self.records != 0,
+            Bounds::Bytes if self.swizzle => true,
+            Bounds::Bytes => linear.checked_add(size)? <= self.records,
+        };
+        if !inside {
+            return None;
         }
+        if !self.swizzle {
+            return Some(linear);
+        }
+        let (index_high, index_low) = (index / self.index_stride, index % self.index_stride);
+        let (offset_high, offset_low) = (offset / self.element, offset % self.element);
+        Some((index_high * self.stride + offset_high * self.element) * self.index_stride + index_low * self.element + offset_low)
     }
 }
 
 /// Where the lanes of a buffer instruction go.
 pub(super) fn places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
+    places_of(core, op, u64::from(op.inst.variant.memory_bytes).max(1))
+}
+
+/// [`places`] for accesses of so many bytes.
+pub(super) fn places_of(core: &mut Core, op: &Op, size: u64) -> Step<[Place; LANES]> {
     let modifiers = op.inst.modifiers;
     let Some(resource) = op.inst.operand(Role::Srsrc).and_then(Operand::reg) else {
         return undefined("a buffer instruction without descriptor");
@@ -61,7 +100,7 @@ pub(super) fn places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
     for (n, word) in words.iter_mut().enumerate() {
         *word = core.scalar(op, resource.first + n as u16)?;
     }
-    let descriptor = Descriptor::new(words);
+    let descriptor = Descriptor::new(words, core.launch.target.generation());
     let soffset = match op.source(Role::Soffset, Ty::B32) {
         Source::Scalar(code) => u64::from(core.scalar(op, code)?),
         Source::Const(bits) => bits & 0xffff_ffff,
@@ -77,7 +116,6 @@ pub(super) fn places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
             (both.map(|pair| pair & 0xffff_ffff), both.map(|pair| pair >> 32))
         }
     };
-    let size = u64::from(op.inst.variant.memory_bytes).max(1);
     let mut places = [Place::Nowhere; LANES];
     for lane in active(core.wave.exec()) {
         let index = indices[lane] + if descriptor.add_lane { lane as u64 } else { 0 };

@@ -7,8 +7,8 @@ use super::loader::{CodeRange, ObjectId};
 use super::memory::Memory;
 use super::op::{Meaning, Op};
 use super::{
-    compare, convert, dot, lane_access, lds, matrix, movement, packed, pair, scalar, scalar_control, scalar_memory, vector_float,
-    vector_int, vector_memory,
+    compare, convert, dot, lane_access, lds, matrix, movement, packed, pair, scalar, scalar_control, scalar_memory, scaled, sparse, typed,
+    vector_float, vector_int, vector_memory, wave_matrix,
 };
 
 /// The longest instruction in bytes.
@@ -108,11 +108,16 @@ pub(super) fn meaning(target: Target, inst: &Inst) -> Option<Meaning> {
         E::Sop1 | E::Sop2 | E::Sopk | E::Sopc | E::Sopp => scalar::meaning(name),
         E::Smem => scalar_control::meaning(name).or_else(|| scalar_memory::meaning(name, inst)),
         E::Ds => lds::meaning(name, inst),
-        E::Flat | E::Global | E::Scratch | E::Mubuf => scalar_control::meaning(name).or_else(|| vector_memory::meaning(name, inst)),
-        E::Mtbuf | E::Mimg | E::Vimage | E::Vsample | E::Exp | E::Vintrp | E::Vinterp | E::Ldsdir | E::Tensor => None,
+        E::Flat | E::Global | E::Scratch | E::Mubuf => {
+            scalar_control::meaning(name).or_else(|| typed::meaning(name)).or_else(|| vector_memory::meaning(name, inst))
+        }
+        E::Mtbuf => typed::meaning(name),
+        E::Mimg | E::Vimage | E::Vsample | E::Exp | E::Vintrp | E::Vinterp | E::Ldsdir | E::Tensor => None,
         E::Vop3p | E::Vop3pDpp | E::Vop3pDpp8 => packed::meaning(name)
             .or_else(|| dot::meaning(name))
             .or_else(|| matrix::meaning(name))
+            .or_else(|| sparse::meaning(name))
+            .or_else(|| wave_matrix::meaning(name))
             .or_else(|| lane_access::meaning(target, name)),
         _ => compare::meaning(name)
             .or_else(|| lane_access::meaning(target, name))
@@ -122,6 +127,7 @@ pub(super) fn meaning(target: Target, inst: &Inst) -> Option<Meaning> {
             .or_else(|| vector_int::meaning(name))
             .or_else(|| vector_float::meaning(name))
             .or_else(|| convert::meaning(target, name))
+            .or_else(|| scaled::meaning(name))
             .or_else(|| scalar_control::meaning(name)),
     }
 }

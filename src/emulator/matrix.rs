@@ -13,7 +13,7 @@ use super::small_float::{Format, decode};
 
 /// The element type of A or B.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Element {
+pub(super) enum Element {
     F32,
     F16,
     Bf16,
@@ -24,7 +24,7 @@ enum Element {
 }
 
 impl Element {
-    fn bits(self) -> usize {
+    pub(super) fn bits(self) -> usize {
         match self {
             Element::F64 => 64,
             Element::F32 => 32,
@@ -33,7 +33,7 @@ impl Element {
         }
     }
 
-    fn value(self, bits: u64, fnuz: bool) -> f64 {
+    pub(super) fn value(self, bits: u64, fnuz: bool) -> f64 {
         match self {
             Element::F64 => f64::from_bits(bits),
             Element::F32 => f64::from(f32::from_bits(bits as u32)),
@@ -48,7 +48,7 @@ impl Element {
 
 /// The accumulator's type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sum {
+pub(super) enum Sum {
     F32,
     I32,
     F64,
@@ -57,18 +57,18 @@ enum Sum {
 /// What the name of an instruction says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
-    sum: Sum,
+    pub sum: Sum,
     /// Rows and columns of D.
     pub size: usize,
     k: usize,
-    a: Element,
-    b: Element,
+    pub a: Element,
+    pub b: Element,
 }
 
 impl Shape {
     /// `v_mfma_f32_16x16x4_4b_f16`, `v_mfma_f32_16x16x4f16`, `v_mfma_f32_32x32x16_fp8_bf8`, `v_mfma_f32_32x32x4bf16_1k` …
     pub(super) fn parse(name: &str) -> Option<Shape> {
-        let (sum, rest) = name.strip_prefix("v_mfma_")?.split_once('_')?;
+        let (sum, rest) = name.strip_prefix("v_mfma_").or_else(|| name.strip_prefix("v_smfmac_"))?.split_once('_')?;
         let sum = match sum {
             "f32" => Sum::F32,
             "i32" => Sum::I32,
@@ -114,7 +114,7 @@ impl Shape {
     }
 
     /// Row, column and block of element `index` of the accumulator in a lane.
-    fn place(self, lane: usize, index: usize) -> (usize, usize, usize) {
+    pub(super) fn place(self, lane: usize, index: usize) -> (usize, usize, usize) {
         let column = lane % self.size;
         match (self.sum, self.size) {
             (Sum::F64, 16) => (4 * index + lane / 16, column, 0),
@@ -127,9 +127,9 @@ impl Shape {
 }
 
 /// The bits of A or B: `[lane][element]`.
-type Elements = Vec<Vec<u64>>;
+pub(super) type Elements = Vec<Vec<u64>>;
 
-fn elements(core: &mut Core, op: &Op, role: Role, element: Element) -> Step<Elements> {
+pub(super) fn elements(core: &mut Core, op: &Op, role: Role, element: Element) -> Step<Elements> {
     let Some(operand) = op.inst.operand(role) else { return undefined("a matrix instruction without source") };
     let Some(reg) = operand.reg().filter(|reg| reg.file != RegFile::Scalar) else {
         return undefined("a matrix source that is no vector register");
@@ -242,6 +242,9 @@ fn accumulator(core: &mut Core, op: &Op, c: &Operand, words: u16) -> Step<Vec<[u
 
 /// The meaning of a matrix instruction.
 pub(super) fn meaning(name: &str) -> Option<Meaning> {
+    if !name.starts_with("v_mfma_") {
+        return None;
+    }
     Shape::parse(name).map(|_| (run as super::op::Handler, Semantics::Own))
 }
 

@@ -15,15 +15,18 @@ const REASONS: &[(&[&str], &str)] = &[
     (&["lds_direct_load", "ds_direct_load"], "loads of LDS at M0 that run beside the vector ALU and have a wait of their own"),
     (
         &[
-            "tbuffer_",
-            "buffer_load_format_",
-            "buffer_store_format_",
+            "tbuffer_load_format_d16_",
+            "tbuffer_store_format_d16_",
+            "tbuffer_load_d16_format_",
+            "tbuffer_store_d16_format_",
+            "buffer_load_format_d16_",
+            "buffer_store_format_d16_",
             "buffer_load_d16_format_",
             "buffer_store_d16_format_",
             "buffer_load_d16_hi_format_",
             "buffer_store_d16_hi_format_",
         ],
-        "typed buffers: conversion by the format of the descriptor",
+        "typed buffers with 16-bit data: how the conversion rounds is not documented",
     ),
     (
         &["ds_gws_", "ds_ordered_count", "ds_add_gs_reg_rtn", "ds_sub_gs_reg_rtn", "global_atomic_ordered_add_b64"],
@@ -31,18 +34,27 @@ const REASONS: &[(&[&str], &str)] = &[
     ),
     (&["s_cbranch_g_fork", "s_cbranch_i_fork", "s_cbranch_join", "s_setvskip"], "control flow that no compiler emits any more"),
     (&["s_rfe_"], "returns from a trap handler, of which there is none"),
-    (&["buffer_store_lds_dword"], "stores from LDS, which no compiler emits"),
     (&["s_dcache_discard"], "throws away what scalar stores have not written back: what is left of it depends on the cache"),
     (&["v_mfma_f32_16x16x8_xf32", "v_mfma_f32_32x32x4_xf32"], "the rounding of the inputs to 19 bits is not documented"),
-    (&["v_smfmac_", "v_swmmac_"], "structured sparsity"),
-    (&["v_wmma_"], "matrices of waves of 32"),
+    (&["v_swmmac_"], "structured sparsity of RDNA: which lanes have which rows of B is not documented legibly"),
+    (&["v_wmma_"], "matrices of gfx1250"),
     (
         &["v_mfma_scale_", "v_mfma_ld_scale_", "v_mfma_f32_16x16x128_f8f6f4", "v_mfma_f32_32x32x64_f8f6f4"],
         "matrices of 4-, 6- and 8-bit floats with scales",
     ),
-    (&["v_cvt_scale", "v_perm_pk16_"], "conversions with scales of 4-, 6- and 8-bit floats"),
     (
-        &["v_cvt_sr_bf16_f32", "v_cvt_sr_f16_f32", "v_cvt_sr_pk_", "v_cvt_sr_bf8_f16", "v_cvt_sr_fp8_f16"],
+        &[
+            "v_cvt_scale_pk",
+            "v_cvt_scalef32_pk8_",
+            "v_cvt_scalef32_pk16_",
+            "v_cvt_scalef32_sr_pk8_",
+            "v_cvt_scalef32_sr_pk16_",
+            "v_perm_pk16_",
+        ],
+        "conversions of 8 and 16 numbers of gfx1250",
+    ),
+    (
+        &["v_cvt_scalef32_sr_", "v_cvt_sr_bf16_f32", "v_cvt_sr_f16_f32", "v_cvt_sr_pk_", "v_cvt_sr_bf8_f16", "v_cvt_sr_fp8_f16"],
         "which of the random bits are added is not documented",
     ),
     (
@@ -61,7 +73,6 @@ const REASONS: &[(&[&str], &str)] = &[
         "barriers of a part of a workgroup",
     ),
     (&["s_alloc_vgpr", "s_set_vgpr_msb"], "vector registers that come and go, and those above v255"),
-    (&["global_load_block", "global_store_block", "scratch_load_block", "scratch_store_block"], "blocks of registers that M0 chooses"),
     (
         &["cluster_load_", "global_load_async_", "global_store_async_", "tensor_"],
         "copies that run beside the wave, and clusters of workgroups",

@@ -55,13 +55,17 @@ mod scalar_control;
 mod scalar_exec;
 mod scalar_float;
 mod scalar_memory;
+mod scaled;
 mod small_float;
+mod sparse;
 mod trace;
+mod typed;
 mod vector;
 mod vector_fast;
 mod vector_float;
 mod vector_int;
 mod vector_memory;
+mod wave_matrix;
 
 pub use device::{Device, Options};
 pub use dispatch::Dispatch;

@@ -211,22 +211,29 @@ fn answered_message(core: &mut Core, op: &Op, wide: bool) -> Step {
 fn subvector_begin(core: &mut Core, op: &Op) -> Step {
     let low = core.scalar(op, scalar::EXEC)?;
     let high = core.scalar(op, scalar::EXEC + 1)?;
+    let saved_at = only_register(op)?;
     match (low, high) {
         (0, 0) => jump(core, op),
-        (0, _) => core.set_scalar(op, result(op)?, 0)?,
+        (0, _) => core.set_scalar(op, saved_at, 0)?,
         _ => {
-            core.set_scalar(op, result(op)?, high)?;
+            core.set_scalar(op, saved_at, high)?;
             core.set_scalar(op, scalar::EXEC + 1, 0)?;
         }
     }
     Ok(())
 }
 
+/// The register of an instruction that names one, whatever it does with it.
+fn only_register(op: &Op) -> Step<u16> {
+    match op.inst.operands.iter().find_map(|operand| operand.reg()) {
+        Some(reg) => Ok(reg.first),
+        None => undefined("a scalar instruction without register"),
+    }
+}
+
 /// See [`subvector_begin`].
 fn subvector_end(core: &mut Core, op: &Op) -> Step {
-    let Some(saved_at) = op.inst.operands.iter().find_map(|operand| operand.reg()).map(|reg| reg.first) else {
-        return undefined("s_subvector_loop_end without register");
-    };
+    let saved_at = only_register(op)?;
     let saved = core.scalar(op, saved_at)?;
     if core.scalar(op, scalar::EXEC + 1)? != 0 {
         return core.set_scalar(op, scalar::EXEC, saved);

@@ -24,7 +24,6 @@ pub(super) struct Format {
     special: Special,
 }
 
-#[allow(dead_code)] // The formats of 4 and 6 bits are for scaled operations.
 impl Format {
     const fn new(exponent_bits: u32, mantissa_bits: u32, bias: i32, special: Special) -> Format {
         Format { exponent_bits, mantissa_bits, bias, special }
@@ -53,10 +52,6 @@ impl Format {
 
     pub(super) const fn bits(self) -> u32 {
         1 + self.exponent_bits + self.mantissa_bits
-    }
-
-    pub(super) const fn mantissa_bits(self) -> u32 {
-        self.mantissa_bits
     }
 
     const fn sign(self) -> u8 {

@@ -110,7 +110,7 @@ fn check_lds(core: &Core, offset: u64, size: usize) -> Result<usize, FaultKind> 
     }
 }
 
-fn read_place(core: &mut Core, lane: usize, place: Place, into: &mut [u8], access: MemoryAccess) -> Result<(), FaultKind> {
+pub(super) fn read_place(core: &mut Core, lane: usize, place: Place, into: &mut [u8], access: MemoryAccess) -> Result<(), FaultKind> {
     match place {
         Place::Global(address) => core.memory.read(address, into, access),
         Place::Lds(offset) => {
@@ -147,7 +147,7 @@ fn scratch_pieces(offset: u64, len: usize) -> impl Iterator<Item = (usize, usize
     })
 }
 
-fn write_place(core: &mut Core, lane: usize, place: Place, from: &[u8], access: MemoryAccess) -> Result<(), FaultKind> {
+pub(super) fn write_place(core: &mut Core, lane: usize, place: Place, from: &[u8], access: MemoryAccess) -> Result<(), FaultKind> {
     match place {
         Place::Global(address) => core.memory.write(address, from, access),
         Place::Lds(offset) => {
@@ -187,7 +187,7 @@ fn result_register(op: &Op) -> Step<Reg> {
 }
 
 /// Makes this wave's own earlier stores visible to the access that follows, and now and then all of them to everyone.
-fn order(core: &mut Core, op: &Op, reads: bool) -> Step {
+pub(super) fn order(core: &mut Core, op: &Op, reads: bool) -> Step {
     if !core.wave.pending.has_effects() {
         return Ok(());
     }
@@ -202,7 +202,7 @@ fn order(core: &mut Core, op: &Op, reads: bool) -> Step {
     Ok(())
 }
 
-fn count(core: &mut Core, places: &[Place; LANES], mask: u64, bytes: usize) {
+pub(super) fn count(core: &mut Core, places: &[Place; LANES], mask: u64, bytes: usize) {
     for lane in active(mask) {
         match places[lane] {
             Place::Global(_) | Place::Scratch(_) => core.stats.global_bytes += bytes as u64,
@@ -388,6 +388,78 @@ fn run_atomic(core: &mut Core, op: &Op) -> Step {
     Ok(())
 }
 
+/// Notes a load into registers.
+pub(super) fn issue_load(core: &mut Core, op: &Op, (file, first, words): (RegFile, u16, u16)) {
+    if core.launch.strict {
+        let owned = if core.wave.exec() == 0 { 0 } else { words };
+        core.wave.pending.issue(op, kind(op), &[(file, first, owned)]);
+    }
+}
+
+/// Notes a store.
+pub(super) fn issue_store(core: &mut Core, op: &Op) {
+    if core.launch.strict {
+        core.wave.pending.issue(op, kind(op), &[]);
+    }
+}
+
+/// `global_load_block` and its relatives: of 32 registers and dwords those whose bit is set in M0 (RDNA4 ISA guide).
+fn block(core: &mut Core, op: &Op, loads: bool) -> Step {
+    let m0 = core.scalar(op, scalar::M0)?;
+    let places = places(core, op)?;
+    order(core, op, true)?;
+    let data = if loads { result_register(op)? } else { data_register(op, Role::Vdata)? };
+    let mask = core.wave.exec();
+    let mut written = Vec::new();
+    for n in (0..32_u16).filter(|n| m0 >> n & 1 != 0) {
+        let register = data.first + n;
+        if loads {
+            core.writing(op, data.file, register, 1)?;
+            written.push((data.file, register, u16::from(mask != 0)));
+        } else {
+            core.reading(op, data.file, register, 1)?;
+        }
+        for lane in active(mask) {
+            let place = match places[lane] {
+                Place::Global(address) => Place::Global(address + 4 * u64::from(n)),
+                Place::Scratch(offset) => Place::Scratch(offset + 4 * i64::from(n)),
+                other => other,
+            };
+            let mut bytes = core.file(data.file)[usize::from(register)][lane].to_le_bytes();
+            if loads {
+                at_lane(read_place(core, lane, place, &mut bytes, MemoryAccess::Load), lane)?;
+                core.file(data.file)[usize::from(register)][lane] = u32::from_le_bytes(bytes);
+            } else {
+                at_lane(write_place(core, lane, place, &bytes, MemoryAccess::Store), lane)?;
+            }
+            core.stats.global_bytes += 4;
+        }
+    }
+    if core.launch.strict {
+        core.wave.pending.issue(op, kind(op), &written);
+    }
+    Ok(())
+}
+
+/// `buffer_store_lds_dword`: a dword of LDS at M0 and the lane's place goes to memory.
+fn store_from_lds(core: &mut Core, op: &Op) -> Step {
+    if core.launch.strict {
+        core.wave.hazards.check_m0()?;
+    }
+    let m0 = u64::from(core.scalar(op, scalar::M0)? & 0xffff);
+    let places = places(core, op)?;
+    order(core, op, true)?;
+    let mask = core.wave.exec();
+    count(core, &places, mask, 4);
+    for lane in active(mask) {
+        let at = at_lane(check_lds(core, m0 + 4 * lane as u64, 4), lane)?;
+        let bytes = [core.lds[at], core.lds[at + 1], core.lds[at + 2], core.lds[at + 3]];
+        at_lane(write_place(core, lane, places[lane], &bytes, MemoryAccess::Store), lane)?;
+    }
+    issue_store(core, op);
+    Ok(())
+}
+
 /// Size, sign and half-register form of a load or store by the end of its name.
 fn shape(rest: &str) -> Option<(u8, bool, Option<bool>)> {
     Some(match rest {
@@ -413,6 +485,12 @@ fn shape(rest: &str) -> Option<(u8, bool, Option<bool>)> {
 pub(super) fn meaning(name: &str, inst: &Inst) -> Option<Meaning> {
     if inst.modifiers.tfe {
         return None;
+    }
+    match name {
+        "global_load_block" | "scratch_load_block" => return Some((|core, op| block(core, op, true), Semantics::Own)),
+        "global_store_block" | "scratch_store_block" => return Some((|core, op| block(core, op, false), Semantics::Own)),
+        "buffer_store_lds_dword" => return Some((store_from_lds, Semantics::Own)),
+        _ => {}
     }
     let rest = ["flat_", "global_", "scratch_", "buffer_"].iter().find_map(|prefix| name.strip_prefix(prefix))?;
     if let Some(rest) = rest.strip_prefix("load_") {
