@@ -7,6 +7,7 @@ use emulated::{Bench, compiler_is_there};
 type Words = [u32; 4];
 
 /// Waits that gfx12 has other instructions for.
+const GFX8: &[&str] = &["gfx803"];
 const GFX10: &[&str] = &["gfx1010", "gfx1030"];
 const GFX11: &[&str] = &["gfx1100", "gfx1150"];
 const GFX12: &[&str] = &["gfx1200"];
@@ -14,6 +15,7 @@ const BEFORE_GFX12: &[&str] = &["gfx1010", "gfx1030", "gfx1100", "gfx1150"];
 const GFX11_UP: &[&str] = &["gfx1100", "gfx1150", "gfx1200"];
 const GFX11_5_UP: &[&str] = &["gfx1150", "gfx1200"];
 const ALL: &[&str] = &["gfx1010", "gfx1030", "gfx1100", "gfx1150", "gfx1200"];
+const EVERY: &[&str] = &["gfx803", "gfx1010", "gfx1030", "gfx1100", "gfx1150", "gfx1200"];
 
 /// One piece of code: what the lanes get in `v4..v7`, what each of them must have in `v8..v11`; `v0` is the lane.
 struct Case {
@@ -33,15 +35,25 @@ fn assemble(dir: &std::path::Path, target: &str, lanes: u32, cases: &[&Case]) ->
     let (load, store) =
         if GFX12.contains(&target) { ("s_wait_kmcnt 0", "s_wait_loadcnt 0") } else { ("s_waitcnt lgkmcnt(0)", "s_waitcnt vmcnt(0)") };
     let settle = if GFX12.contains(&target) { "s_wait_loadcnt_dscnt 0\n s_wait_kmcnt 0" } else { "s_waitcnt vmcnt(0) lgkmcnt(0)" };
+    // gfx8 has flat addresses only, and its additions give a carry.
+    let flat = |base: u32, then: &str| {
+        let high = base + 1;
+        format!("v_mov_b32 v3, s{high}\n v_add_u32 v2, vcc, s{base}, v1\n v_addc_u32 v3, vcc, 0, v3, vcc\n {then}")
+    };
+    let (first, last) = if GFX8.contains(&target) {
+        (flat(4, "flat_load_dwordx4 v[4:7], v[2:3]\n s_waitcnt vmcnt(0) lgkmcnt(0)"), flat(6, "flat_store_dwordx4 v[2:3], v[8:11]"))
+    } else {
+        ("global_load_dwordx4 v[4:7], v1, s[4:5]".into(), "global_store_dwordx4 v1, v[8:11], s[6:7]".into())
+    };
     let mut text = String::from(".amdhsa_code_object_version 5\n");
     for Case { name, code, .. } in cases {
         text += &format!(
             ".text\n.globl {name}\n.p2align 8\n.type {name},@function\n{name}:\n s_load_dwordx4 s[4:7], s[0:1], 0x0\n v_and_b32 v0, 0x3ff, v0\n \
-             v_lshlrev_b32 v1, 4, v0\n {load}\n global_load_dwordx4 v[4:7], v1, s[4:5]\n v_mov_b32 v8, 0\n v_mov_b32 v9, 0\n \
-             v_mov_b32 v10, 0\n v_mov_b32 v11, 0\n {store}\n s_nop 7\n{code}\n {settle}\n global_store_dwordx4 v1, v[8:11], s[6:7]\n s_endpgm\n\
+             v_lshlrev_b32 v1, 4, v0\n {load}\n {first}\n v_mov_b32 v8, 0\n v_mov_b32 v9, 0\n \
+             v_mov_b32 v10, 0\n v_mov_b32 v11, 0\n {store}\n s_nop 7\n{code}\n {settle}\n {last}\n s_endpgm\n\
              .rodata\n.p2align 6\n.amdhsa_kernel {name}\n .amdhsa_user_sgpr_kernarg_segment_ptr 1\n .amdhsa_next_free_vgpr 64\n .amdhsa_next_free_sgpr 40\n \
-             .amdhsa_wavefront_size32 {wave32}\n .amdhsa_group_segment_fixed_size 4096\n.end_amdhsa_kernel\n",
-            wave32 = u32::from(lanes == 32),
+             {wave32}.amdhsa_group_segment_fixed_size 4096\n.end_amdhsa_kernel\n",
+            wave32 = if GFX8.contains(&target) { String::new() } else { format!(".amdhsa_wavefront_size32 {}\n ", u32::from(lanes == 32)) },
         );
     }
     let (source, object, image) = (dir.join("cases.s"), dir.join("cases.o"), dir.join("cases.co"));
@@ -50,7 +62,16 @@ fn assemble(dir: &std::path::Path, target: &str, lanes: u32, cases: &[&Case]) ->
         let output = std::process::Command::new(program).args(arguments).output().expect("it starts");
         assert!(output.status.success(), "{target}: {}", String::from_utf8_lossy(&output.stderr));
     };
-    let (cpu, wave) = (format!("-mcpu={target}"), if lanes == 64 { "-mwavefrontsize64" } else { "-mno-wavefrontsize64" });
+    let (cpu, wave) = (
+        format!("-mcpu={target}"),
+        if GFX8.contains(&target) {
+            "-mcumode"
+        } else if lanes == 64 {
+            "-mwavefrontsize64"
+        } else {
+            "-mno-wavefrontsize64"
+        },
+    );
     let start = ["-target".as_ref(), "amdgcn-amd-amdhsa".as_ref(), cpu.as_ref(), wave.as_ref(), "-c".as_ref()];
     run("clang-19", &[&start[..], &[source.as_ref(), "-o".as_ref(), object.as_ref()]].concat());
     run("ld.lld-19", &["-shared".as_ref(), object.as_ref(), "-o".as_ref(), image.as_ref()]);
@@ -62,7 +83,7 @@ fn run(lanes: u32, cases: &[Case], inputs: &[Words; 64]) {
         return;
     }
     let dir = tempfile::tempdir().expect("directory");
-    for target in ALL {
+    for target in EVERY {
         let chosen: Vec<&Case> = cases.iter().filter(|case| case.targets.contains(target)).collect();
         if chosen.is_empty() {
             continue;
@@ -217,8 +238,21 @@ fn lanes() {
 }
 
 #[test]
-fn waves_of_64_on_rdna() {
+fn waves_of_64_on_rdna_and_gfx8() {
     let cases = [
+        case!(
+            carries_and_halves,
+            GFX8,
+            "v_add_u32 v8, vcc, v4, v5\nv_addc_u32 v9, vcc, v5, v6, vcc\nv_mov_b32 v10, -1\nv_mad_u16 v10, v4, v5, v6\nv_mov_b32 v11, -1\nv_add_u16 v11, v4, v5",
+            |l, i| {
+                let [a, b, c, _] = i[l];
+                let (x, carry) = a.overflowing_add(b);
+                let y = b.wrapping_add(c).wrapping_add(carry.into());
+                let mad = (a as u16).wrapping_mul(b as u16).wrapping_add(c as u16);
+                // The other halves are cleared.
+                [x, y, mad.into(), (a as u16).wrapping_add(b as u16).into()]
+            }
+        ),
         case!(halves_exchange, GFX11_UP, "v_permlane64_b32 v8, v4\nv_mbcnt_lo_u32_b32 v9, -1, 0\nv_mbcnt_hi_u32_b32 v9, -1, v9", |l, i| [
             i[l ^ 32][0],
             l as u32,
