@@ -3,6 +3,8 @@
 //! Single and half precision operations are done in double precision with *rounding to odd* (a result that is not exact gets an odd last bit), which makes the
 //! final rounding to the narrow format correct in every mode.
 
+use super::exact;
+
 /// Rounding modes, as in the MODE register's `FP_ROUND` fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Round {
@@ -127,59 +129,15 @@ pub(super) fn sqrt_odd(a: f64) -> f64 {
     if !r.is_finite() || r == 0.0 { r } else { odd(r, (-r).mul_add(r, a)) }
 }
 
-/// The neighbour of `value` in the direction of the exact result, in a directed mode.
-fn direct64(value: f64, residue: f64, round: Round) -> f64 {
-    if residue == 0.0 || round == Round::Nearest || !value.is_finite() || !residue.is_finite() {
-        return value;
-    }
-    let up = residue > 0.0;
-    match round {
-        Round::Up if up => next_up(value),
-        Round::Down if !up => -next_up(-value),
-        Round::Zero if value > 0.0 && !up => -next_up(-value),
-        Round::Zero if value < 0.0 && up => next_up(value),
-        _ => value,
-    }
-}
-
-fn next_up(value: f64) -> f64 {
-    if value == 0.0 {
-        f64::from_bits(1)
-    } else if value > 0.0 {
-        f64::from_bits(value.to_bits() + 1)
-    } else {
-        f64::from_bits(value.to_bits() - 1)
-    }
-}
-
-/// Where round-to-nearest overflowed although the mode rounds towards zero on that side.
-fn overflow64(value: f64, round: Round, exact_operands: bool) -> f64 {
-    if value.is_infinite() && exact_operands {
-        match (round, value > 0.0) {
-            (Round::Zero | Round::Down, true) => return f64::MAX,
-            (Round::Zero | Round::Up, false) => return f64::MIN,
-            _ => {}
-        }
-    }
-    value
+/// A sum rounded to odd; an exact zero sum of numbers with different signs is negative when rounding down.
+pub(super) fn sum_odd(a: f64, b: f64, round: Round) -> f64 {
+    let sum = add_odd(a, b);
+    if sum == 0.0 && round == Round::Down && a.is_sign_negative() != b.is_sign_negative() { -0.0 } else { sum }
 }
 
 #[inline(always)]
 pub(super) fn add64(e: &Env, a: f64, b: f64) -> f64 {
-    if e.round64 == Round::Nearest { a + b } else { directed_add64(e, a, b) }
-}
-
-#[cold]
-#[inline(never)]
-fn directed_add64(e: &Env, a: f64, b: f64) -> f64 {
-    let s = a + b;
-    if s == 0.0 && a != 0.0 && e.round64 == Round::Down {
-        return -0.0;
-    }
-    if s.is_infinite() {
-        return overflow64(s, e.round64, a.is_finite() && b.is_finite());
-    }
-    direct64(s, sum_residue(a, b, s), e.round64)
+    if e.round64 == Round::Nearest { a + b } else { exact::fma(a, 1.0, b, 0, e.round64) }
 }
 
 #[inline(always)]
@@ -191,52 +149,26 @@ pub(super) fn mul64(e: &Env, a: f64, b: f64) -> f64 {
 #[inline(never)]
 fn directed_mul64(e: &Env, a: f64, b: f64) -> f64 {
     let p = a * b;
-    if p.is_infinite() {
-        return overflow64(p, e.round64, a.is_finite() && b.is_finite());
+    if a == 0.0 || b == 0.0 {
+        return p;
     }
-    direct64(p, a.mul_add(b, -p), e.round64)
+    // A zero of the product's sign changes nothing.
+    exact::fma(a, b, 0.0_f64.copysign(p), 0, e.round64)
 }
 
 #[inline(always)]
 pub(super) fn fma64(e: &Env, a: f64, b: f64, c: f64) -> f64 {
-    if e.round64 == Round::Nearest { a.mul_add(b, c) } else { directed_fma64(e, a, b, c) }
+    if e.round64 == Round::Nearest { a.mul_add(b, c) } else { exact::fma(a, b, c, 0, e.round64) }
 }
 
-#[cold]
-#[inline(never)]
-fn directed_fma64(e: &Env, a: f64, b: f64, c: f64) -> f64 {
-    let r = a.mul_add(b, c);
-    if !r.is_finite() {
-        return overflow64(r, e.round64, a.is_finite() && b.is_finite() && c.is_finite());
-    }
-    direct64(r, fma_residue(a, b, c, r), e.round64)
+/// `(a * b + c) * 2^exponent`, rounded once.
+pub(super) fn fma64_scaled(e: &Env, a: f64, b: f64, c: f64, exponent: i32) -> f64 {
+    exact::fma(a, b, c, exponent, e.round64)
 }
 
-/// The exact `a * b + c - r`, or a number of its sign: `r` is the rounded sum.
-fn fma_residue(a: f64, b: f64, c: f64, r: f64) -> f64 {
-    let p = a * b;
-    let p_low = a.mul_add(b, -p);
-    let s = p + c;
-    let s_low = sum_residue(p, c, s);
-    let d = s - r;
-    let d_low = sum_residue(s, -r, d);
-    d + (d_low + (s_low + p_low))
-}
-
-/// `(a * b + c) * 2^exponent`, rounded once, to nearest.
-pub(super) fn fma64_scaled(a: f64, b: f64, c: f64, exponent: i32) -> f64 {
-    let r = a.mul_add(b, c);
-    let (_, own) = frexp64(r);
-    if r == 0.0 || !r.is_finite() || own + exponent >= -1021 || own + exponent < -1080 {
-        return ldexp64(r, exponent);
-    }
-    // A denormal: in units of the smallest one, with the residue to decide ties.
-    let scaled = ldexp64(r, exponent + 1074).abs();
-    let whole = scaled.floor();
-    let rest = scaled - whole;
-    let residue = fma_residue(a, b, c, r) * r.signum();
-    let up = rest > 0.5 || (rest == 0.5 && (residue > 0.0 || (residue == 0.0 && whole % 2.0 == 1.0)));
-    f64::from_bits(whole as u64 + u64::from(up)).copysign(r)
+/// `value * 2^exponent`, rounded by the mode where the result is a denormal or too large.
+pub(super) fn scale64(e: &Env, value: f64, exponent: i32) -> f64 {
+    if value == 0.0 || !value.is_finite() { value } else { exact::fma(value, 1.0, 0.0_f64.copysign(value), exponent, e.round64) }
 }
 
 /// Rounds a (round-to-odd) double to single precision.

@@ -30,6 +30,7 @@ mod core;
 mod device;
 mod dispatch;
 mod dot;
+mod exact;
 mod fault;
 mod float;
 mod float_order;

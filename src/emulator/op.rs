@@ -1,8 +1,8 @@
 //! A decoded instruction made ready to run: its meaning found by name once, operands resolved, its role in traces and rules known.
 
 use crate::isa::{
-    Condition, Counters, Flags, Half, Inst, Memory as MemoryKind, Operand, Reg, RegFile, Role, Target, Value, WaitCount, issued, scalar,
-    wait_count,
+    Condition, Counters, Flags, Half, Inst, Memory as MemoryKind, Operand, Reg, RegFile, Role, Target, Value, ValueType, WaitCount, issued,
+    scalar, wait_count,
 };
 
 use super::core::{Core, Step};
@@ -267,6 +267,8 @@ pub(super) fn source(operand: &Operand, ty: Ty, signed64: bool) -> Source {
             RegFile::Scalar => Source::Scalar(reg.first),
         },
         Value::Off => Source::None,
+        // The high half of a double, also where its bits are taken as they are.
+        Value::Literal(bits) if operand.ty == ValueType::F64 && ty.dwords() == 2 => Source::Const(u64::from(bits) << 32),
         other => constant(other, ty, signed64).map_or(Source::None, Source::Const),
     }
 }

@@ -6,7 +6,7 @@ use super::core::{Core, LANES, Step, active, undefined};
 use super::float::{self, Env, add_odd, fma_odd, from_f16, to_f32};
 use super::lanes::{Lane, operation};
 use super::op::{Meaning, Op, Semantics, Source, Ty};
-use super::vector::moved;
+use super::vector::{clamped, moved};
 use super::vector_float;
 
 fn h(x: u64) -> u16 {
@@ -70,9 +70,7 @@ fn run_packed(core: &mut Core, op: &Op) -> Step {
                     value = u64::from(float::flush16(value as u16));
                 }
                 if env.clamp {
-                    let number = hf(value);
-                    let clamped = if number.is_nan() { if env.dx10_clamp { 0.0 } else { number } } else { number.clamp(0.0, 1.0) };
-                    value = wh(&env, clamped);
+                    value = wh(&env, clamped(&env, hf(value)));
                 }
             }
             result |= value << (16 * half);
@@ -120,9 +118,7 @@ fn run_packed32(core: &mut Core, op: &Op) -> Step {
                 value = float::flush32(value);
             }
             if env.clamp {
-                let number = f32::from_bits(value);
-                let clamped = if number.is_nan() { if env.dx10_clamp { 0.0 } else { number } } else { number.clamp(0.0, 1.0) };
-                value = clamped.to_bits();
+                value = (clamped(&env, f64::from(f32::from_bits(value))) as f32).to_bits();
             }
             values[lane] |= u64::from(value) << (32 * half);
         }
@@ -193,15 +189,7 @@ fn mixed(core: &mut Core, op: &Op, result: Mixed, fused: bool) -> Step {
     core.writing(op, crate::isa::RegFile::Vector, dst.first, 1)?;
     for lane in active(mask) {
         let (a, b, c) = (all[0][lane], all[1][lane], all[2][lane]);
-        let clamp = |value: f64| {
-            if !modifiers.clamp {
-                value
-            } else if value.is_nan() {
-                0.0
-            } else {
-                value.clamp(0.0, 1.0)
-            }
-        };
+        let clamp = |value: f64| if modifiers.clamp { clamped(&env, value) } else { value };
         let exact = if fused {
             fma_odd(a, b, c)
         } else {
@@ -235,7 +223,7 @@ fn saturate_unsigned(e: &Env, value: i64) -> u64 {
 /// The meaning of a VOP3P instruction other than matrix and dot products.
 pub(super) fn meaning(name: &str) -> Option<Meaning> {
     Some(match name {
-        "v_pk_add_f16" => half(|e, s| wh(e, hf(s[0]) + hf(s[1])), true),
+        "v_pk_add_f16" => half(|e, s| wh(e, float::sum_odd(hf(s[0]), hf(s[1]), e.round64)), true),
         "v_pk_mul_f16" => half(|e, s| wh(e, hf(s[0]) * hf(s[1])), true),
         "v_pk_fma_f16" => half(|e, s| vector_float::fma16(e, s[0], s[1], s[2]), true),
         "v_pk_fmac_f16" => (

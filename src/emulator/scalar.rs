@@ -238,10 +238,10 @@ fn arithmetic(name: &str) -> Option<Meaning> {
         }),
         "s_min_u32" => run32!(|a, b, _| (if a < b { a } else { b }, Some(a < b))),
         "s_max_i32" => run32!(|a, b, _| {
-            let more = a as i32 > b as i32;
+            let more = a as i32 >= b as i32;
             (if more { a } else { b }, Some(more))
         }),
-        "s_max_u32" => run32!(|a, b, _| (if a > b { a } else { b }, Some(a > b))),
+        "s_max_u32" => run32!(|a, b, _| (a.max(b), Some(a >= b))),
         "s_mul_i32" => run32!(|a, b, _| (a.wrapping_mul(b), None)),
         "s_mul_hi_u32" => run32!(|a, b, _| (((a as u64 * b as u64) >> 32) as u32, None)),
         "s_mul_hi_i32" => run32!(|a, b, _| (((a as i32 as i64 * b as i32 as i64) >> 32) as u32, None)),

@@ -194,49 +194,48 @@ fn permute_eight(values: &mut Lanes, select: u32, fetch_inactive: bool, exec: u6
 pub(super) fn finish(ty: Ty, env: &Env, modifiers: &Modifiers, bits: u64) -> u64 {
     match ty {
         Ty::F32 => {
-            let mut bits = bits as u32;
-            if env.flush_out32 {
-                bits = float::flush32(bits);
+            let flush = |bits: u32| if env.flush_out32 { float::flush32(bits) } else { bits };
+            let bits = flush(bits as u32);
+            match modified(env, modifiers, env.flush_out32, || f64::from(f32::from_bits(bits))) {
+                Some(value) => u64::from(flush(float::to_f32(value, env.round32).to_bits())),
+                None => u64::from(bits),
             }
-            let mut value = f32::from_bits(bits);
-            // Ignored where denormal results are kept (AMD ISA guides, output modifiers).
-            if modifiers.omod != 0 && env.flush_out32 {
-                value *= scale(modifiers.omod) as f32;
-            }
-            if env.clamp {
-                value = if value.is_nan() && env.dx10_clamp { 0.0 } else { clamp(f64::from(value)) as f32 };
-            }
-            u64::from(value.to_bits())
         }
         Ty::F64 => {
-            let mut value = f64::from_bits(if env.flush_out64 { float::flush64(bits) } else { bits });
-            if modifiers.omod != 0 && env.flush_out64 {
-                value *= scale(modifiers.omod);
-            }
-            if env.clamp {
-                value = if value.is_nan() && env.dx10_clamp { 0.0 } else { clamp(value) };
-            }
-            value.to_bits()
+            let flush = |bits: u64| if env.flush_out64 { float::flush64(bits) } else { bits };
+            let bits = flush(bits);
+            modified(env, modifiers, env.flush_out64, || f64::from_bits(bits)).map_or(bits, |value| flush(value.to_bits()))
         }
         Ty::F16 => {
-            let mut bits = bits as u16;
-            if env.flush_out64 {
-                bits = float::flush16(bits);
+            let flush = |bits: u16| if env.flush_out64 { float::flush16(bits) } else { bits };
+            let bits = flush(bits as u16);
+            match modified(env, modifiers, env.flush_out64, || float::from_f16(bits)) {
+                Some(value) => u64::from(flush(float::to_f16(value, env.round64))),
+                None => u64::from(bits),
             }
-            if (modifiers.omod != 0 && env.flush_out64) || env.clamp {
-                let mut value = float::from_f16(bits);
-                if modifiers.omod != 0 && env.flush_out64 {
-                    value *= scale(modifiers.omod);
-                }
-                if env.clamp {
-                    value = if value.is_nan() && env.dx10_clamp { 0.0 } else { clamp(value) };
-                }
-                bits = float::to_f16(value, env.round64);
-            }
-            u64::from(bits)
         }
         _ => bits,
     }
+}
+
+/// A result with output modifier and clamp, if the instruction has them. The modifier is ignored where denormal results are kept and in IEEE mode (AMD ISA
+/// guides, output modifiers).
+fn modified(env: &Env, modifiers: &Modifiers, flushes: bool, value: impl Fn() -> f64) -> Option<f64> {
+    let scales = modifiers.omod != 0 && flushes && !env.ieee;
+    if !scales && !env.clamp {
+        return None;
+    }
+    let mut value = value();
+    if scales {
+        // Negative zero becomes zero.
+        value = value * scale(modifiers.omod) + 0.0;
+    }
+    Some(if env.clamp { clamped(env, value) } else { value })
+}
+
+/// A result between 0 and 1; NaN as MODE says.
+pub(super) fn clamped(env: &Env, value: f64) -> f64 {
+    if value.is_nan() && env.dx10_clamp { 0.0 } else { clamp(value) }
 }
 
 fn scale(omod: u8) -> f64 {

@@ -1,6 +1,6 @@
 //! Floating-point instructions of the vector ALU.
 
-use super::float::{self, Env, Round, add_odd, add64, div_odd, fma_odd, fma64, from_f16, mul64, sqrt_odd, to_f32};
+use super::float::{self, Env, Round, add64, div_odd, fma64, from_f16, mul64, sqrt_odd, sum_odd, to_f32};
 use super::lanes::{Lane, LaneBit, Operation, bit_operation};
 use super::op::{High, Meaning, Semantics, Ty};
 use super::vector::run_lane_bit;
@@ -68,12 +68,7 @@ pub(super) fn add32(e: &Env, a: u64, b: u64) -> u64 {
 #[cold]
 #[inline(never)]
 fn directed_add32(e: &Env, a: u64, b: u64) -> u64 {
-    w32(signed_zero(to_f32(add_odd(x(a), x(b)), e.round32), a, b, e))
-}
-
-/// An exact zero sum of non-zero numbers is negative when rounding down.
-fn signed_zero(sum: f32, a: u64, b: u64, e: &Env) -> f32 {
-    if sum == 0.0 && e.round32 == Round::Down && s32(a) == -s32(b) && s32(a) != 0.0 { -0.0 } else { sum }
+    w32(to_f32(sum_odd(x(a), x(b), e.round32), e.round32))
 }
 
 #[inline(always)]
@@ -95,7 +90,7 @@ pub(super) fn fma32(e: &Env, a: u64, b: u64, c: u64) -> u64 {
 #[cold]
 #[inline(never)]
 fn directed_fma32(e: &Env, a: u64, b: u64, c: u64) -> u64 {
-    w32(to_f32(fma_odd(x(a), x(b), x(c)), e.round32))
+    w32(to_f32(sum_odd(x(a) * x(b), x(c), e.round32), e.round32))
 }
 
 /// Multiply-add that rounds the product too and flushes denormals whatever MODE says.
@@ -134,9 +129,11 @@ fn single(name: &str) -> Option<Meaning> {
         "v_mul_f32" => f2(|e, s| mul32(e, s[0], s[1])),
         "v_mul_legacy_f32" | "v_mul_dx9_zero_f32" => f2(|e, s| if s32(s[0]) == 0.0 || s32(s[1]) == 0.0 { 0 } else { mul32(e, s[0], s[1]) }),
         "v_mad_f32" | "v_mac_f32" | "v_madmk_f32" | "v_madak_f32" => f3(mad32),
-        "v_mad_legacy_f32" | "v_mac_legacy_f32" => {
-            f3(|e, s| if s32(s[0]) == 0.0 || s32(s[1]) == 0.0 { add32(e, 0, s[2]) } else { mad32(e, s) })
-        }
+        "v_mad_legacy_f32" | "v_mac_legacy_f32" => f3(|e, s| {
+            // Zero times anything is zero; denormals are zero here.
+            let is_zero = |bits: u64| s32(bits).abs() < f32::MIN_POSITIVE;
+            if is_zero(s[0]) || is_zero(s[1]) { mad32(e, &[0, 0, s[2], 0]) } else { mad32(e, s) }
+        }),
         "v_fma_f32" | "v_fmac_f32" | "v_fmamk_f32" | "v_fmaak_f32" => f3(|e, s| fma32(e, s[0], s[1], s[2])),
         "v_fma_legacy_f32" | "v_fmac_legacy_f32" | "v_fma_dx9_zero_f32" | "v_fmac_dx9_zero_f32" => {
             f3(|e, s| if s32(s[0]) == 0.0 || s32(s[1]) == 0.0 { s[2] } else { fma32(e, s[0], s[1], s[2]) })
@@ -153,7 +150,7 @@ fn single(name: &str) -> Option<Meaning> {
         "v_fract_f32" => f1(|_, s| {
             let v = s32(s[0]);
             let below_one = f32::from_bits(0x3f7f_ffff);
-            w32(if v.is_infinite() { f32::NAN } else { (v - v.floor()).min(below_one) })
+            w32(if !v.is_finite() { f32::NAN } else { (v - v.floor()).min(below_one) })
         }),
         "v_trunc_f32" => f1(|_, s| w32(s32(s[0]).trunc())),
         "v_ceil_f32" => f1(|_, s| w32(s32(s[0]).ceil())),
@@ -176,9 +173,12 @@ fn single(name: &str) -> Option<Meaning> {
             High::Zero,
         ),
         "v_frexp_exp_i32_f32" => lane(|_, s| u64::from(float::frexp64(x(s[0])).1 as u32), Ty::B32, [X, N, N, N], High::Zero),
-        "v_ldexp_f32" => {
-            lane(|e, s| w32(to_f32(float::ldexp64(x(s[0]), s[1] as u32 as i32), e.round32)), F, [F, Ty::B32, N, N], High::Zero)
-        }
+        "v_ldexp_f32" => lane(
+            |e, s| w32(to_f32(float::ldexp64(x(s[0]), (s[1] as u32 as i32).clamp(-400, 400)), e.round32)),
+            F,
+            [F, Ty::B32, N, N],
+            High::Zero,
+        ),
         _ => return None,
     })
 }
@@ -214,7 +214,7 @@ fn double(name: &str) -> Option<Meaning> {
         "v_fract_f64" => d1(|_, s| {
             let v = d(s[0]);
             let below_one = f64::from_bits(0x3fef_ffff_ffff_ffff);
-            if v.is_infinite() { f64::NAN } else { (v - v.floor()).min(below_one) }.to_bits()
+            if !v.is_finite() { f64::NAN } else { (v - v.floor()).min(below_one) }.to_bits()
         }),
         "v_rcp_f64" => d1(|_, s| (1.0 / d(s[0])).to_bits()),
         "v_rsq_f64" => d1(|_, s| {
@@ -224,7 +224,7 @@ fn double(name: &str) -> Option<Meaning> {
         "v_sqrt_f64" => d1(|_, s| d(s[0]).sqrt().to_bits()),
         "v_frexp_mant_f64" => d1(|_, s| float::frexp64(d(s[0])).0.to_bits()),
         "v_frexp_exp_i32_f64" => lane(|_, s| u64::from(float::frexp64(d(s[0])).1 as u32), Ty::B32, [D, N, N, N], High::Zero),
-        "v_ldexp_f64" => lane(|_, s| float::ldexp64(d(s[0]), s[1] as u32 as i32).to_bits(), D, [D, Ty::B32, N, N], High::Zero),
+        "v_ldexp_f64" => lane(|e, s| float::scale64(e, d(s[0]), s[1] as u32 as i32).to_bits(), D, [D, Ty::B32, N, N], High::Zero),
         "v_trig_preop_f64" => lane(|_, s| trig_preop(s[0], (s[1] & 31) as u32).to_bits(), D, [D, Ty::B32, N, N], High::Zero),
         _ => return None,
     })
@@ -293,9 +293,9 @@ fn trig_preop(bits: u64, segment: u32) -> f64 {
 
 fn half(name: &str) -> Option<Meaning> {
     Some(match name {
-        "v_add_f16" => h2(|e, s| wh(e, hf(s[0]) + hf(s[1]))),
-        "v_sub_f16" => h2(|e, s| wh(e, hf(s[0]) - hf(s[1]))),
-        "v_subrev_f16" => h2(|e, s| wh(e, hf(s[1]) - hf(s[0]))),
+        "v_add_f16" => h2(|e, s| wh(e, sum_odd(hf(s[0]), hf(s[1]), e.round64))),
+        "v_sub_f16" => h2(|e, s| wh(e, sum_odd(hf(s[0]), -hf(s[1]), e.round64))),
+        "v_subrev_f16" => h2(|e, s| wh(e, sum_odd(hf(s[1]), -hf(s[0]), e.round64))),
         "v_mul_f16" => h2(|e, s| wh(e, hf(s[0]) * hf(s[1]))),
         "v_mad_f16" | "v_mac_f16" | "v_madmk_f16" | "v_madak_f16" => h3(mad16, High::Keep),
         "v_mad_legacy_f16" => h3(mad16, High::Zero),
@@ -307,7 +307,7 @@ fn half(name: &str) -> Option<Meaning> {
         "v_floor_f16" => h1(|e, s| wh(e, hf(s[0]).floor())),
         "v_fract_f16" => h1(|e, s| {
             let v = hf(s[0]);
-            wh(e, if v.is_infinite() { f64::NAN } else { (v - v.floor()).min(from_f16(0x3bff)) })
+            wh(e, if !v.is_finite() { f64::NAN } else { (v - v.floor()).min(from_f16(0x3bff)) })
         }),
         "v_rcp_f16" => h1(|e, s| wh(e, div_odd(1.0, hf(s[0])))),
         "v_sqrt_f16" => h1(|e, s| wh(e, sqrt_odd(hf(s[0])))),
@@ -325,19 +325,21 @@ fn half(name: &str) -> Option<Meaning> {
         "v_cos_f16" => h1(|e, s| wh(e, turn(hf(s[0]), f64::cos))),
         "v_frexp_mant_f16" => h1(|e, s| wh(e, float::frexp64(hf(s[0])).0)),
         "v_frexp_exp_i16_f16" => lane(|_, s| u64::from(float::frexp64(hf(s[0])).1 as u16), Ty::B16, [Ty::B16, N, N, N], High::Zero),
-        "v_ldexp_f16" => lane(|e, s| wh(e, float::ldexp64(hf(s[0]), i32::from(s[1] as u16 as i16))), H, [H, Ty::B16, N, N], High::Zero),
+        "v_ldexp_f16" => {
+            lane(|e, s| wh(e, float::ldexp64(hf(s[0]), i32::from(s[1] as u16 as i16).clamp(-100, 100))), H, [H, Ty::B16, N, N], High::Zero)
+        }
         _ => return None,
     })
 }
 
 pub(super) fn fma16(e: &Env, a: u64, b: u64, c: u64) -> u64 {
-    wh(e, fma_odd(hf(a), hf(b), hf(c)))
+    wh(e, sum_odd(hf(a) * hf(b), hf(c), e.round64))
 }
 
 fn mad16(e: &Env, s: &[u64; 4]) -> u64 {
     let flush = |bits: u64| u64::from(float::flush16(bits as u16));
     let product = flush(wh(e, hf(flush(s[0])) * hf(flush(s[1]))));
-    flush(wh(e, hf(product) + hf(flush(s[2]))))
+    flush(wh(e, sum_odd(hf(product), hf(flush(s[2])), e.round64)))
 }
 
 /// Which coordinate of a cube map direction is the major one.
@@ -403,7 +405,7 @@ fn cube_and_division(name: &str) -> Option<Meaning> {
                     _ => -64,
                 };
                 // One rounding: the sum keeps its odd last bit through the exact scaling.
-                w32(to_f32(float::ldexp64(fma_odd(x(s[0]), x(s[1]), x(s[2])), scale), e.round32))
+                w32(to_f32(float::ldexp64(sum_odd(x(s[0]) * x(s[1]), x(s[2]), e.round32), scale), e.round32))
             },
             F,
             [X, X, X, Ty::Mask],
@@ -414,8 +416,8 @@ fn cube_and_division(name: &str) -> Option<Meaning> {
                 let (a, b, c) = (d(s[0]), d(s[1]), d(s[2]));
                 match s[3] {
                     0 => fma64(e, a, b, c),
-                    _ if exponent64(c) > 1023 => float::fma64_scaled(a, b, c, 128),
-                    _ => float::fma64_scaled(a, b, c, -128),
+                    _ if exponent64(c) > 1023 => float::fma64_scaled(e, a, b, c, 128),
+                    _ => float::fma64_scaled(e, a, b, c, -128),
                 }
                 .to_bits()
             },

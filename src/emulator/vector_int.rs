@@ -83,10 +83,10 @@ fn sad(a: u64, b: u64, masked: bool) -> u32 {
     (0..4).filter(|&n| !masked || b[n] != 0).map(|n| u32::from(a[n].abs_diff(b[n]))).sum()
 }
 
-fn quad_sad(s: &[u64; 4], masked: bool) -> u64 {
+fn quad_sad(e: &super::float::Env, s: &[u64; 4], masked: bool) -> u64 {
     (0..4).fold(0, |all, n| {
-        let sum = sad(s[0] >> (8 * n), s[1], masked).wrapping_add(u32::from((s[2] >> (16 * n)) as u16)) as u16;
-        all | u64::from(sum) << (16 * n)
+        let sum = sad(s[0] >> (8 * n), s[1], masked) + u32::from((s[2] >> (16 * n)) as u16);
+        all | u64::from(if e.clamp { sum.min(0xffff) } else { sum & 0xffff }) << (16 * n)
     })
 }
 
@@ -232,16 +232,16 @@ fn arithmetic(name: &str) -> Option<Meaning> {
         "v_min3_i32" => w3(|_, s| from_i(i(s[0]).min(i(s[1])).min(i(s[2])))),
         "v_max3_i32" => w3(|_, s| from_i(i(s[0]).max(i(s[1])).max(i(s[2])))),
         "v_med3_i32" => w3(|_, s| from_i(med3(i(s[0]), i(s[1]), i(s[2])))),
-        "v_sad_u8" => w3(|_, s| u64::from(sad(s[0], s[1], false).wrapping_add(u(s[2])))),
-        "v_sad_hi_u8" => w3(|_, s| u64::from((sad(s[0], s[1], false) << 16).wrapping_add(u(s[2])))),
-        "v_msad_u8" => w3(|_, s| u64::from(sad(s[0], s[1], true).wrapping_add(u(s[2])))),
-        "v_sad_u16" => w3(|_, s| {
-            let high = u32::from(h(s[0] >> 16).abs_diff(h(s[1] >> 16)));
-            u64::from(u32::from(h(s[0]).abs_diff(h(s[1]))).wrapping_add(high).wrapping_add(u(s[2])))
+        "v_sad_u8" => w3(|e, s| summed(e, sad(s[0], s[1], false).into(), s[2])),
+        "v_sad_hi_u8" => w3(|e, s| summed(e, u64::from(sad(s[0], s[1], false)) << 16, s[2])),
+        "v_msad_u8" => w3(|e, s| summed(e, sad(s[0], s[1], true).into(), s[2])),
+        "v_sad_u16" => w3(|e, s| {
+            let difference = |shift: u32| u64::from(h(s[0] >> shift).abs_diff(h(s[1] >> shift)));
+            summed(e, difference(0) + difference(16), s[2])
         }),
-        "v_sad_u32" => w3(|_, s| u64::from(u(s[0]).abs_diff(u(s[1])).wrapping_add(u(s[2])))),
-        "v_qsad_pk_u16_u8" => lane(|_, s| quad_sad(s, false), D, [D, W, D, N], High::Zero),
-        "v_mqsad_pk_u16_u8" => lane(|_, s| quad_sad(s, true), D, [D, W, D, N], High::Zero),
+        "v_sad_u32" => w3(|e, s| summed(e, u(s[0]).abs_diff(u(s[1])).into(), s[2])),
+        "v_qsad_pk_u16_u8" => lane(|e, s| quad_sad(e, s, false), D, [D, W, D, N], High::Zero),
+        "v_mqsad_pk_u16_u8" => lane(|e, s| quad_sad(e, s, true), D, [D, W, D, N], High::Zero),
         "v_lerp_u8" => w3(|_, s| {
             let (a, b, c) = (bytes(s[0]), bytes(s[1]), bytes(s[2]));
             let mean = |n: usize| ((u16::from(a[n]) + u16::from(b[n]) + u16::from(c[n] & 1)) >> 1) as u8;
@@ -249,6 +249,11 @@ fn arithmetic(name: &str) -> Option<Meaning> {
         }),
         _ => return None,
     })
+}
+
+/// An unsigned sum of 32 bits, saturated with the clamp bit.
+fn summed(e: &super::float::Env, a: u64, b: u64) -> u64 {
+    carry(e.clamp, a + b).0
 }
 
 fn carry(clamp: bool, sum: u64) -> (u64, bool) {

@@ -1,0 +1,339 @@
+//! Vector memory and LDS: addresses, and the bytes that loads, stores and atomics move.
+
+use wavetap::isa::{Encoding, Flags, Inst, Modifier, Operand, RegFile, Role, Target, Value, Variant};
+
+use super::access::{self, Access};
+use super::choose::Wishes;
+use super::definition::Definition;
+use super::random::Random;
+use super::scalars;
+use super::state::State;
+
+/// The part of memory in which lanes have their places, and the bytes of a place.
+const FIRST: u64 = 1024;
+const SLOT: u64 = 64;
+
+/// The access of an instruction, and whether it is one of LDS.
+fn access(inst: &Inst) -> Option<(Access, bool)> {
+    of_name(inst.name(), inst.variant.encoding)
+}
+
+fn of_name(name: &str, encoding: Encoding) -> Option<(Access, bool)> {
+    let (_, what) = name.split_once('_')?;
+    let lds = encoding == Encoding::Ds;
+    // Two accesses of one kind.
+    let what = what.replace("read2st64_", "read_").replace("read2_", "read_").replace("write2st64_", "write_").replace("write2_", "write_");
+    let what = what
+        .replace("load_2addr_stride64_", "load_")
+        .replace("load_2addr_", "load_")
+        .replace("store_2addr_stride64_", "store_")
+        .replace("store_2addr_", "store_");
+    let what = what
+        .replace("wrxchg2st64_rtn_", "wrxchg_")
+        .replace("wrxchg2_rtn_", "wrxchg_")
+        .replace("storexchg_2addr_stride64_rtn_", "storexchg_")
+        .replace("storexchg_2addr_rtn_", "storexchg_");
+    access::parse(&what).map(|access| (access, lds))
+}
+
+fn is_two(name: &str) -> bool {
+    name.contains("2addr") || ["read2", "write2", "wrxchg2"].iter().any(|part| name.contains(part))
+}
+
+fn stride(inst: &Inst, bytes: usize) -> u64 {
+    let st64 = inst.name().contains("st64") || inst.name().contains("stride64");
+    bytes as u64 * if st64 { 64 } else { 1 }
+}
+
+fn bytes_of(access: Access) -> usize {
+    match access {
+        Access::Load { bytes, .. } | Access::Store { bytes, .. } | Access::Atomic { bytes, .. } => bytes,
+    }
+}
+
+fn words(state: &State, operand: &Operand, lane: usize, first: usize, count: usize) -> Option<Vec<u8>> {
+    let reg = operand.reg()?;
+    let rows = if reg.file == RegFile::Accum { &state.agpr } else { &state.vgpr };
+    Some((0..count).flat_map(|n| rows[usize::from(reg.first) + first + n][lane].to_le_bytes()).collect())
+}
+
+fn set_words(state: &mut State, operand: &Operand, lane: usize, first: usize, bytes: &[u8]) -> Option<()> {
+    let reg = operand.reg()?;
+    let rows = if reg.file == RegFile::Accum { &mut state.agpr } else { &mut state.vgpr };
+    for (n, word) in bytes.chunks(4).enumerate() {
+        rows[usize::from(reg.first) + first + n][lane] = access::number(word) as u32;
+    }
+    Some(())
+}
+
+fn set_address(state: &mut State, operand: &Operand, lane: usize, value: u64) {
+    if let Some(reg) = operand.reg() {
+        let first = usize::from(reg.first);
+        state.vgpr[first][lane] = value as u32;
+        if operand.dwords == 2 {
+            state.vgpr[first + 1][lane] = (value >> 32) as u32;
+        }
+    }
+}
+
+fn address_operand(inst: &Inst) -> Option<&Operand> {
+    inst.operand(Role::Addr).or_else(|| inst.operand(Role::Vaddr))
+}
+
+fn pair(state: &State, operand: &Operand) -> Option<u64> {
+    Some(state.pair(operand.reg()?.first.into()))
+}
+
+/// The place of a lane in memory or LDS, as an offset; none: out of a buffer's range.
+fn place(inst: &Inst, state: &State, lane: usize, bytes: usize, second: bool) -> Option<Option<usize>> {
+    let m = &inst.modifiers;
+    let narrow = |operand: &Operand| words(state, operand, lane, 0, 1).map(|bytes| access::number(&bytes));
+    let address = match inst.variant.encoding {
+        Encoding::Ds => {
+            let offset = match (is_two(inst.name()), second) {
+                (false, _) => m.offset as u64,
+                (true, false) => m.offset as u64 * stride(inst, bytes),
+                (true, true) => u64::from(m.offset1) * stride(inst, bytes),
+            };
+            return Some(Some((narrow(address_operand(inst)?)? + offset) as usize));
+        }
+        Encoding::Mubuf => return buffer(inst, state, lane, bytes),
+        _ => {
+            let vaddr = address_operand(inst)?;
+            let offset = i64::from(m.offset) as u64;
+            match inst.operand(Role::Saddr).filter(|operand| operand.value != Value::Off) {
+                Some(saddr) => pair(state, saddr)?.wrapping_add(narrow(vaddr)?).wrapping_add(offset),
+                None => access::number(&words(state, vaddr, lane, 0, 2)?).wrapping_add(offset),
+            }
+        }
+    };
+    Some(Some(address.wrapping_sub(state.address) as usize))
+}
+
+/// The resource of a buffer instruction: base, stride and number of records.
+fn resource(inst: &Inst, state: &State) -> Option<(u64, u64, u64)> {
+    let first = usize::from(inst.operand(Role::Srsrc)?.reg()?.first);
+    let words = &state.sgpr[first..first + 4];
+    Some((state.pair(first) & 0xffff_ffff_ffff, u64::from(words[1] >> 16 & 0x3fff), words[2].into()))
+}
+
+fn buffer(inst: &Inst, state: &State, lane: usize, bytes: usize) -> Option<Option<usize>> {
+    let m = &inst.modifiers;
+    let (base, stride, records) = resource(inst, state)?;
+    let soffset = inst.operand(Role::Soffset).map_or(Some(0), |operand| scalars::source(state, operand))?;
+    let field = |n: usize| -> Option<u64> { Some(access::number(&words(state, inst.operand(Role::Vaddr)?, lane, n, 1)?)) };
+    let index = if m.idxen { field(0)? } else { 0 };
+    let offset = if m.offen { field(usize::from(m.idxen))? } else { 0 } + m.offset as u64;
+    // Raw buffers count bytes, structured ones records.
+    let inside = if stride == 0 { offset + bytes as u64 <= records } else { index < records };
+    let address = base + soffset + index * stride + offset;
+    Some(inside.then(|| address.wrapping_sub(state.address) as usize))
+}
+
+/// Chooses addresses, so that no two lanes change the same bytes.
+fn prepare(inst: &Inst, state: &mut State, random: &mut Random) {
+    let Some((access, _)) = access(inst) else { return };
+    let bytes = bytes_of(access) as u64;
+    // Of two addresses the second is a number of elements away.
+    let two = is_two(inst.name());
+    let align = match bytes {
+        12 => 16,
+        bytes => bytes,
+    };
+    state.sgpr[124] = u32::MAX;
+    let base = state.address;
+    let first_lane = random.below(state.lanes as u64);
+    if let Access::Atomic { operation, bytes } = access
+        && operation.float()
+    {
+        floats(inst, state, random, operation, bytes);
+    }
+    match inst.variant.encoding {
+        Encoding::Mubuf => prepare_buffer(inst, state, random, align, first_lane),
+        _ => {
+            if let Some(saddr) = inst.operand(Role::Saddr).and_then(Operand::reg) {
+                let first = usize::from(saddr.first);
+                state.sgpr[first] = base as u32;
+                state.sgpr[first + 1] = (base >> 32) as u32;
+            }
+            let has_base = inst.operand(Role::Saddr).is_some_and(|operand| operand.reg().is_some());
+            let Some(operand) = address_operand(inst).copied() else { return };
+            for lane in 0..state.lanes {
+                let slot = (lane as u64 + first_lane) % state.lanes as u64;
+                let at = if two {
+                    FIRST + slot * stride(inst, bytes as usize).max(8 * bytes) / if stride(inst, bytes as usize) > bytes { 64 } else { 1 }
+                } else {
+                    FIRST + slot * SLOT + random.below((SLOT - 16) / align + 1) * align
+                };
+                let offset = if two { 0 } else { i64::from(inst.modifiers.offset) as u64 };
+                let from = if inst.variant.encoding == Encoding::Ds || has_base { 0 } else { base };
+                set_address(state, &operand, lane, from.wrapping_add(at).wrapping_sub(offset));
+            }
+        }
+    }
+}
+
+fn prepare_buffer(inst: &Inst, state: &mut State, random: &mut Random, align: u64, first_lane: u64) {
+    let m = inst.modifiers;
+    let Some(first) = inst.operand(Role::Srsrc).and_then(Operand::reg).map(|reg| usize::from(reg.first)) else { return };
+    let soffset = inst.operand(Role::Soffset).copied();
+    if let Some(reg) = soffset.and_then(|operand| operand.reg())
+        && (16..100).contains(&reg.first)
+    {
+        state.sgpr[usize::from(reg.first)] = random.below(4) as u32 * 16;
+    }
+    let base = state.address;
+    let stride = if m.idxen { SLOT } else { 0 };
+    // The last lanes of some are out of range.
+    let missing = if random.one_in(2) { random.below(8) } else { 0 };
+    let records = if m.idxen { state.lanes as u64 - missing } else { FIRST + (state.lanes as u64 - missing) * SLOT };
+    let start = if m.idxen { base + FIRST } else { base };
+    state.sgpr[first] = start as u32;
+    state.sgpr[first + 1] = (start >> 32) as u32 | (stride as u32) << 16;
+    state.sgpr[first + 2] = records as u32;
+    // From gfx10 on the range check of raw buffers is asked for (OOB_SELECT).
+    state.sgpr[first + 3] = 0x20000 | if m.idxen { 0 } else { 3 << 28 };
+    let Some(vaddr) = inst.operand(Role::Vaddr).and_then(Operand::reg).map(|reg| usize::from(reg.first)) else {
+        // All lanes go to one place: one of them may change it.
+        if !matches!(access(inst), Some((Access::Load { .. }, _))) {
+            state.set_mask(126, 1 << first_lane);
+        }
+        return;
+    };
+    for lane in 0..state.lanes {
+        let slot = (lane as u64 + first_lane) % state.lanes as u64;
+        let within = random.below((SLOT - 48) / align.max(4) + 1) * align.max(4);
+        let (index, offset) = if m.idxen { (slot, within) } else { (0, FIRST + slot * SLOT + within - m.offset as u64) };
+        let at = usize::from(m.idxen);
+        if m.idxen {
+            state.vgpr[vaddr][lane] = index as u32;
+        }
+        if m.offen {
+            state.vgpr[vaddr + at][lane] = offset as u32;
+        }
+    }
+}
+
+/// Numbers whose sums and comparisons are plain.
+fn floats(inst: &Inst, state: &mut State, random: &mut Random, operation: access::Operation, bytes: usize) {
+    let mut next = || operation.float_value(bytes, random.below(512) as i64 - 256);
+    for memory in [&mut state.memory, &mut state.lds] {
+        for at in (0..memory.len()).step_by(bytes) {
+            memory[at..at + bytes].copy_from_slice(&next().to_le_bytes()[..bytes]);
+        }
+    }
+    for role in [Role::Vdata, Role::Data0, Role::Data1] {
+        let Some(operand) = inst.operand(role).copied() else { continue };
+        for lane in 0..state.lanes {
+            for n in 0..usize::from(operand.dwords) * 4 / bytes {
+                set_words(state, &operand, lane, n * bytes / 4, &next().to_le_bytes()[..bytes]);
+            }
+        }
+    }
+}
+
+fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
+    let (access, lds) = access(inst)?;
+    let m = &inst.modifiers;
+    if m.lds || m.tfe || m.gds {
+        return None;
+    }
+    if let Some(Value::InlineInt(n)) = inst.operand(Role::Soffset).map(|operand| operand.value)
+        && (n < 0 || n % 16 != 0)
+    {
+        return None;
+    }
+    if let Some(reg) = inst.operand(Role::Soffset).and_then(Operand::reg)
+        && !(16..100).contains(&reg.first)
+    {
+        return None;
+    }
+    let before = state.clone();
+    let parts = if is_two(inst.name()) { 2 } else { 1 };
+    let returns = inst.variant.flags.contains(Flags::RETURNS);
+    let result = inst.operand(Role::Vdst).or_else(|| inst.operand(Role::Vdata)).copied();
+    // The order of the two values of a comparison in LDS changed its side with gfx11 and the name.
+    let reversed = inst.name().starts_with("ds_cmpst_");
+    for lane in (0..before.lanes).filter(|lane| before.is_active(*lane)) {
+        for part in 0..parts {
+            let bytes = bytes_of(access);
+            let count = bytes.div_ceil(4);
+            let at = place(inst, &before, lane, bytes, part == 1)?;
+            let memory = if lds { &mut state.lds } else { &mut state.memory };
+            if at.is_some_and(|at| at + bytes > memory.len()) {
+                return None;
+            }
+            let data = |role: Role| inst.operand(role);
+            match access {
+                Access::Load { signed, part: half, .. } => {
+                    let mut value = at.map_or(vec![0; bytes], |at| memory[at..at + bytes].to_vec());
+                    if bytes < 4 {
+                        let raw = access::number(&value);
+                        let shift = 64 - 8 * bytes as u32;
+                        let extended = if signed { ((raw << shift) as i64 >> shift) as u64 } else { raw } as u32;
+                        let old = access::number(&words(&before, &result?, lane, 0, 1)?) as u32;
+                        value = match half {
+                            None => extended,
+                            Some(false) => old & 0xffff_0000 | extended & 0xffff,
+                            Some(true) => old & 0xffff | extended << 16,
+                        }
+                        .to_le_bytes()
+                        .to_vec();
+                    }
+                    set_words(state, &result?, lane, part * count, &value)?;
+                }
+                Access::Store { high, .. } => {
+                    let role = [Role::Data0, Role::Data1][part];
+                    let operand = data(role).or_else(|| data(Role::Vdata))?;
+                    let value = words(&before, operand, lane, 0, count)?;
+                    let from = if high { 2 } else { 0 };
+                    if let Some(at) = at {
+                        memory[at..at + bytes].copy_from_slice(&value[from..from + bytes]);
+                    }
+                }
+                Access::Atomic { operation, .. } => {
+                    let role = [Role::Data0, Role::Data1][part];
+                    let operand = data(role).or_else(|| data(Role::Vdata))?;
+                    let value = access::number(&words(&before, operand, lane, 0, count)?);
+                    let second = match data(Role::Data1) {
+                        _ if !operation.has_second() => 0,
+                        Some(operand) => access::number(&words(&before, operand, lane, 0, count)?),
+                        None => access::number(&words(&before, operand, lane, count, count)?),
+                    };
+                    let (value, second) = if reversed { (second, value) } else { (value, second) };
+                    let old = at.map(|at| access::number(&memory[at..at + bytes]));
+                    if let (Some(at), Some(old)) = (at, old) {
+                        memory[at..at + bytes].copy_from_slice(&operation.apply(bytes, old, value, second).to_le_bytes()[..bytes]);
+                    }
+                    if returns {
+                        // What is returned out of range is not documented for atomics.
+                        set_words(state, &result?, lane, part * count, &old?.to_le_bytes()[..bytes])?;
+                    }
+                }
+            }
+        }
+    }
+    Some(())
+}
+
+/// The definition of a memory operation.
+pub fn definition(variant: &Variant) -> Option<Definition> {
+    let name = variant.name;
+    if !matches!(variant.encoding, Encoding::Ds | Encoding::Flat | Encoding::Global | Encoding::Mubuf) || name.contains("_lds_") {
+        return None;
+    }
+    let (_, lds) = of_name(name, variant.encoding)?;
+    let modifier: fn(&mut Random, Modifier) -> Option<u64> =
+        match (is_two(name), name.contains("st64") || name.contains("stride64"), variant.encoding) {
+            (true, ..) => |random, modifier| match modifier {
+                // Different elements: the order of two accesses to one is not documented.
+                Modifier::Offset => Some(random.below(4)),
+                Modifier::Offset1 => Some(4 + random.below(3)),
+                _ => None,
+            },
+            (_, _, Encoding::Global) => |random, modifier| (modifier == Modifier::Offset).then(|| (random.below(128) as i64 - 64) as u64),
+            _ => |random, modifier| (modifier == Modifier::Offset).then(|| random.below(3) * 16),
+        };
+    let wishes = Wishes { apart: true, no_float_constants: true, no_literals: true, ..Wishes::default() };
+    Some(Definition { wishes, prepare: Some(prepare), modifier: Some(modifier), memory: !lds, lds, ..Definition::whole(execute) })
+}

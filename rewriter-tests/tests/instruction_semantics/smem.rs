@@ -1,0 +1,136 @@
+//! Scalar memory: loads, stores and atomics at scalar addresses.
+
+use wavetap::isa::{Encoding, Inst, Modifier, Operand, Role, Target, Variant};
+
+use super::access::{self, Access};
+use super::choose::Wishes;
+use super::definition::Definition;
+use super::random::Random;
+use super::scalars;
+use super::state::State;
+
+fn of_name(name: &str) -> Option<(Access, bool, usize)> {
+    let (what, buffer) = match name.strip_prefix("s_buffer_") {
+        Some(what) => (what, true),
+        None => (name.strip_prefix("s_")?, false),
+    };
+    let dwords = match what.strip_prefix("load_").or_else(|| what.strip_prefix("store_")) {
+        Some("dword" | "b32") => 1,
+        Some("dwordx2" | "b64") => 2,
+        Some("dwordx3" | "b96") => 3,
+        Some("dwordx4" | "b128") => 4,
+        Some("dwordx8" | "b256") => 8,
+        Some("dwordx16" | "b512") => 16,
+        Some(_) => return None,
+        None => 0,
+    };
+    let access = match dwords {
+        0 if what.starts_with("atomic_") => access::parse(what)?,
+        0 => return None,
+        _ if what.starts_with("load_") => Access::Load { bytes: 4 * dwords, signed: false, part: None },
+        _ => Access::Store { bytes: 4 * dwords, high: false },
+    };
+    Some((access, buffer, dwords))
+}
+
+fn scalar_at(inst: &Inst, role: Role) -> Option<usize> {
+    inst.operand(role).and_then(Operand::reg).map(|reg| reg.first.into())
+}
+
+/// Where the base may be below the data.
+const FIRST: u64 = 1024;
+
+fn prepare(inst: &Inst, state: &mut State, random: &mut Random) {
+    let Some((_, buffer, _)) = of_name(inst.name()) else { return };
+    let Some(base) = scalar_at(inst, Role::Sbase) else { return };
+    let at = state.address + FIRST + random.below(64) * 8;
+    state.sgpr[base] = at as u32;
+    state.sgpr[base + 1] = (at >> 32) as u32;
+    if let Some(soffset) = scalar_at(inst, Role::Soffset)
+        && (16..100).contains(&soffset)
+    {
+        state.sgpr[soffset] = random.below(64) as u32 * 8;
+    }
+    if buffer {
+        // Bytes, or records of 16; some end within the access.
+        let stride = if random.one_in(2) { 16 } else { 0 };
+        state.sgpr[base + 1] |= stride << 16;
+        state.sgpr[base + 2] = if random.one_in(3) { 4 * random.below(160) as u32 } else { 2048 };
+        if stride != 0 {
+            state.sgpr[base + 2] /= 16;
+        }
+        state.sgpr[base + 3] = 0x20000;
+    }
+}
+
+fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
+    let (access, buffer, _) = of_name(inst.name())?;
+    let base = scalar_at(inst, Role::Sbase).filter(|code| (16..100).contains(code))?;
+    let soffset = match inst.operand(Role::Soffset) {
+        Some(operand) if operand.reg().is_some_and(|reg| !(16..100).contains(&reg.first)) => return None,
+        Some(operand) => scalars::source(state, operand)?,
+        None => 0,
+    };
+    let offset = i64::from(inst.modifiers.offset) as u64;
+    let offset = offset.wrapping_add(soffset);
+    let start = if buffer { state.pair(base) & 0xffff_ffff_ffff } else { state.pair(base) };
+    let at = start.wrapping_add(offset).wrapping_sub(state.address) as usize;
+    let bytes = match access {
+        Access::Load { bytes, .. } | Access::Store { bytes, .. } | Access::Atomic { bytes, .. } => bytes,
+    };
+    if at + bytes > state.memory.len() || !at.is_multiple_of(4) || !at.is_multiple_of(bytes.min(8)) {
+        return None;
+    }
+    let limit = if buffer {
+        let stride = u64::from(state.sgpr[base + 1] >> 16 & 0x3fff);
+        u64::from(state.sgpr[base + 2]) * stride.max(1)
+    } else {
+        u64::MAX
+    };
+    let inside = |byte: usize| offset + byte as u64 + 4 <= limit;
+    let first = scalar_at(inst, Role::Sdst).or_else(|| scalar_at(inst, Role::Sdata)).filter(|code| (16..100).contains(code))?;
+    match access {
+        Access::Load { .. } => {
+            for n in 0..bytes / 4 {
+                let word = access::number(&state.memory[at + 4 * n..at + 4 * n + 4]) as u32;
+                state.sgpr[first + n] = if inside(4 * n) { word } else { 0 };
+            }
+        }
+        Access::Store { .. } => {
+            for n in (0..bytes / 4).filter(|n| inside(4 * n)) {
+                let word = state.sgpr[first + n];
+                state.memory[at + 4 * n..at + 4 * n + 4].copy_from_slice(&word.to_le_bytes());
+            }
+        }
+        Access::Atomic { operation, .. } => {
+            if !inside(bytes - 4) {
+                return None;
+            }
+            let value = |state: &State, n: usize| if bytes == 8 { state.pair(first + n) } else { state.sgpr[first + n].into() };
+            let (data, second) = (value(state, 0), if operation.has_second() { value(state, bytes / 4) } else { 0 });
+            let old = access::number(&state.memory[at..at + bytes]);
+            state.memory[at..at + bytes].copy_from_slice(&operation.apply(bytes, old, data, second).to_le_bytes()[..bytes]);
+            if inst.modifiers.glc {
+                state.sgpr[first] = old as u32;
+                if bytes == 8 {
+                    state.sgpr[first + 1] = (old >> 32) as u32;
+                }
+            }
+        }
+    }
+    Some(())
+}
+
+/// The definition of a scalar memory operation.
+pub fn definition(variant: &Variant) -> Option<Definition> {
+    if variant.encoding != Encoding::Smem {
+        return None;
+    }
+    of_name(variant.name)?;
+    let modifier: fn(&mut Random, Modifier) -> Option<u64> = |random, modifier| match modifier {
+        Modifier::Offset => Some(random.below(64) * 8),
+        _ => None,
+    };
+    let wishes = Wishes { apart: true, no_float_constants: true, no_literals: true, ..Wishes::default() };
+    Some(Definition { wishes, prepare: Some(prepare), modifier: Some(modifier), memory: true, ..Definition::whole(execute) })
+}
