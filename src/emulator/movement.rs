@@ -141,9 +141,6 @@ fn group_index(core: &mut Core, op: &Op) -> Step {
 
 /// What M0 adds to register numbers: the whole of it, or ten bits for the source and ten for the destination.
 fn relative(core: &mut Core, op: &Op, two: bool) -> Step<(u16, u16)> {
-    if core.launch.strict {
-        core.wave.hazards.check_m0()?;
-    }
     let m0 = core.scalar(op, scalar::M0)?;
     let whole = m0.min(0xffff) as u16;
     Ok(if two { (m0 as u16 & 0x3ff, (m0 >> 16) as u16 & 0x3ff) } else { (whole, whole) })

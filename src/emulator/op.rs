@@ -1,8 +1,8 @@
 //! A decoded instruction made ready to run: its meaning found by name once, operands resolved, its role in traces and rules known.
 
 use crate::isa::{
-    Condition, Counters, Flags, Half, Inst, Memory as MemoryKind, Operand, Reg, RegFile, Role, Target, Value, ValueType, WaitCount, issued,
-    scalar, wait_count,
+    Condition, Counters, Flags, Half, Inst, Memory as MemoryKind, Modifier, Operand, Reg, RegFile, Role, Target, Value, ValueType,
+    WaitCount, issued, scalar, wait_count,
 };
 
 use super::core::{Core, Step};
@@ -305,7 +305,13 @@ impl Op {
     }
 
     /// Resolves an instruction at an address.
-    pub(super) fn new(target: Target, inst: Inst, meaning: Meaning, place: Place) -> Op {
+    pub(super) fn new(target: Target, mut inst: Inst, meaning: Meaning, place: Place) -> Op {
+        // A conversion of 8-bit floats has no field for where its result goes: to all of the register.
+        if let Some(sdwa) = inst.modifiers.sdwa.as_mut()
+            && !inst.variant.layout.modifiers.iter().any(|(modifier, _)| *modifier == Modifier::DstSel)
+        {
+            sdwa.dst_sel = 6;
+        }
         let (object, address, pc) = place;
         let (run, semantics) = meaning;
         let flags = inst.variant.flags;

@@ -22,6 +22,8 @@ pub(super) enum Kind {
     Smem,
     /// Flat: counts in both counters, any order.
     Flat,
+    /// Flat that went to no LDS, where that comes back as vector memory does; LDS's counter counts it, too.
+    FlatMemory,
 }
 
 /// How many orders there are.
@@ -34,6 +36,7 @@ impl Kind {
             Kind::Vmem => Some(0),
             Kind::Lds => Some(1),
             Kind::Flat if flat_in_order => Some(usize::from(LOCAL.contains(&counter))),
+            Kind::FlatMemory => (!LOCAL.contains(&counter)).then_some(0),
             Kind::Smem | Kind::Flat => None,
         }
     }

@@ -268,7 +268,8 @@ pub(super) fn scatter(core: &mut Core, op: &Op, ty: Ty, high: High, values: &mut
     // Those that keep it on gfx9 clear it on gfx8 (GCNSubtarget::zeroesHigh16BitsOfDest).
     let target = core.launch.target;
     let keeps = (high == High::Keep && target.generation() > 8) || target.keeps_high_half();
-    if file == RegFile::Vector && (modifiers.sdwa.is_some() || narrow) {
+    // Two dwords have no part of a register to go to.
+    if file == RegFile::Vector && ty.dwords() == 1 && (modifiers.sdwa.is_some() || narrow) {
         let at = usize::from(core.indexed(first, 3));
         let old = core.wave.vgpr.get(at).copied().unwrap_or([0; LANES]);
         for lane in active(mask) {

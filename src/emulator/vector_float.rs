@@ -395,7 +395,7 @@ fn cube_and_division(name: &str) -> Option<Meaning> {
             w32(2.0 * [a, b, c][usize::from(axis)])
         }),
         "v_div_scale_f32" => bit(div_scale32, X),
-        "v_div_scale_f64" => bit(div_scale64, Ty::B64),
+        "v_div_scale_f64" => bit(div_scale64, D),
         // The scale goes back the way `v_div_scale` went: up where the quotient is large, down where it is small.
         "v_div_fmas_f32" => lane(
             |e, s| {

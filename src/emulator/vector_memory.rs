@@ -171,6 +171,14 @@ fn kind(op: &Op) -> Kind {
     if op.inst.variant.encoding == Encoding::Flat { Kind::Flat } else { Kind::Vmem }
 }
 
+/// [`kind`] where it is known where the lanes went.
+fn kind_at(core: &Core, op: &Op, places: &[Place; LANES], mask: u64) -> Kind {
+    let kind = kind(op);
+    // gfx8 has no other instructions for global memory, and compilers count on the order of these (LLVM's SIInsertWaitcnts).
+    let alone = core.launch.target.generation() < 9 && !active(mask).any(|lane| matches!(places[lane], Place::Lds(_)));
+    if kind == Kind::Flat && alone { Kind::FlatMemory } else { kind }
+}
+
 /// The operand that holds data: `vdst` of flat loads, `vdata` of everything else.
 fn data_register(op: &Op, role: Role) -> Step<Reg> {
     match op.inst.operand(role).and_then(Operand::reg) {
@@ -247,7 +255,8 @@ pub(super) fn load(core: &mut Core, op: &Op) -> Step {
     }
     if core.launch.strict {
         let owned = if mask == 0 { 0 } else { dwords };
-        core.wave.pending.issue(op, kind(op), &[(dst.file, dst.first, owned)]);
+        let kind = kind_at(core, op, &places, mask);
+        core.wave.pending.issue(op, kind, &[(dst.file, dst.first, owned)]);
     }
     Ok(())
 }
@@ -283,7 +292,8 @@ fn load_to_lds(core: &mut Core, op: &Op, places: &[Place; LANES], size: usize, s
         core.lds[at..at + width].copy_from_slice(&buffer[..width]);
     }
     if core.launch.strict {
-        core.wave.pending.issue(op, kind(op), &[]);
+        let kind = kind_at(core, op, places, mask);
+        core.wave.pending.issue(op, kind, &[]);
     }
     Ok(())
 }
@@ -304,7 +314,8 @@ pub(super) fn store(core: &mut Core, op: &Op) -> Step {
         if size > 8 && !soffset_is_register {
             core.wave.hazards.note_wide_store(data.file, data.first, dwords);
         }
-        id = core.wave.pending.issue(op, kind(op), &[]);
+        let kind = kind_at(core, op, &places, mask);
+        id = core.wave.pending.issue(op, kind, &[]);
     }
     count(core, &places, mask, size);
     for lane in active(mask) {
@@ -383,7 +394,8 @@ fn run_atomic(core: &mut Core, op: &Op) -> Step {
             Some(dst) if mask != 0 => (dst.file, dst.first, words),
             _ => (RegFile::Vector, 0, 0),
         };
-        core.wave.pending.issue(op, kind(op), &[written]);
+        let kind = kind_at(core, op, &places, mask);
+        core.wave.pending.issue(op, kind, &[written]);
     }
     Ok(())
 }
