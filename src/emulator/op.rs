@@ -105,7 +105,7 @@ pub(super) enum Semantics {
     },
     /// Packed 32-bit floats.
     Packed32 {
-        f: LaneFn,
+        f: &'static dyn Operation,
     },
     Atomic {
         f: AtomicFn,

@@ -84,6 +84,9 @@ fn run_packed(core: &mut Core, op: &Op) -> Step {
 /// Runs [`Semantics::Packed32`]: two single-precision operations on register pairs.
 fn run_packed32(core: &mut Core, op: &Op) -> Step {
     let Semantics::Packed32 { f } = op.semantics else { return undefined("meaning") };
+    if let Some(done) = super::vector_fast::run_packed32(core, op, f) {
+        return done;
+    }
     let modifiers = op.inst.modifiers;
     let mut all = [[0; LANES]; 3];
     for (at, role) in [Role::Src0, Role::Src1, Role::Src2].into_iter().enumerate() {
@@ -113,7 +116,7 @@ fn run_packed32(core: &mut Core, op: &Op) -> Step {
                 }
                 s[at] = value;
             }
-            let mut value = f(&env, &s) as u32;
+            let mut value = f.lane(&env, &s) as u32;
             if env.flush_out32 {
                 value = float::flush32(value);
             }
@@ -257,9 +260,9 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
         "v_pk_min3_i16" => half(|_, s| u64::from(ih(s[0]).min(ih(s[1])).min(ih(s[2])) as u16), false),
         "v_pk_max3_u16" => half(|_, s| s[0].max(s[1]).max(s[2]), false),
         "v_pk_min3_u16" => half(|_, s| s[0].min(s[1]).min(s[2]), false),
-        "v_pk_add_f32" => (run_packed32, Semantics::Packed32 { f: |e, s| vector_float::add32(e, s[0], s[1]) }),
-        "v_pk_mul_f32" => (run_packed32, Semantics::Packed32 { f: |e, s| vector_float::mul32(e, s[0], s[1]) }),
-        "v_pk_fma_f32" => (run_packed32, Semantics::Packed32 { f: |e, s| vector_float::fma32(e, s[0], s[1], s[2]) }),
+        "v_pk_add_f32" => (run_packed32, Semantics::Packed32 { f: operation(|e, s| vector_float::add32(e, s[0], s[1])) }),
+        "v_pk_mul_f32" => (run_packed32, Semantics::Packed32 { f: operation(|e, s| vector_float::mul32(e, s[0], s[1])) }),
+        "v_pk_fma_f32" => (run_packed32, Semantics::Packed32 { f: operation(|e, s| vector_float::fma32(e, s[0], s[1], s[2])) }),
         "v_pk_mov_b32" => (pack_move, Semantics::Own),
         "v_mad_mix_f32" => (|core, op| mixed(core, op, Mixed::Single, false), Semantics::Own),
         "v_mad_mixlo_f16" => (|core, op| mixed(core, op, Mixed::Low, false), Semantics::Own),

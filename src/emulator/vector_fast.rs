@@ -5,11 +5,14 @@
 use crate::isa::{Inst, Reg, RegFile};
 
 use super::core::{Core, LANES, Step, undefined};
-use super::lanes::{Row, blend};
+use super::lanes::{Operation, Row, blend};
 use super::op::{Handler, Op, Semantics, Source, Ty};
 use super::vector::{run_lane, run_lane_bit, run_test};
 
 static ZERO: Row = [0; LANES];
+
+/// Room for a row that is not a register's, not filled before it is needed.
+type Buffer = Option<Row>;
 
 fn is_word(ty: Ty) -> bool {
     matches!(ty, Ty::B32 | Ty::F32)
@@ -69,38 +72,32 @@ fn check(core: &mut Core, op: &Op, source: Source, ty: Ty) -> Step<u64> {
 }
 
 /// One dword of a source in all lanes: `n` is 0 or 1.
-fn row<'a>(core: &'a Core, source: Source, n: u16, value: u64, buffer: &'a mut Row) -> &'a Row {
+fn row<'a>(core: &'a Core, source: Source, n: u16, value: u64, buffer: &'a mut Buffer) -> &'a Row {
     match source {
         Source::Vector(first) => &core.wave.vgpr[usize::from(first + n)],
         Source::Accum(first) => &core.wave.agpr[usize::from(first + n)],
-        _ => {
-            *buffer = [(value >> (32 * n)) as u32; LANES];
-            buffer
-        }
+        _ => buffer.insert([(value >> (32 * n)) as u32; LANES]),
     }
 }
 
 /// Absolute value and negation of a source, on the dword that has the sign.
-fn signed<'a>(op: &Op, at: usize, row: &'a Row, buffer: &'a mut Row) -> &'a Row {
-    const SIGN: u32 = 1 << 31;
+fn signed<'a>(op: &Op, at: usize, row: &'a Row, buffer: &'a mut Buffer) -> &'a Row {
     let modifiers = &op.inst.modifiers;
-    let (absolute, negate) = (modifiers.abs >> at & 1 != 0, modifiers.neg >> at & 1 != 0);
+    with_sign(row, modifiers.abs >> at & 1 != 0, modifiers.neg >> at & 1 != 0, buffer)
+}
+
+fn with_sign<'a>(row: &'a Row, absolute: bool, negate: bool, buffer: &'a mut Buffer) -> &'a Row {
+    const SIGN: u32 = 1 << 31;
     if !absolute && !negate {
         return row;
     }
     let (keep, flip) = (if absolute { !SIGN } else { u32::MAX }, if negate { SIGN } else { 0 });
-    for (to, from) in buffer.iter_mut().zip(row) {
-        *to = from & keep ^ flip;
-    }
-    buffer
+    buffer.insert(row.map(|value| value & keep ^ flip))
 }
 
 /// A lane mask as numbers.
-fn expand(mask: u64, buffer: &mut Row) -> &Row {
-    for (lane, value) in buffer.iter_mut().enumerate() {
-        *value = (mask >> lane & 1) as u32;
-    }
-    buffer
+fn expand(mask: u64, buffer: &mut Buffer) -> &Row {
+    buffer.insert(std::array::from_fn(|lane| (mask >> lane & 1) as u32))
 }
 
 fn run_words(core: &mut Core, op: &Op) -> Step {
@@ -113,8 +110,8 @@ fn run_words(core: &mut Core, op: &Op) -> Step {
     core.writing(op, RegFile::Vector, first, 1)?;
     let mut out = [0; LANES];
     {
-        let (mut a, mut b, mut c) = (ZERO, ZERO, ZERO);
-        let (mut sign_a, mut sign_b, mut sign_c) = (ZERO, ZERO, ZERO);
+        let (mut a, mut b, mut c): (Buffer, Buffer, Buffer) = (None, None, None);
+        let (mut sign_a, mut sign_b, mut sign_c): (Buffer, Buffer, Buffer) = (None, None, None);
         let a = signed(op, 0, row(core, op.src[0], 0, values[0], &mut a), &mut sign_a);
         let b = match src[1] {
             Ty::None => &ZERO,
@@ -142,7 +139,7 @@ fn run_doubles(core: &mut Core, op: &Op) -> Step {
     core.writing(op, RegFile::Vector, first, u16::from(dst.dwords()))?;
     let (mut low, mut high) = ([0; LANES], [0; LANES]);
     {
-        let mut buffers = [[ZERO; 3]; 3];
+        let mut buffers: [[Buffer; 3]; 3] = Default::default();
         let mut sources = [[&ZERO; 2]; 3];
         for (at, [low, high, sign]) in buffers.iter_mut().enumerate() {
             if src[at] == Ty::None {
@@ -172,7 +169,7 @@ fn run_word_test(core: &mut Core, op: &Op) -> Step {
     let Semantics::Test { f, src, exec } = op.semantics else { return undefined("meaning") };
     let values = [check(core, op, op.src[0], src[0])?, check(core, op, op.src[1], src[1])?];
     let bits = {
-        let (mut a, mut b, mut sign_a, mut sign_b) = (ZERO, ZERO, ZERO, ZERO);
+        let (mut a, mut b, mut sign_a, mut sign_b): (Buffer, Buffer, Buffer, Buffer) = (None, None, None, None);
         let a = signed(op, 0, row(core, op.src[0], 0, values[0], &mut a), &mut sign_a);
         let b = signed(op, 1, row(core, op.src[1], 0, values[1], &mut b), &mut sign_b);
         f.words(a, b)
@@ -190,10 +187,50 @@ fn run_word_bit(core: &mut Core, op: &Op) -> Step {
     core.writing(op, RegFile::Vector, first, 1)?;
     let mut out = [0; LANES];
     let bits = {
-        let (mut a, mut b) = (ZERO, ZERO);
+        let (mut a, mut b): (Buffer, Buffer) = (None, None);
         f.words(row(core, op.src[0], 0, values[0], &mut a), row(core, op.src[1], 0, values[1], &mut b), values[2], &mut out)
     };
     let mask = core.wave.exec();
     blend(&mut core.wave.vgpr[usize::from(first)], &out, mask);
     core.set_mask(op, op.sdst, bits & mask)
+}
+
+/// Packed operations on pairs of 32-bit numbers: a row for each half. None where the general way must be gone.
+pub(super) fn run_packed32(core: &mut Core, op: &Op, f: &dyn Operation) -> Option<Step> {
+    let modifiers = op.inst.modifiers;
+    if !usual(core) || modifiers.clamp {
+        return None;
+    }
+    Some(packed32(core, op, f))
+}
+
+fn packed32(core: &mut Core, op: &Op, f: &dyn Operation) -> Step {
+    let modifiers = op.inst.modifiers;
+    let Some(Reg { first, .. }) = op.dst else { return undefined("no destination") };
+    let mut values = [0; 3];
+    for (value, [source, _]) in values.iter_mut().zip(op.scalars) {
+        // A constant is the same in both halves.
+        let double = |bits: u64| bits << 32 | bits;
+        *value = if let Source::Const(bits) = source { double(bits) } else { check(core, op, source, Ty::B64)? };
+    }
+    core.writing(op, RegFile::Vector, first, 2)?;
+    let mut out = [[0; LANES]; 2];
+    for (half, out) in out.iter_mut().enumerate() {
+        let (select, negate) = if half == 0 { (modifiers.op_sel, modifiers.neg) } else { (modifiers.op_sel_hi, modifiers.neg_hi) };
+        let mut buffers: [[Buffer; 2]; 3] = Default::default();
+        let mut rows = [&ZERO; 3];
+        for (at, [buffer, sign]) in buffers.iter_mut().enumerate() {
+            let source = op.scalars[at][0];
+            if source != Source::None {
+                let row = row(core, source, u16::from(select >> at & 1), values[at], buffer);
+                rows[at] = with_sign(row, false, negate >> at & 1 != 0, sign);
+            }
+        }
+        f.words(rows, out);
+    }
+    let mask = core.wave.exec();
+    for (n, values) in out.iter().enumerate() {
+        blend(&mut core.wave.vgpr[usize::from(first) + n], values, mask);
+    }
+    Ok(())
 }
