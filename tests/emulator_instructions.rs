@@ -319,10 +319,12 @@ fn floats() {
     let cases = [
         case!(
             modifiers,
-            "v_add_f32 v8, -v4, |v5|\nv_mul_f32 v9, v4, v5 mul:2\nv_add_f32 v10, v4, v5 clamp\nv_max_f32 v11, v4, -|v5|",
+            // Output modifiers count for nothing in IEEE mode, and have no negative zero.
+            "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 9, 1), 0\nv_add_f32 v8, -v4, |v5|\nv_mul_f32 v9, v4, v5 mul:2\nv_add_f32 v10, v4, v5 clamp\nv_max_f32 v11, v4, -|v5|",
             |lane, i| {
                 let (a, b) = (f(i[lane][0]), f(i[lane][1]));
-                [(-a + b.abs()).to_bits(), (a * b * 2.0).to_bits(), (a + b).clamp(0.0, 1.0).to_bits(), a.max(-b.abs()).to_bits()]
+                let doubled = a * b * 2.0 + 0.0;
+                [(-a + b.abs()).to_bits(), doubled.to_bits(), (a + b).clamp(0.0, 1.0).to_bits(), a.max(-b.abs()).to_bits()]
             }
         ),
         case!(parts, "v_frexp_mant_f32 v8, v4\nv_frexp_exp_i32_f32 v9, v4\nv_ldexp_f32 v10, v4, 3\nv_fract_f32 v11, v4", |lane, i| {
