@@ -91,6 +91,9 @@ fi
 step fmt cargo fmt --all --check
 step clippy cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
 RUSTDOCFLAGS="-D warnings" step doc cargo doc --quiet --workspace --no-deps --locked
+if [ "$full" = 1 ]; then
+    WAVETAP_RANDOM_WORDS=10000000 step "random words" cargo test --profile checked --locked -p rewriter-tests --test random_words -- --nocapture
+fi
 # Last, so that the output ends with the test summaries.
 cargo test --workspace --no-fail-fast --locked
 tests=$?

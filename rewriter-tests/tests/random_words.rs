@@ -2,15 +2,15 @@
 //! one instruction can need, however long the input is; and an instruction that is cut short is an error.
 //!
 //! Purely random words mostly fail early, so half of them have the fixed bits of some row of the tables, and a quarter those that choose its family.
-//! 100,000 words for each target; `./test.sh --full`, or `WAVETAP_FULL_TESTS=1`, takes 10 million. `WAVETAP_RANDOM_SEED` gives other words.
+//! 100,000 words for each target, or as many as `WAVETAP_RANDOM_WORDS` says: `./test.sh --full` takes 10 million, optimised but with all assertions.
+//! `WAVETAP_RANDOM_SEED` gives other words.
 
 use std::sync::Mutex;
 
-use rewriter_tests::{fillings, full};
+use rewriter_tests::fillings;
 use wavetap::isa::{self, Inst, Reg, RegFile, Target, Variant};
 
-const QUICK_WORDS: u64 = 100_000;
-const FULL_WORDS: u64 = 10_000_000;
+const WORDS: u64 = 100_000;
 /// The longest encoding with a literal behind it, and one dword more.
 const BYTES: usize = 24;
 /// The bits of the first byte to be read that choose the encoding family (the top 9 of the first dword hold at least that).
@@ -28,12 +28,18 @@ const MAX_DWORDS: u8 = 32;
 /// Random fillings of a row's fields until one decodes.
 const ATTEMPTS: usize = 10_000;
 
+/// The number that an environment variable has, if it is set.
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is {text:?}, expected a number")))
+}
+
 /// A small generator (xorshift64*): the test needs variety, not secrets, and the same words on every run.
 struct Random(u64);
 
 impl Random {
     fn of(target: Target) -> Self {
-        let seed = std::env::var("WAVETAP_RANDOM_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0u64);
+        let seed = number("WAVETAP_RANDOM_SEED").unwrap_or(0);
         // Other words for each target, and never the state 0.
         let name = target.name().bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         Random(name.wrapping_add(0x9e37_79b9_7f4a_7c15) | 1)
@@ -150,7 +156,7 @@ fn exists(reg: Reg) -> bool {
 #[test]
 fn whatever_decodes_encodes_to_itself_and_prints() {
     for_every_target(|target| {
-        let words = if full() { FULL_WORDS } else { QUICK_WORDS } / wave_sizes(target).count() as u64;
+        let words = number("WAVETAP_RANDOM_WORDS").unwrap_or(WORDS) / wave_sizes(target).count() as u64;
         let variants: Vec<&Variant> = isa::variants(target).collect();
         let mut random = Random::of(target);
         let (mut decoded, mut most) = (0, 0);
