@@ -4,8 +4,11 @@
 //! itself, resolves every instruction to its meaning by the name in the instruction tables, and counts branches by watching its own EXEC.
 //!
 //! In strict mode (see [`Options::strict`]) everything the hardware leaves open is made unkind: undefined registers, LDS and scratch hold seeded random bits, a
-//! result that no wait has guaranteed must not be touched, stores become visible to other waves late, required wait states are checked,
-//! and waves run in seeded random order.
+//! result that no wait has guaranteed must not be touched, stores become visible to other waves late, required wait states are checked (on gfx8 and gfx9, where
+//! they are software's business; RDNA's own rules are not), and waves run in seeded random order.
+//!
+//! Common instructions go short ways that give the same results (`vector_fast`; `global_fast`, not in strict mode). Which operations have no meaning here, and
+//! why, is in `docs/emulator-missing.md`.
 //!
 //! A [`Device`] has memory, loaded code objects and a way to run a dispatch:
 //!
