@@ -5,7 +5,7 @@
 //! much memory as the emulator allows; fresh device memory holds a pattern that is no number.
 //!
 //! What it cannot do honestly is refused: an entry point that is not implemented prints its name and returns `hipErrorNotSupported`;
-//! [`stubs`] lists them. A kernel that accesses what it must not, or traps, is described on standard error, and from then on every call
+//! the module `stubs` lists them. A kernel that accesses what it must not, or traps, is described on standard error, and from then on every call
 //! gives the error that HIP gives then. Where the emulator itself cannot go on (an instruction that it lacks, a rule of the hardware
 //! that strict mode found broken, no fuel left) it ends the program, as nothing that the kernel computed could be trusted.
 //!

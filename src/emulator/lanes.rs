@@ -155,14 +155,24 @@ pub(super) fn bit_operation(f: impl LaneBit) -> &'static dyn BitOperation {
 /// Puts the results of the lanes in `mask` into a register.
 #[inline]
 pub(super) fn blend(register: &mut Row, values: &Row, mask: u64) {
+    const HALF: usize = LANES / 2;
     if mask == u64::MAX {
         *register = *values;
-        return;
-    }
-    for lane in 0..LANES {
-        if mask >> lane & 1 != 0 {
-            register[lane] = values[lane];
-        }
+    } else if mask == u64::from(u32::MAX) {
+        register[..HALF].copy_from_slice(&values[..HALF]);
+    } else {
+        ARCH.dispatch(
+            #[inline(always)]
+            || {
+                let halves = register.as_chunks_mut::<HALF>().0.iter_mut().zip(values.as_chunks::<HALF>().0);
+                for ((register, values), mask) in halves.zip([mask as u32, (mask >> HALF) as u32]) {
+                    for lane in 0..HALF {
+                        let chosen = 0_u32.wrapping_sub(mask >> lane & 1);
+                        register[lane] = register[lane] & !chosen | values[lane] & chosen;
+                    }
+                }
+            },
+        );
     }
 }
 
@@ -175,6 +185,18 @@ mod tests {
         for mask in [0, 1, u64::MAX, 0x8000_0000_0000_0000, 0x0123_4567_89ab_cdef] {
             let flags: [u8; LANES] = std::array::from_fn(|lane| (mask >> lane & 1) as u8);
             assert_eq!(pack(&flags), mask);
+        }
+    }
+
+    #[test]
+    fn only_the_lanes_of_a_mask_are_written() {
+        let values: Row = std::array::from_fn(|lane| lane as u32 + 1);
+        for mask in [0, 1, u64::MAX, 0xffff_ffff, 0xffff_ffff_0000_0000, 0x8000_0000_8000_0001, 0x0123_4567_89ab_cdef] {
+            let mut register = [1000; LANES];
+            blend(&mut register, &values, mask);
+            for lane in 0..LANES {
+                assert_eq!(register[lane], if mask >> lane & 1 != 0 { values[lane] } else { 1000 }, "{mask:#x} {lane}");
+            }
         }
     }
 
