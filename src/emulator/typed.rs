@@ -1,6 +1,6 @@
 //! Loads and stores of typed buffers: numbers in memory have a format, which the instruction or the buffer's descriptor names, and registers 32 bits.
 
-use crate::isa::{Encoding, NameList, Operand, Reg, Role, Target, Value};
+use crate::isa::{BUFFER_DATA_FORMATS, BUFFER_NUMBER_FORMATS, Encoding, NameList, Operand, Reg, Role, Target, Value};
 
 use super::buffer::places_of;
 use super::core::{Core, Step, active, at_lane, undefined};
@@ -49,28 +49,13 @@ impl Format {
 
     /// By its number on a target; before gfx10 the data format in bits 3:0 and the number format in bits 6:4 (ISA guides, "MTBUF").
     fn numbered(target: Target, number: u8) -> Option<Format> {
-        const DATA: [&str; 15] = [
-            "",
-            "8",
-            "16",
-            "8_8",
-            "32",
-            "16_16",
-            "10_11_11",
-            "11_11_10",
-            "10_10_10_2",
-            "2_10_10_10",
-            "8_8_8_8",
-            "32_32",
-            "16_16_16_16",
-            "32_32_32",
-            "32_32_32_32",
-        ];
-        const NUMBER: [&str; 8] = ["UNORM", "SNORM", "USCALED", "SSCALED", "UINT", "SINT", "", "FLOAT"];
         match target.name_of(NameList::BufferFormats, number) {
             Some(name) => Format::parse(name),
             None if target.generation() >= 10 => None,
-            None => Format::parse(&format!("{}_{}", DATA.get(usize::from(number & 15))?, NUMBER[usize::from(number >> 4 & 7)])),
+            None => {
+                let (data, number) = (BUFFER_DATA_FORMATS[usize::from(number & 15)], BUFFER_NUMBER_FORMATS[usize::from(number >> 4 & 7)]);
+                Format::parse(&format!("{data}_{number}"))
+            }
         }
     }
 

@@ -27,6 +27,7 @@ pub use layout::{Accepts, Bits, Coding, Form, Kind, Layout, Modifier, Run};
 pub use names::{Field, NameList};
 pub use occupancy::{Demand, Limit, Occupancy};
 pub use pair::HalfOperation;
+pub(crate) use print_names::{BUFFER_DATA_FORMATS, BUFFER_NUMBER_FORMATS};
 pub use table::{Branch, Condition, Counters, Encoding, Flags, Implicit, Latency, Memory, OperandSpec, Variant, Written};
 pub use target::{LatencyRange, Target, WaitStates};
 pub use wait::{AluWait, Counter, WaitCount, alu_wait, issued, wait_count, wait_immediate, waits_for};

@@ -194,6 +194,28 @@ pub(super) fn image_dimension(target: Target, number: u8) -> String {
     }
 }
 
+/// The data formats of typed buffers before gfx10, by number (gfx9 ISA guides, "MTBUF").
+pub(crate) const BUFFER_DATA_FORMATS: [&str; 16] = [
+    "INVALID",
+    "8",
+    "16",
+    "8_8",
+    "32",
+    "16_16",
+    "10_11_11",
+    "11_11_10",
+    "10_10_10_2",
+    "2_10_10_10",
+    "8_8_8_8",
+    "32_32",
+    "16_16_16_16",
+    "32_32_32",
+    "32_32_32_32",
+    "RESERVED_15",
+];
+/// Their number formats.
+pub(crate) const BUFFER_NUMBER_FORMATS: [&str; 8] = ["UNORM", "SNORM", "USCALED", "SSCALED", "UINT", "SINT", "RESERVED_6", "FLOAT"];
+
 /// The format of a typed buffer instruction: data format in bits 3:0, number format in bits 6:4 (gfx9 ISA guides, "MTBUF").
 pub(super) fn buffer_format(target: Target, format: u8) -> String {
     const USUAL: u8 = 1;
@@ -206,34 +228,15 @@ pub(super) fn buffer_format(target: Target, format: u8) -> String {
         };
     }
     let format = u32::from(format);
-    const DATA: [&str; 16] = [
-        "INVALID",
-        "8",
-        "16",
-        "8_8",
-        "32",
-        "16_16",
-        "10_11_11",
-        "11_11_10",
-        "10_10_10_2",
-        "2_10_10_10",
-        "8_8_8_8",
-        "32_32",
-        "16_16_16_16",
-        "32_32_32",
-        "32_32_32_32",
-        "RESERVED_15",
-    ];
-    const NUMBER: [&str; 8] = ["UNORM", "SNORM", "USCALED", "SSCALED", "UINT", "SINT", "RESERVED_6", "FLOAT"];
     // The usual ones are not written.
     const USUAL_DATA: u32 = 1;
     let (data, number) = (format & 15, format >> 4 & 7);
     let mut parts = Vec::new();
     if data != USUAL_DATA {
-        parts.push(format!("BUF_DATA_FORMAT_{}", DATA[data as usize]));
+        parts.push(format!("BUF_DATA_FORMAT_{}", BUFFER_DATA_FORMATS[data as usize]));
     }
     if number != 0 {
-        parts.push(format!("BUF_NUM_FORMAT_{}", NUMBER[number as usize]));
+        parts.push(format!("BUF_NUM_FORMAT_{}", BUFFER_NUMBER_FORMATS[number as usize]));
     }
     if parts.is_empty() { String::new() } else { format!(" format:[{}]", parts.join(",")) }
 }
