@@ -1,4 +1,4 @@
-//! Targets, names and latencies: from `targets.yaml`, `names.yaml` and `latency.yaml` to Rust source.
+//! Targets, names, latencies and machines: from `targets.yaml`, `names.yaml`, `latency.yaml` and `machine.yaml` to Rust source.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -26,6 +26,42 @@ const NAME_LISTS: [&str; 10] = [
 ];
 /// The list of `names.yaml` whose names are those of fields.
 const FIELD_LIST: &str = "dependency_fields";
+
+/// Facts of `machine.yaml`; `src/isa/machine.rs` has the same list of enum values.
+const MACHINE_FACTS: [&str; 32] = [
+    "compute_units",
+    "issue_interval",
+    "valu_lanes",
+    "rate_valu64",
+    "rate_f64",
+    "rate_trans",
+    "trans_beside",
+    "matrix_f64",
+    "matrix_f32",
+    "matrix_xf32",
+    "matrix_f16",
+    "matrix_bf16",
+    "matrix_i8",
+    "matrix_i4",
+    "lds_banks",
+    "l1_bytes",
+    "l1_ways",
+    "l1_bandwidth",
+    "l1_hit",
+    "scalar_bytes",
+    "scalar_ways",
+    "scalar_sharers",
+    "scalar_hit",
+    "l2_bytes",
+    "l2_ways",
+    "l2_line_bytes",
+    "l2_channels",
+    "l2_bandwidth",
+    "l2_hit",
+    "memory_bandwidth",
+    "memory",
+    "atomic",
+];
 
 /// One row of `targets.yaml`.
 #[derive(Deserialize, Clone)]
@@ -95,24 +131,58 @@ struct LatencyRow {
     max: u32,
 }
 
+/// A number of `machine.yaml`: exact, or a range.
+#[derive(Deserialize)]
+struct MachineRow {
+    fact: String,
+    targets: Vec<String>,
+    value: Option<u32>,
+    min: Option<u32>,
+    typical: Option<u32>,
+    max: Option<u32>,
+}
+
+impl MachineRow {
+    /// Least, usual, most.
+    fn range(&self) -> Option<[u32; 3]> {
+        let range = match (self.value, self.min, self.typical, self.max) {
+            (Some(value), None, None, None) => [value; 3],
+            (None, Some(min), Some(typical), Some(max)) => [min, typical, max],
+            _ => return None,
+        };
+        range.is_sorted().then_some(range)
+    }
+}
+
 /// The targets, and what is said of them elsewhere.
 pub(super) struct Targets {
     targets: Vec<Target>,
     names: Vec<NameRow>,
     latencies: Vec<LatencyRow>,
+    machine: Vec<MachineRow>,
 }
 
 impl Targets {
-    /// Reads the three files.
+    /// Reads the four files.
     pub(super) fn read(tables: &Path) -> Result<Targets, Failure> {
         let rows: Vec<Row> = read(&tables.join("targets.yaml"))?;
         let targets = resolve(&rows).map_err(|error| format!("targets.yaml: {error}"))?;
         let names: Vec<NameRow> = read(&tables.join("names.yaml"))?;
         let latencies: Vec<LatencyRow> = read(&tables.join("latency.yaml"))?;
-        let used = names.iter().filter_map(|row| row.targets.as_ref()).chain(latencies.iter().map(|row| &row.targets)).flatten();
-        for name in used {
+        let machine: Vec<MachineRow> = read(&tables.join("machine.yaml"))?;
+        let used = names.iter().filter_map(|row| row.targets.as_ref()).chain(latencies.iter().map(|row| &row.targets));
+        for name in used.chain(machine.iter().map(|row| &row.targets)).flatten() {
             if !targets.iter().any(|target| target.is_in(std::slice::from_ref(name))) {
-                return Err(format!("'{name}' in names.yaml or latency.yaml is no target, instruction set or group of targets.yaml").into());
+                let files = "names.yaml, latency.yaml or machine.yaml";
+                return Err(format!("'{name}' in {files} is no target, instruction set or group of targets.yaml").into());
+            }
+        }
+        for row in &machine {
+            if !MACHINE_FACTS.contains(&row.fact.as_str()) {
+                return Err(format!("machine.yaml: there is no fact '{}'", row.fact).into());
+            }
+            if row.range().is_none() {
+                return Err(format!("machine.yaml: a row of {} has neither a value nor an ascending min, typical and max", row.fact).into());
             }
         }
         for row in &names {
@@ -124,7 +194,7 @@ impl Targets {
                 return Err(format!("names.yaml: {} {} has no name, or a width in the wrong list", row.list, row.number).into());
             }
         }
-        Ok(Targets { targets, names, latencies })
+        Ok(Targets { targets, names, latencies, machine })
     }
 
     /// The names of the targets, in their order, and how each waits.
@@ -170,6 +240,13 @@ impl Targets {
             let rows: Vec<_> = self.latencies.iter().filter(|row| row.class == class && target.is_in(&row.targets)).collect();
             let [row] = rows[..] else { return Err(format!("latency.yaml has {} rows of {class}", rows.len()).into()) };
             writeln!(out, "            LatencyRange {{ min: {}, typical: {}, max: {} }},", row.min, row.typical, row.max)?;
+        }
+        writeln!(out, "        ],\n        machine: [")?;
+        for fact in MACHINE_FACTS {
+            // What is said later is said of fewer targets.
+            let row = self.machine.iter().rev().find(|row| row.fact == fact && target.is_in(&row.targets));
+            let range = row.and_then(MachineRow::range).ok_or_else(|| format!("machine.yaml has no row of {fact}"))?;
+            writeln!(out, "            Estimate {{ min: {}, typical: {}, max: {} }},", range[0], range[1], range[2])?;
         }
         writeln!(out, "        ],\n    }},")?;
         Ok(())

@@ -240,7 +240,7 @@ enum Records {
 fn run(target: Target, bytes: &[u8], kernel: &str, launch: &Launch, seed: u64, records: Records) -> Result<Outcome, Fault> {
     let is_original = CodeObject::parse(bytes).is_ok_and(|code| !code.is_rewritten());
     let fuel = if is_original { FUEL } else { FUEL * FUEL_FACTOR };
-    let mut device = Device::new(target, Options { strict: true, seed, fuel, trace: true });
+    let mut device = Device::new(target, Options { strict: true, seed, fuel, trace: true, ..Options::default() });
     let object = device.load(bytes).expect("loads");
     let code = CodeObject::parse(bytes).expect("a code object");
     let metadata = code.kernel(kernel).and_then(|k| k.metadata.clone()).expect("metadata");

@@ -152,7 +152,7 @@ fn run(source: &str, variant: Variant) -> Result<(), Failure> {
 
 /// The ways of running a kernel.
 fn ways() -> Vec<Options> {
-    let options = |strict, seed| Options { strict, seed, fuel: FUEL, trace: false };
+    let options = |strict, seed| Options { strict, seed, fuel: FUEL, trace: false, ..Options::default() };
     if full() {
         FULL_SEEDS.map(|seed| options(true, seed)).chain([options(false, 0)]).collect()
     } else {

@@ -9,6 +9,7 @@ use super::fault::Fault;
 use super::loader::{self, LoadedObject, ObjectId};
 use super::memory::{Allocation, AllocationKind, ForeignMemory, Memory};
 use super::run::Run;
+use super::timing::Timing;
 use super::trace::DispatchStats;
 
 /// How a [`Device`] behaves.
@@ -22,11 +23,13 @@ pub struct Options {
     pub fuel: u64,
     /// Collects a [`super::Trace`] for each dispatch.
     pub trace: bool,
+    /// Models the time that dispatches take ([`DispatchStats::time`]).
+    pub timing: Option<Timing>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { strict: true, seed: 0, fuel: 50_000_000_000, trace: false }
+        Options { strict: true, seed: 0, fuel: 50_000_000_000, trace: false, timing: None }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The descriptor is read here from device memory, on purpose not through the code that rewrites descriptors.
 
-use crate::isa::{Target, scalar};
+use crate::isa::{Demand, Target, scalar};
 
 use super::core::{LANES, Launch, PRIVATE_APERTURE, SHARED_APERTURE, Status, Wave};
 use super::fault::FaultKind;
@@ -216,6 +216,19 @@ impl Plan {
         // `amd_queue_t`: the high halves of the flat apertures.
         memory.write(self.queue + 0x40, &SHARED_APERTURE.to_le_bytes(), super::MemoryAccess::Store)?;
         memory.write(self.queue + 0x44, &PRIVATE_APERTURE.to_le_bytes(), super::MemoryAccess::Store)
+    }
+
+    /// What a workgroup asks of the machine.
+    pub(super) fn demand(&self) -> Demand {
+        let target = self.launch.target;
+        Demand {
+            vgprs: (self.vgprs + if target.unified_accum() { self.agprs } else { 0 }) as u32,
+            sgprs: self.sgprs.into(),
+            lds_bytes: self.launch.lds_size,
+            workgroup_size: self.dispatch.workgroup.map(u32::from).iter().product(),
+            // WGP_MODE, from gfx10 on.
+            wgp_mode: target.has_wgp_mode() && self.descriptor.rsrc1 >> 29 & 1 != 0,
+        }
     }
 
     /// Work-items in x, y, z of a workgroup: the last ones of a row may be partial.

@@ -9,11 +9,11 @@ use super::op::{Meaning, Op, Semantics, Ty};
 use super::pending::{EffectParts, Kind, Space};
 use super::vector_memory::extend;
 
-fn addresses(core: &mut Core, op: &Op) -> Step<[u64; LANES]> {
+pub(super) fn addresses(core: &mut Core, op: &Op) -> Step<[u64; LANES]> {
     core.lanes(op, op.source(Role::Addr, Ty::B32), Ty::B32, 0)
 }
 
-fn single_offset(op: &Op) -> u64 {
+pub(super) fn single_offset(op: &Op) -> u64 {
     u64::from(op.inst.modifiers.offset as u32 & 0xffff)
 }
 
@@ -78,7 +78,7 @@ fn put(core: &mut Core, id: u32, at: usize, bytes: &[u8]) {
 }
 
 /// The two byte offsets of a `2` form.
-fn two_offsets(op: &Op, element: u64, stride: u64) -> [u64; 2] {
+pub(super) fn two_offsets(op: &Op, element: u64, stride: u64) -> [u64; 2] {
     let m = op.inst.modifiers;
     [u64::from(m.offset as u32 & 0xff) * element * stride, u64::from(m.offset1) * element * stride]
 }

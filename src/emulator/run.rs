@@ -11,6 +11,7 @@ use super::loader::ObjectId;
 use super::memory::Memory;
 use super::op::{Class, Op, Site};
 use super::random::Random;
+use super::timing;
 use super::trace::{BranchCounts, CodeAddress, DispatchStats, ExecSiteCounts, Trace};
 
 /// Instructions a wave runs before another has its turn, where nothing is random.
@@ -23,10 +24,10 @@ const PATIENCE: u64 = 200_000;
 const WINDOW: usize = 16;
 
 /// A workgroup that is running.
-struct Group {
-    lds: Vec<u8>,
-    waves: Vec<Wave>,
-    barrier: Barrier,
+pub(super) struct Group {
+    pub lds: Vec<u8>,
+    pub waves: Vec<Wave>,
+    pub barrier: Barrier,
 }
 
 /// What was counted at an instruction.
@@ -52,10 +53,10 @@ pub(super) struct Run<'a> {
 }
 
 /// Where a wave was when it was stopped.
-struct Stopped {
-    stop: Stop,
-    op: Option<usize>,
-    pc: u64,
+pub(super) struct Stopped {
+    pub stop: Stop,
+    pub op: Option<usize>,
+    pub pc: u64,
 }
 
 impl<'a> Run<'a> {
@@ -74,7 +75,10 @@ impl<'a> Run<'a> {
     /// Runs to the end.
     pub(super) fn all(mut self, dispatch: &Dispatch) -> Result<DispatchStats, Fault> {
         let plan = Plan::new(self.memory, self.target, self.options.strict, dispatch).map_err(|kind| Self::outside(kind, [0; 3], 0))?;
-        let result = self.groups(&plan);
+        let result = match &self.options.timing {
+            Some(timing) => timing::groups(&mut self, &plan, timing),
+            None => self.groups(&plan),
+        };
         plan.release(self.memory);
         result?;
         for (op, count) in self.code.ops.iter().zip(&self.counts) {
@@ -134,7 +138,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn start(&mut self, plan: &Plan, id: [u32; 3], free: &mut Vec<usize>) -> Result<Group, Fault> {
+    pub(super) fn start(&mut self, plan: &Plan, id: [u32; 3], free: &mut Vec<usize>) -> Result<Group, Fault> {
         let mut lds = vec![0; plan.launch.lds_size as usize];
         if self.options.strict {
             lds.chunks_mut(8).for_each(|chunk| {
@@ -194,7 +198,14 @@ impl<'a> Run<'a> {
         Ok(before - self.fuel)
     }
 
-    fn wave(&mut self, plan: &Plan, wave: &mut Wave, lds: &mut [u8], barrier: &mut Barrier, quantum: u64) -> Result<(), Box<Stopped>> {
+    pub(super) fn wave(
+        &mut self,
+        plan: &Plan,
+        wave: &mut Wave,
+        lds: &mut [u8],
+        barrier: &mut Barrier,
+        quantum: u64,
+    ) -> Result<(), Box<Stopped>> {
         let Run { options, memory, code, clock, random, stats, fuel, counts, .. } = self;
         let launch = &plan.launch;
         let mut core = Core { memory, lds, wave, launch, random, stats, clock, barrier };
@@ -247,7 +258,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn fault(&self, stopped: Stopped, wave: &Wave) -> Fault {
+    pub(super) fn fault(&self, stopped: Stopped, wave: &Wave) -> Fault {
         let Stopped { stop, op, pc } = stopped;
         let place = self.code.place(pc);
         Fault {

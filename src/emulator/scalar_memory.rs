@@ -10,7 +10,7 @@ use super::pending::Kind;
 use super::vector_memory::extend;
 
 /// The address of an access and how many bytes of it are in range (all of them but for buffers).
-fn address(core: &mut Core, op: &Op, size: u64) -> Step<(u64, u64)> {
+pub(super) fn address(core: &mut Core, op: &Op, size: u64) -> Step<(u64, u64)> {
     let Some(base) = op.inst.operand(Role::Sbase).and_then(Operand::reg) else { return undefined("scalar memory without base") };
     let soffset = match op.source(Role::Soffset, Ty::B32) {
         Source::Scalar(code) => u64::from(core.scalar(op, code)?),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::loader::ObjectId;
+use super::timing::ModelledTime;
 
 /// The place of an instruction: the object and the virtual address in it (as in its ELF file).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -109,4 +110,6 @@ pub struct DispatchStats {
     pub lds_bytes: u64,
     /// Branch counts, if [`super::Options::trace`] is on.
     pub trace: Option<Trace>,
+    /// Modelled time, if [`super::Options::timing`] is on.
+    pub time: Option<Box<ModelledTime>>,
 }

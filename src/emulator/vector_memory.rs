@@ -24,7 +24,7 @@ pub(super) enum Place {
 const MAX_BYTES: usize = 16;
 
 /// The address of every lane.
-fn places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
+pub(super) fn places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
     match op.inst.variant.encoding {
         Encoding::Mubuf | Encoding::Mtbuf => buffer::places(core, op),
         Encoding::Scratch => scratch_places(core, op),
@@ -91,7 +91,7 @@ fn check_flat_scratch(core: &Core) -> Step {
 }
 
 /// The device address of a byte of a lane's private segment: dwords of the lanes are interleaved.
-fn swizzled(core: &Core, lane: usize, offset: u64) -> u64 {
+pub(super) fn swizzled(core: &Core, lane: usize, offset: u64) -> u64 {
     core.wave.scratch + (offset / 4) * (4 * core.launch.lanes as u64) + 4 * lane as u64 + offset % 4
 }
 

@@ -249,22 +249,7 @@ const MEMORIES: [Memory; 10] = [
     Memory::Gds,
     Memory::Message,
 ];
-const LATENCIES: [Latency; 14] = [
-    Latency::Valu32,
-    Latency::Valu64,
-    Latency::ValuF64,
-    Latency::Trans,
-    Latency::Mfma,
-    Latency::Salu,
-    Latency::Smem,
-    Latency::Lds,
-    Latency::Vmem,
-    Latency::Export,
-    Latency::Branch,
-    Latency::Barrier,
-    Latency::Message,
-    Latency::Wait,
-];
+const LATENCIES: [Latency; 14] = Latency::ALL;
 const IMAGE_DATA: [ImageData; 5] = [ImageData::Mask, ImageData::Four, ImageData::Atomic, ImageData::Swap, ImageData::Fixed];
 const GRADIENTS: [Gradients; 3] = [Gradients::None, Gradients::Whole, Gradients::Half];
 /// Set in the role's place for an operand position without a field.

@@ -224,6 +224,33 @@ pub enum Latency {
     Wait,
 }
 
+impl Latency {
+    /// All classes.
+    pub const ALL: [Latency; 14] = [
+        Latency::Valu32,
+        Latency::Valu64,
+        Latency::ValuF64,
+        Latency::Trans,
+        Latency::Mfma,
+        Latency::Salu,
+        Latency::Smem,
+        Latency::Lds,
+        Latency::Vmem,
+        Latency::Export,
+        Latency::Branch,
+        Latency::Barrier,
+        Latency::Message,
+        Latency::Wait,
+    ];
+
+    /// The name in `isa-tables/latency.yaml`: `valu_f64`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        ["valu32", "valu64", "valu_f64", "trans", "mfma", "salu", "smem", "lds", "vmem", "export", "branch", "barrier", "message", "wait"]
+            [self as usize]
+    }
+}
+
 /// One operand of a [`Variant`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OperandSpec {

@@ -1,5 +1,6 @@
 //! Targets and what differs between them, asked by name.
 
+use super::machine::{Estimate, MACHINE_FACTS};
 use super::names::NAME_LISTS;
 use super::table::Latency;
 
@@ -98,6 +99,7 @@ pub(crate) struct TargetData {
     pub(crate) names: [&'static [(u8, &'static str)]; NAME_LISTS],
     pub(crate) dependency_fields: &'static [(u8, u8, &'static str)],
     pub(crate) latencies: [LatencyRange; LATENCY_CLASSES],
+    pub(crate) machine: [Estimate; MACHINE_FACTS],
 }
 
 /// The facts of an instruction set (from `isa-tables/instruction_sets.yaml`, where they are explained).
@@ -535,5 +537,11 @@ impl Target {
     #[must_use]
     pub fn latency(self, class: Latency) -> LatencyRange {
         self.data.latencies[class as usize]
+    }
+
+    /// Workgroups of more than one wave that a compute unit holds at most: each needs a barrier.
+    #[must_use]
+    pub fn max_groups(self) -> u32 {
+        self.data.max_groups
     }
 }

@@ -86,7 +86,7 @@ pub fn words(bytes: &[u8]) -> Vec<u32> {
 
 pub fn device(target: &str, seed: u64) -> Device {
     let target = Target::by_name(target).expect("target");
-    Device::new(target, Options { strict: true, seed, fuel: 200_000_000, trace: true })
+    Device::new(target, Options { strict: true, seed, fuel: 200_000_000, trace: true, ..Options::default() })
 }
 
 /// A device with one loaded object.

@@ -76,7 +76,7 @@ impl Machine {
     pub fn new(target: Target, strict: bool, seed: u64) -> Machine {
         // The size of waves is the kernel's affair.
         let device_target = Target::by_name(target.name()).expect("it has a name");
-        let mut device = Device::new(device_target, Options { strict, seed, fuel: 100_000, trace: false });
+        let mut device = Device::new(device_target, Options { strict, seed, fuel: 100_000, trace: false, ..Options::default() });
         let buffers = [512, RECORDS, 512, RECORDS, 256].map(|size| device.malloc(size, RECORDS).expect("memory"));
         let data = device.malloc(MEMORY as u64, RECORDS).expect("memory");
         Machine { target, device, known: HashMap::new(), buffers, data }

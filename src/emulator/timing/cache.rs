@@ -1,0 +1,109 @@
+//! A set-associative cache with least recently used replacement. It knows which lines it has and when they come, not what is in them.
+
+/// A line.
+#[derive(Debug, Clone, Copy, Default)]
+struct Entry {
+    /// One more than its number; 0 where there is none.
+    tag: u64,
+    /// When its data are there.
+    ready: u64,
+    used: u64,
+    dirty: bool,
+}
+
+/// A cache.
+#[derive(Debug)]
+pub(super) struct Cache {
+    entries: Vec<Entry>,
+    sets: usize,
+    ways: usize,
+    /// Lines are spread over sets by a hash of all of their number's bits, not by the lowest.
+    hashed: bool,
+    uses: u64,
+}
+
+/// The bits of a number, mixed (Fibonacci hashing).
+pub(super) fn mixed(number: u64) -> usize {
+    (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
+}
+
+impl Cache {
+    pub(super) fn new(bytes: u64, line: u64, ways: u64, hashed: bool) -> Cache {
+        let lines = (bytes / line.max(1)).max(1);
+        let ways = ways.clamp(1, lines);
+        let sets = (lines / ways).max(1) as usize;
+        Cache { entries: vec![Entry::default(); sets * ways as usize], sets, ways: ways as usize, hashed, uses: 0 }
+    }
+
+    fn set(&mut self, line: u64) -> &mut [Entry] {
+        let set = if self.hashed { mixed(line) % self.sets } else { (line % self.sets as u64) as usize };
+        &mut self.entries[set * self.ways..][..self.ways]
+    }
+
+    /// When the data of a line are there, if it has the line; that is now its last use.
+    pub(super) fn find(&mut self, line: u64, write: bool) -> Option<u64> {
+        self.uses += 1;
+        let uses = self.uses;
+        let entry = self.set(line).iter_mut().find(|entry| entry.tag == line + 1)?;
+        entry.used = uses;
+        entry.dirty |= write;
+        Some(entry.ready)
+    }
+
+    /// Takes a line in; tells whether a changed one had to leave.
+    pub(super) fn insert(&mut self, line: u64, ready: u64, dirty: bool) -> bool {
+        self.uses += 1;
+        let uses = self.uses;
+        let set = self.set(line);
+        let mut oldest = 0;
+        for way in 1..set.len() {
+            if set[way].used < set[oldest].used {
+                oldest = way;
+            }
+        }
+        let left = std::mem::replace(&mut set[oldest], Entry { tag: line + 1, ready, used: uses, dirty });
+        left.tag != 0 && left.dirty
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        self.entries.fill(Entry::default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_recently_used_line_leaves() {
+        let mut cache = Cache::new(256, 64, 2, false);
+        assert_eq!(cache.find(0, false), None);
+        cache.insert(0, 5, false);
+        cache.insert(2, 6, true);
+        assert_eq!((cache.find(0, false), cache.find(2, false)), (Some(5), Some(6)));
+        cache.find(0, false);
+        assert!(cache.insert(4, 7, false), "line 2 was changed, and had to leave");
+        assert_eq!((cache.find(0, false), cache.find(2, false), cache.find(4, false)), (Some(5), None, Some(7)));
+        cache.insert(1, 8, false);
+        assert_eq!(cache.find(0, false), Some(5), "line 1 is in the other set");
+        cache.clear();
+        assert_eq!(cache.find(0, false), None);
+    }
+
+    #[test]
+    fn capacity_is_that_of_all_lines() {
+        for hashed in [false, true] {
+            let mut cache = Cache::new(1 << 14, 64, 64, hashed);
+            (0..256).for_each(|line| {
+                cache.insert(line, 0, false);
+            });
+            let kept = (0..256).filter(|line| cache.find(*line, false).is_some()).count();
+            assert!(kept == 256 || hashed && kept > 200, "{kept}");
+            (256..512).for_each(|line| {
+                cache.insert(line, 0, false);
+            });
+            assert!((0..256).filter(|line| cache.find(*line, false).is_some()).count() < 60);
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! How the model has instructions executed: the functional emulator runs one at a time.
+
+use super::access::{Accesses, gather};
+use crate::emulator::core::{Core, Stop};
+use crate::emulator::dispatch::Plan;
+use crate::emulator::fault::{Fault, FaultKind};
+use crate::emulator::op::Op;
+use crate::emulator::run::{Group, Run, Stopped};
+
+impl Run<'_> {
+    /// The index of the instruction that a wave is at.
+    pub(super) fn at(&mut self, plan: &Plan, group: &Group, wave: usize) -> Result<usize, Fault> {
+        let wave = &group.waves[wave];
+        let found = self.code.at(wave.pc, plan.launch.target, self.memory);
+        found.map_err(|kind| self.fault(Stopped { stop: Stop { kind, lane: None }, op: None, pc: wave.pc }, wave))
+    }
+
+    pub(super) fn op(&self, index: usize) -> &Op {
+        &self.code.ops[index]
+    }
+
+    /// What the instruction will do to memory.
+    pub(super) fn accesses(&mut self, plan: &Plan, group: &mut Group, wave: usize, op: usize) -> Option<Accesses> {
+        let Run { memory, code, clock, random, stats, .. } = self;
+        let Group { lds, waves, barrier } = group;
+        let mut core = Core { memory, lds, wave: &mut waves[wave], launch: &plan.launch, random, stats, clock, barrier };
+        gather(&mut core, &code.ops[op])
+    }
+
+    /// Executes the instruction that a wave is at; the shader clock shows `cycle`.
+    pub(super) fn step(&mut self, plan: &Plan, group: &mut Group, wave: usize, cycle: u64) -> Result<(), Fault> {
+        *self.clock = cycle;
+        let Group { lds, waves, barrier } = group;
+        self.wave(plan, &mut waves[wave], lds, barrier, 1).map_err(|stopped| self.fault(*stopped, &waves[wave]))
+    }
+
+    /// No wave of a group can go on.
+    pub(super) fn stuck(&self, group: &Group) -> Fault {
+        let kind = FaultKind::Undefined { what: "every wave waits at a barrier that not all have signalled".into() };
+        let wave = &group.waves[0];
+        self.fault(Stopped { stop: Stop { kind, lane: None }, op: None, pc: wave.pc }, wave)
+    }
+}
