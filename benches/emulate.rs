@@ -146,9 +146,9 @@ fn compile(target: &str) -> Option<Vec<u8>> {
 }
 
 /// Wave-instructions per second of one kind of work.
-fn rate(code: &[u8], target: &str, kind: &str, rounds: u32, strict: bool) -> f64 {
+fn rate(code: &[u8], target: &str, kind: &str, rounds: u32, (strict, threads): (bool, usize)) -> f64 {
     let target = Target::by_name(target).expect("a target");
-    let mut device = Device::new(target, Options { strict, ..Options::default() });
+    let mut device = Device::new(target, Options { strict, threads, ..Options::default() });
     let object = device.load(code).expect("loads");
     let data = device.malloc(BUFFER, 256).expect("memory");
     let words: Vec<u8> = (0..BUFFER as u32 / 4).flat_map(|i| (i % 9973).to_le_bytes()).collect();
@@ -173,17 +173,17 @@ fn rate(code: &[u8], target: &str, kind: &str, rounds: u32, strict: bool) -> f64
     (0..ROUNDS).map(once).fold(0.0, f64::max)
 }
 
-/// The table of all kinds of work, in millions of wave-instructions per second on one core.
+/// The table of all kinds of work, in millions of wave-instructions per second.
 fn kinds() {
     for target in KIND_TARGETS {
         let Some(code) = compile(target) else {
             println!("clang++-19 is not installed: the kinds of work are not measured");
             return;
         };
-        println!("\n{target}: millions of wave-instructions per second{:>14}{:>10}", "", "strict");
+        println!("\n{target}: millions of wave-instructions per second{:>14}{:>10}{:>12}", "one core", "strict", "all cores");
         for (kind, rounds) in KINDS {
-            let [fast, strict] = [false, true].map(|strict| rate(&code, target, kind, rounds, strict) / 1e6);
-            println!("  {kind:20}{fast:>34.1}{strict:>10.1}");
+            let [fast, strict, all] = [(false, 1), (true, 1), (false, 0)].map(|way| rate(&code, target, kind, rounds, way) / 1e6);
+            println!("  {kind:20}{fast:>34.1}{strict:>10.1}{all:>12.1}");
         }
     }
 }

@@ -406,6 +406,9 @@ pub struct BackendArgs {
     /// Emulator: most instructions that one dispatch may execute
     #[arg(long, value_name = "N")]
     pub fuel: Option<u64>,
+    /// Emulator: threads that the workgroups of a long dispatch are divided among (default: one for each core; --strict uses one)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub threads: Option<u32>,
     /// Give this many records to the waves of a dispatch; more waves than that share them
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub records: Option<u32>,

@@ -121,7 +121,7 @@ impl Run<'_> {
 
     /// The variables that the stand-in reads.
     fn set_contract(&self, command: &mut Command) {
-        let BackendArgs { strict, seed, fuel, records, per_wave, .. } = self.backend;
+        let BackendArgs { strict, seed, fuel, threads, records, per_wave, .. } = self.backend;
         let flag = |on: bool| on.then(|| OsString::from("1"));
         let number = |value: Option<u64>| value.map(|value| OsString::from(value.to_string()));
         let values = [
@@ -130,6 +130,7 @@ impl Run<'_> {
             ("WAVETAP_STRICT", flag(*strict)),
             ("WAVETAP_SEED", number(Some(*seed))),
             ("WAVETAP_FUEL", number(*fuel)),
+            ("WAVETAP_THREADS", number(threads.map(u64::from))),
             ("WAVETAP_RECORDS", number(records.map(u64::from))),
             ("WAVETAP_PER_WAVE", flag(*per_wave)),
             ("WAVETAP_TARGET", self.target.map(OsString::from)),

@@ -30,6 +30,7 @@
 //! | `WAVETAP_TRACE` | file for the emulator's own counts |
 //! | `WAVETAP_STRICT` | `1`: the emulator's strict mode |
 //! | `WAVETAP_SEED`, `WAVETAP_FUEL` | its seed; wave-instructions that a dispatch may execute |
+//! | `WAVETAP_THREADS` | threads that a long dispatch is divided among outside the strict mode; `0`, or not set: one for each core |
 //! | `WAVETAP_RECORDS` | `N`: waves share N records; `N:drop`: waves that find N records taken are dropped |
 //! | `WAVETAP_PER_WAVE` | `1`: keep every wave's counters |
 //! | `WAVETAP_SKIP_KERNELS` | `1`: launches are checked and do nothing; a program that verifies its results must then fail |

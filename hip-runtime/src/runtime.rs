@@ -173,6 +173,7 @@ impl Runtime {
                 seed: self.settings.seed,
                 fuel: self.settings.fuel.unwrap_or(default.fuel),
                 trace: self.tracer.is_some(),
+                threads: self.settings.threads,
                 ..default
             };
             self.device = Some((Device::new(target, options), id));

@@ -28,6 +28,8 @@ pub(crate) struct Settings {
     pub(crate) strict: bool,
     pub(crate) seed: u64,
     pub(crate) fuel: Option<u64>,
+    /// 0: one for each core.
+    pub(crate) threads: usize,
     pub(crate) records: Records,
     pub(crate) per_wave: bool,
     /// Fresh device memory holds a pattern that is no number.
@@ -78,6 +80,7 @@ impl Settings {
             strict: flag("WAVETAP_STRICT")?,
             seed: set("WAVETAP_SEED").map_or(Ok(0), |text| number("WAVETAP_SEED", &text))?,
             fuel: set("WAVETAP_FUEL").map(|text| number("WAVETAP_FUEL", &text)).transpose()?,
+            threads: set("WAVETAP_THREADS").map_or(Ok(0), |text| number("WAVETAP_THREADS", &text))?,
             records,
             per_wave: flag("WAVETAP_PER_WAVE")?,
             skip_kernels: flag("WAVETAP_SKIP_KERNELS")?,
@@ -110,13 +113,15 @@ mod tests {
             ("WAVETAP_STRICT", "1"),
             ("WAVETAP_SEED", "18446744073709551615"),
             ("WAVETAP_FUEL", "9"),
+            ("WAVETAP_THREADS", "3"),
             ("WAVETAP_RECORDS", "8:drop"),
             ("WAVETAP_PER_WAVE", "1"),
             ("WAVETAP_SKIP_KERNELS", "1"),
         ])
         .unwrap();
         assert_eq!(all.target.unwrap().to_string(), "gfx906:sramecc+");
-        assert_eq!((all.seed, all.fuel, all.records), (u64::MAX, Some(9), Records::Dropping(8)));
+        assert_eq!((all.seed, all.fuel, all.threads, all.records), (u64::MAX, Some(9), 3, Records::Dropping(8)));
+        assert_eq!(none.threads, 0);
         assert!(all.strict && all.per_wave && all.skip_kernels && !none.skip_kernels);
         assert_eq!(parse(&[("WAVETAP_RECORDS", "3")]).unwrap().records, Records::Shared(3));
     }
@@ -128,6 +133,7 @@ mod tests {
             ("WAVETAP_STRICT", "yes"),
             ("WAVETAP_SEED", "-1"),
             ("WAVETAP_FUEL", "many"),
+            ("WAVETAP_THREADS", "all"),
             ("WAVETAP_RECORDS", "0"),
             ("WAVETAP_RECORDS", "4294967296"),
             ("WAVETAP_PER_WAVE", "2"),

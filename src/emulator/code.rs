@@ -4,7 +4,7 @@ use crate::isa::{Encoding, Implicit, Inst, Role, Target, decode};
 
 use super::fault::{FaultKind, MemoryAccess};
 use super::loader::{CodeRange, ObjectId};
-use super::memory::Memory;
+use super::memory::View;
 use super::op::{Meaning, Op};
 use super::{
     compare, convert, dot, lane_access, lds, matrix, movement, packed, pair, scalar, scalar_control, scalar_memory, scaled, sparse, typed,
@@ -48,6 +48,12 @@ impl Code {
         }
     }
 
+    /// The same code with nothing decoded.
+    pub(super) fn fork(&self) -> Code {
+        let ranges = self.ranges.iter().map(|range| Range { index: range.index.each_ref().map(|index| vec![0; index.len()]), ..*range });
+        Code { ranges: ranges.collect(), ..Code::default() }
+    }
+
     pub(super) fn remove(&mut self, object: ObjectId) {
         self.ranges.retain(|range| range.object != object);
         self.recent = 0;
@@ -59,7 +65,7 @@ impl Code {
     }
 
     /// The index of the instruction at an address.
-    pub(super) fn at(&mut self, pc: u64, target: Target, memory: &Memory) -> Result<usize, FaultKind> {
+    pub(super) fn at(&mut self, pc: u64, target: Target, memory: &View) -> Result<usize, FaultKind> {
         let within = |range: &Range| (range.start..range.end).contains(&pc);
         if !self.ranges.get(self.recent).is_some_and(within) {
             self.recent = match self.ranges.iter().position(within) {
@@ -80,11 +86,11 @@ impl Code {
         }
     }
 
-    fn decode(&mut self, pc: u64, slot: usize, target: Target, memory: &Memory) -> Result<usize, FaultKind> {
+    fn decode(&mut self, pc: u64, slot: usize, target: Target, memory: &View) -> Result<usize, FaultKind> {
         let range = &mut self.ranges[self.recent];
         let length = (range.end - pc).min(MAX_INSTRUCTION);
         let mut bytes = [0; MAX_INSTRUCTION as usize];
-        memory.peek(pc, &mut bytes[..length as usize])?;
+        memory.read(pc, &mut bytes[..length as usize], MemoryAccess::Fetch)?;
         let inst =
             decode(target, &bytes[..length as usize]).map_err(|error| FaultKind::Undecodable { reason: error.to_string().into() })?;
         let place = (range.object, pc - range.base, pc);

@@ -5,7 +5,7 @@ use crate::isa::{Counter, RegFile, Target, WaitStates, scalar};
 use super::fault::FaultKind;
 use super::float::Env;
 use super::hazard::Hazards;
-use super::memory::Memory;
+use super::memory::View;
 use super::op::{Op, Source, Ty};
 use super::pending::Pending;
 use super::random::Random;
@@ -173,7 +173,7 @@ impl Barrier {
 
 /// A wave that is executing an instruction.
 pub(super) struct Core<'a> {
-    pub memory: &'a mut Memory,
+    pub memory: &'a View<'a>,
     pub lds: &'a mut [u8],
     pub wave: &'a mut Wave,
     pub launch: &'a Launch,

@@ -8,9 +8,9 @@ use super::dispatch::Dispatch;
 use super::fault::Fault;
 use super::loader::{self, LoadedObject, ObjectId};
 use super::memory::{Allocation, AllocationKind, ForeignMemory, Memory};
-use super::run::Run;
 use super::timing::Timing;
 use super::trace::DispatchStats;
+use super::workers;
 
 /// How a [`Device`] behaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,11 +25,13 @@ pub struct Options {
     pub trace: bool,
     /// Models the time that dispatches take ([`DispatchStats::time`]).
     pub timing: Option<Timing>,
+    /// Threads that the workgroups of a long dispatch are divided among; 0: as many as there are cores. The strict mode uses one.
+    pub threads: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { strict: true, seed: 0, fuel: 50_000_000_000, trace: false, timing: None }
+        Options { strict: true, seed: 0, fuel: 50_000_000_000, trace: false, timing: None, threads: 0 }
     }
 }
 
@@ -39,6 +41,8 @@ pub struct Device {
     options: Options,
     memory: Memory,
     code: Code,
+    /// The code of other threads.
+    helpers: Vec<Code>,
     next_object: u32,
     /// Shader clock ticks.
     clock: u64,
@@ -48,7 +52,7 @@ impl Device {
     /// A device of this target with empty memory.
     #[must_use]
     pub fn new(target: Target, options: Options) -> Self {
-        Device { target, options, memory: Memory::new(), code: Code::default(), next_object: 0, clock: 0 }
+        Device { target, options, memory: Memory::new(), code: Code::default(), helpers: Vec::new(), next_object: 0, clock: 0 }
     }
 
     /// Its target.
@@ -92,7 +96,7 @@ impl Device {
     /// # Errors
     /// Unsupported if the range does not lie within one allocation.
     pub fn read(&self, address: u64, into: &mut [u8]) -> Result<()> {
-        self.memory.peek(address, into).map_err(|kind| Error::unsupported(kind.to_string()))
+        self.memory.view().read(address, into, super::MemoryAccess::Load).map_err(|kind| Error::unsupported(kind.to_string()))
     }
 
     /// Copies into device memory.
@@ -100,7 +104,7 @@ impl Device {
     /// # Errors
     /// Unsupported if the range does not lie within one allocation.
     pub fn write(&mut self, address: u64, from: &[u8]) -> Result<()> {
-        self.memory.write(address, from, super::MemoryAccess::Store).map_err(|kind| Error::unsupported(kind.to_string()))
+        self.memory.view().write(address, from, super::MemoryAccess::Store).map_err(|kind| Error::unsupported(kind.to_string()))
     }
 
     /// Maps host memory in at its own address: kernels read and write it through `memory`.
@@ -145,6 +149,7 @@ impl Device {
         let id = ObjectId(self.next_object);
         let (object, code) = loader::load(&mut self.memory, self.target, id, image)?;
         self.code.add(id, object.base, &code);
+        self.helpers.clear();
         self.next_object += 1;
         Ok(object)
     }
@@ -156,6 +161,7 @@ impl Device {
     pub fn unload(&mut self, object: &LoadedObject) -> Result<()> {
         self.memory.remove(object.base)?;
         self.code.remove(object.id);
+        self.helpers.clear();
         Ok(())
     }
 
@@ -164,6 +170,7 @@ impl Device {
     /// # Errors
     /// A [`Fault`] that names the instruction and what it did wrong. Memory is as the waves left it.
     pub fn dispatch(&mut self, dispatch: &Dispatch) -> std::result::Result<DispatchStats, Fault> {
-        Run::new(self.target, &self.options, &mut self.memory, &mut self.code, &mut self.clock, dispatch).all(dispatch)
+        let code = (&mut self.code, &mut self.helpers);
+        workers::run((self.target, &self.options), &mut self.memory, code, &mut self.clock, dispatch)
     }
 }

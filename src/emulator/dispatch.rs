@@ -5,10 +5,10 @@
 use crate::isa::{Demand, Target, scalar};
 
 use super::core::{LANES, Launch, PRIVATE_APERTURE, SHARED_APERTURE, Status, Wave};
-use super::fault::FaultKind;
+use super::fault::{FaultKind, MemoryAccess};
 use super::float::Env;
 use super::hazard::Hazards;
-use super::memory::{AllocationKind, Memory};
+use super::memory::{AllocationKind, Memory, View};
 use super::pending::Pending;
 use super::random::Random;
 
@@ -81,9 +81,9 @@ fn setup<T>(reason: impl Into<Box<str>>) -> Result<T, FaultKind> {
 }
 
 impl Descriptor {
-    fn read(memory: &Memory, address: u64) -> Result<Self, FaultKind> {
+    fn read(memory: &View, address: u64) -> Result<Self, FaultKind> {
         let mut bytes = [0; 64];
-        memory.peek(address, &mut bytes)?;
+        memory.read(address, &mut bytes, MemoryAccess::Load)?;
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let half = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         if !address.is_multiple_of(64) {
@@ -121,7 +121,7 @@ impl Descriptor {
 impl Plan {
     /// Reads the descriptor, checks the sizes and puts packet, queue and scratch into memory.
     pub(super) fn new(memory: &mut Memory, target: Target, strict: bool, dispatch: &Dispatch) -> Result<Plan, FaultKind> {
-        let descriptor = Descriptor::read(memory, dispatch.kernel_object)?;
+        let descriptor = Descriptor::read(&memory.view(), dispatch.kernel_object)?;
         let lanes = if descriptor.has(property::WAVEFRONT_SIZE32) { 32 } else { 64 };
         let Some(target) = target.with_wave_size(lanes) else {
             return setup(format!("the descriptor asks for waves of {lanes}, which {} lacks", target.name()));
@@ -177,7 +177,7 @@ impl Plan {
             queue,
             slots,
         };
-        plan.write_packet(memory)?;
+        plan.write_packet(&memory.view())?;
         Ok(plan)
     }
 
@@ -191,7 +191,7 @@ impl Plan {
         }
     }
 
-    fn write_packet(&self, memory: &mut Memory) -> Result<(), FaultKind> {
+    fn write_packet(&self, memory: &View) -> Result<(), FaultKind> {
         /// Packet type 2, kernel dispatch.
         const HEADER: u16 = 2;
         let d = &self.dispatch;
@@ -212,10 +212,10 @@ impl Plan {
         for double in [d.kernel_object, d.kernarg_address, 0, 0] {
             bytes.extend(double.to_le_bytes());
         }
-        memory.write(self.packet, &bytes, super::MemoryAccess::Store)?;
+        memory.write(self.packet, &bytes, MemoryAccess::Store)?;
         // `amd_queue_t`: the high halves of the flat apertures.
-        memory.write(self.queue + 0x40, &SHARED_APERTURE.to_le_bytes(), super::MemoryAccess::Store)?;
-        memory.write(self.queue + 0x44, &PRIVATE_APERTURE.to_le_bytes(), super::MemoryAccess::Store)
+        memory.write(self.queue + 0x40, &SHARED_APERTURE.to_le_bytes(), MemoryAccess::Store)?;
+        memory.write(self.queue + 0x44, &PRIVATE_APERTURE.to_le_bytes(), MemoryAccess::Store)
     }
 
     /// What a workgroup asks of the machine.
@@ -245,14 +245,7 @@ impl Plan {
     }
 
     /// A wave at the kernel's entry.
-    pub(super) fn wave(
-        &self,
-        memory: &mut Memory,
-        random: &mut Random,
-        group_id: [u32; 3],
-        index: u32,
-        slot: usize,
-    ) -> Result<Wave, FaultKind> {
+    pub(super) fn wave(&self, memory: &View, random: &mut Random, group_id: [u32; 3], index: u32, slot: usize) -> Result<Wave, FaultKind> {
         let strict = self.launch.strict;
         let mut undefined = || if strict { random.next() as u32 } else { 0 };
         let mut sgpr = [0; 128];
@@ -348,7 +341,7 @@ impl Plan {
     /// Scalar registers: user ones in the order of the descriptor's bits, then the system's.
     fn scalars(
         &self,
-        memory: &mut Memory,
+        memory: &View,
         sgpr: &mut [u32; 128],
         group: [u32; 3],
         index: u32,
@@ -387,7 +380,7 @@ impl Plan {
         let (length, offset) = d.preloaded();
         for n in 0..u64::from(length) {
             let mut bytes = [0; 4];
-            memory.peek(self.dispatch.kernarg_address + 4 * (u64::from(offset) + n), &mut bytes)?;
+            memory.read(self.dispatch.kernarg_address + 4 * (u64::from(offset) + n), &mut bytes, MemoryAccess::Load)?;
             user.push(u32::from_le_bytes(bytes));
         }
         if d.has(property::PRIVATE_SEGMENT_SIZE) {
@@ -459,12 +452,12 @@ fn runtime(memory: &mut Memory, size: u64) -> Result<u64, FaultKind> {
     memory.malloc(size, 4096, AllocationKind::Runtime).or_else(|error| setup(error.to_string()))
 }
 
-fn fill(memory: &mut Memory, random: &mut Random, address: u64, size: u64) -> Result<(), FaultKind> {
+fn fill(memory: &View, random: &mut Random, address: u64, size: u64) -> Result<(), FaultKind> {
     let mut block = [0; 1024];
     for at in (0..size).step_by(block.len()) {
         block.chunks_mut(8).for_each(|chunk| chunk.copy_from_slice(&random.next().to_le_bytes()));
         let length = (size - at).min(block.len() as u64) as usize;
-        memory.write(address + at, &block[..length], super::MemoryAccess::Store)?;
+        memory.write(address + at, &block[..length], MemoryAccess::Store)?;
     }
     Ok(())
 }

@@ -85,25 +85,36 @@ fn load_global(core: &mut Core, op: &Op) -> Step {
     let dwords = size.div_ceil(4);
     core.writing(op, dst.file, dst.first, dwords as u16)?;
     let mut rows: [Row; 4] = [[0; LANES]; 4];
-    let Some((memory, start)) = core.memory.around(addresses[mask.trailing_zeros() as usize]) else { return load(core, op) };
-    if mask == u64::MAX && size == 4 && follow(&addresses, 4) {
-        let at = (addresses[0] - start) as usize;
-        let Some(all) = memory.get(at..at + 4 * LANES) else { return load(core, op) };
-        for (cell, bytes) in rows[0].iter_mut().zip(all.as_chunks::<4>().0) {
-            *cell = u32::from_le_bytes(*bytes);
-        }
+    let Some(memory) = core.memory.span(addresses[mask.trailing_zeros() as usize]) else { return load(core, op) };
+    let at = |lane: usize| addresses[lane].wrapping_sub(memory.start) as usize;
+    let found = if mask == u64::MAX && size == 4 && follow(&addresses, 4) {
+        memory.load_row(at(0), &mut rows[0])
     } else {
-        for lane in active(mask) {
-            let at = addresses[lane].wrapping_sub(start) as usize;
-            let Some(found) = at.checked_add(size).and_then(|end| memory.get(at..end)) else { return load(core, op) };
-            if size < 4 {
-                rows[0][lane] = extend(found, signed);
-            } else {
-                for (row, dword) in rows.iter_mut().zip(found.as_chunks::<4>().0) {
-                    row[lane] = u32::from_le_bytes(*dword);
+        let mut lanes = active(mask);
+        match size {
+            4 => lanes.try_for_each(|lane| memory.load32(at(lane)).map(|value| rows[0][lane] = value)),
+            8 | 12 | 16 => lanes.try_for_each(|lane| {
+                for n in (0..dwords).step_by(2) {
+                    let place = at(lane).checked_add(4 * n)?;
+                    if n + 1 < dwords {
+                        let value = memory.load64(place)?;
+                        (rows[n][lane], rows[n + 1][lane]) = (value as u32, (value >> 32) as u32);
+                    } else {
+                        rows[n][lane] = memory.load32(place)?;
+                    }
                 }
-            }
+                Some(())
+            }),
+            _ => lanes.try_for_each(|lane| {
+                let mut bytes = [0; 2];
+                memory.read(at(lane), &mut bytes[..size])?;
+                rows[0][lane] = extend(&bytes[..size], signed);
+                Some(())
+            }),
         }
+    };
+    if found.is_none() {
+        return load(core, op);
     }
     core.stats.global_bytes += size as u64 * u64::from(mask.count_ones());
     let registers = core.file(dst.file);
@@ -124,30 +135,33 @@ fn store_global(core: &mut Core, op: &Op) -> Step {
     core.reading(op, file, first, dwords as u16)?;
     let Core { memory, wave, .. } = core;
     let registers = &(if file == RegFile::Accum { &wave.agpr } else { &wave.vgpr })[usize::from(first)..][..dwords];
-    let Some((memory, start)) = memory.around_to_write(addresses[mask.trailing_zeros() as usize]) else { return store(core, op) };
-    let within = |lane: usize| {
-        let at = addresses[lane].wrapping_sub(start) as usize;
-        at.checked_add(size).is_some_and(|end| end <= memory.len())
-    };
-    if !active(mask).all(within) {
+    let Some(memory) = memory.span_to_write(addresses[mask.trailing_zeros() as usize]) else { return store(core, op) };
+    let at = |lane: usize| addresses[lane].wrapping_sub(memory.start) as usize;
+    if !active(mask).all(|lane| at(lane).checked_add(size).is_some_and(|end| end <= memory.len())) {
         return store(core, op);
     }
-    if mask == u64::MAX && size == 4 && follow(&addresses, 4) {
-        let all = &mut memory[(addresses[0] - start) as usize..][..4 * LANES];
-        for (bytes, value) in all.as_chunks_mut::<4>().0.iter_mut().zip(&registers[0]) {
-            *bytes = value.to_le_bytes();
-        }
+    // All of it lies within the allocation: nothing below gives none.
+    let stored = if mask == u64::MAX && size == 4 && follow(&addresses, 4) {
+        memory.store_row(at(0), &registers[0])
     } else {
-        for lane in active(mask) {
-            let place = &mut memory[(addresses[lane] - start) as usize..][..size];
-            if size < 4 {
-                place.copy_from_slice(&registers[0][lane].to_le_bytes()[..size]);
-            } else {
-                for (dword, register) in place.as_chunks_mut::<4>().0.iter_mut().zip(registers) {
-                    *dword = register[lane].to_le_bytes();
+        let mut lanes = active(mask);
+        match size {
+            4 => lanes.try_for_each(|lane| memory.store32(at(lane), registers[0][lane])),
+            8 | 12 | 16 => lanes.try_for_each(|lane| {
+                for n in (0..dwords).step_by(2) {
+                    let (place, low) = (at(lane) + 4 * n, registers[n][lane]);
+                    match registers.get(n + 1) {
+                        Some(high) => memory.store64(place, u64::from(low) | u64::from(high[lane]) << 32)?,
+                        None => memory.store32(place, low)?,
+                    }
                 }
-            }
+                Some(())
+            }),
+            _ => lanes.try_for_each(|lane| memory.write(at(lane), &registers[0][lane].to_le_bytes()[..size])),
         }
+    };
+    if stored.is_none() {
+        return store(core, op);
     }
     core.stats.global_bytes += size as u64 * u64::from(mask.count_ones());
     Ok(())

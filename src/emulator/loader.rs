@@ -212,7 +212,7 @@ fn may_replay(flags: u32) -> bool {
     flags >> 8 & 1 != 0
 }
 
-fn fill(memory: &mut Memory, image: &[u8], segments: &[Segment], base: u64, replay: bool) -> Result<Vec<CodeRange>> {
+fn fill(memory: &Memory, image: &[u8], segments: &[Segment], base: u64, replay: bool) -> Result<Vec<CodeRange>> {
     let mut code = Vec::new();
     for segment in segments.iter().filter(|segment| segment.kind == PT_LOAD) {
         if segment.file_size > segment.memory_size {
@@ -230,18 +230,18 @@ fn fill(memory: &mut Memory, image: &[u8], segments: &[Segment], base: u64, repl
     Ok(code)
 }
 
-fn put(memory: &mut Memory, address: u64, bytes: &[u8]) -> Result<()> {
-    memory.write(address, bytes, MemoryAccess::Store).map_err(|kind| Error::malformed(kind.to_string()))
+fn put(memory: &Memory, address: u64, bytes: &[u8]) -> Result<()> {
+    memory.view().write(address, bytes, MemoryAccess::Store).map_err(|kind| Error::malformed(kind.to_string()))
 }
 
 fn get<const N: usize>(memory: &Memory, address: u64) -> Result<[u8; N]> {
     let mut bytes = [0; N];
-    memory.peek(address, &mut bytes).map_err(|kind| Error::malformed(kind.to_string()))?;
+    memory.view().read(address, &mut bytes, MemoryAccess::Load).map_err(|kind| Error::malformed(kind.to_string()))?;
     Ok(bytes)
 }
 
 /// Applies the dynamic relocations, as they lie in the loaded image.
-fn relocate(memory: &mut Memory, base: u64, dynamic: &[u8]) -> Result<()> {
+fn relocate(memory: &Memory, base: u64, dynamic: &[u8]) -> Result<()> {
     let entry = |tag: u64| {
         (0..dynamic.len() as u64 / 16).map(|n| n * 16).find_map(|at| {
             match (u64_at(dynamic, at, "d_tag"), u64_at(dynamic, at + 8, "d_val")) {

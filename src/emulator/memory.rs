@@ -1,9 +1,20 @@
 //! Device memory: allocations with gaps between them, and host memory that is mapped in.
+//!
+//! Workgroups may run on several threads and share it, as they do on a GPU: [`View`] reads and writes through a shared reference. Aligned accesses of 4 and 8
+//! bytes are indivisible; stores release and loads acquire, so that what a wave stores before a flag is there for who has seen the flag.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use vm_memory::{MmapRegion, VolatileMemory, VolatileSlice};
 
 use crate::bytes::align_up;
 use crate::error::{Error, Result};
 
+use super::core::LANES;
 use super::fault::{FaultKind, MemoryAccess};
+use super::lanes::Row;
 
 /// First device address: no host pointer of a 47-bit address space is near, and the flat apertures lie above.
 const FIRST_ADDRESS: u64 = 0x2000_0000_0000;
@@ -50,9 +61,15 @@ pub struct Allocation {
     pub kind: AllocationKind,
 }
 
+/// Allocations up to this many bytes share mappings of the host.
+const SMALL: u64 = 1 << 16;
+/// Bytes of a shared mapping.
+const SHARED: usize = 4 << 20;
+
 enum Storage {
-    Owned(Vec<u8>),
-    Foreign(Box<dyn ForeignMemory>),
+    /// From an offset on.
+    Owned(Arc<MmapRegion>, usize),
+    Foreign(Mutex<Box<dyn ForeignMemory>>),
 }
 
 struct Block {
@@ -68,13 +85,20 @@ pub(super) struct Memory {
     total: u64,
     /// Address ranges of code, which kernels must not write.
     code: Vec<(u64, u64)>,
-    /// The block that the last access hit: neighbouring lanes mostly hit the same one.
-    recent: usize,
+    /// The mapping that small allocations come from now, and how much of it is used.
+    shared: Option<(Arc<MmapRegion>, usize)>,
+    /// Held during atomics that the host has no instruction for.
+    odd_atomics: Mutex<()>,
 }
 
 impl Memory {
     pub(super) fn new() -> Self {
-        Memory { blocks: Vec::new(), next: FIRST_ADDRESS, total: 0, code: Vec::new(), recent: 0 }
+        Memory { blocks: Vec::new(), next: FIRST_ADDRESS, total: 0, code: Vec::new(), shared: None, odd_atomics: Mutex::new(()) }
+    }
+
+    /// For reading and writing.
+    pub(super) fn view(&self) -> View<'_> {
+        View { memory: self, recent: Cell::new(0) }
     }
 
     pub(super) fn malloc(&mut self, size: u64, align: u64, kind: AllocationKind) -> Result<u64> {
@@ -89,11 +113,29 @@ impl Memory {
         if address + size + GUARD > LAST_ADDRESS {
             return Err(Error::limit("device memory: the address range is used up"));
         }
-        let length = usize::try_from(size).map_err(|_| Error::limit("device memory: allocation too large for this machine"))?;
+        let storage = self.storage(size)?;
         self.next = align_up(address + size + GUARD, MIN_ALIGN);
         self.total += size;
-        self.insert(Block { allocation: Allocation { address, size, kind }, storage: Storage::Owned(vec![0; length]) });
+        self.insert(Block { allocation: Allocation { address, size, kind }, storage });
         Ok(address)
+    }
+
+    /// Zeroed memory of the host.
+    fn storage(&mut self, size: u64) -> Result<Storage> {
+        let map = |size: usize| {
+            MmapRegion::new(size).map(Arc::new).map_err(|error| Error::limit(format!("device memory: the host gives none: {error}")))
+        };
+        let length = usize::try_from(size).map_err(|_| Error::limit("device memory: allocation too large for this machine"))?;
+        if size > SMALL {
+            return Ok(Storage::Owned(map(length)?, 0));
+        }
+        let room = length.next_multiple_of(MIN_ALIGN as usize);
+        let (region, used) = match self.shared.take() {
+            Some((region, used)) if used + room <= SHARED => (region, used),
+            _ => (map(SHARED)?, 0),
+        };
+        self.shared = Some((Arc::clone(&region), used + room));
+        Ok(Storage::Owned(region, used))
     }
 
     pub(super) fn register(&mut self, memory: Box<dyn ForeignMemory>, address: u64, size: u64) -> Result<()> {
@@ -102,14 +144,14 @@ impl Memory {
         if self.blocks.iter().any(|b| b.allocation.address < end && address < b.allocation.address + b.allocation.size) {
             return Err(Error::unsupported(format!("host memory {address:#x}..{end:#x} is mapped already")));
         }
-        self.insert(Block { allocation: Allocation { address, size, kind: AllocationKind::Foreign }, storage: Storage::Foreign(memory) });
+        let storage = Storage::Foreign(Mutex::new(memory));
+        self.insert(Block { allocation: Allocation { address, size, kind: AllocationKind::Foreign }, storage });
         Ok(())
     }
 
     fn insert(&mut self, block: Block) {
         let at = self.blocks.partition_point(|b| b.allocation.address < block.allocation.address);
         self.blocks.insert(at, block);
-        self.recent = 0;
     }
 
     /// Removes the block that starts at `address`.
@@ -117,10 +159,9 @@ impl Memory {
         match self.blocks.binary_search_by_key(&address, |b| b.allocation.address) {
             Ok(at) => {
                 let block = self.blocks.remove(at);
-                self.recent = 0;
                 let range = block.allocation.address..block.allocation.address + block.allocation.size;
                 self.code.retain(|(start, _)| !range.contains(start));
-                if matches!(block.storage, Storage::Owned(_)) {
+                if matches!(block.storage, Storage::Owned(..)) {
                     self.total -= block.allocation.size;
                 }
                 Ok(block.allocation)
@@ -130,46 +171,55 @@ impl Memory {
     }
 
     pub(super) fn allocation_of(&self, address: u64) -> Option<Allocation> {
-        self.find(address, 1).map(|at| self.blocks[at].allocation)
+        self.view().find(address, 1).map(|block| block.allocation)
     }
 
     pub(super) fn in_use(&self) -> u64 {
         self.total
     }
 
-    fn find(&self, address: u64, size: u64) -> Option<usize> {
-        let within = |b: &Block| address >= b.allocation.address && address - b.allocation.address <= b.allocation.size.wrapping_sub(size);
-        if let Some(block) = self.blocks.get(self.recent)
-            && size <= block.allocation.size
+    /// Marks a range as code.
+    pub(super) fn protect(&mut self, start: u64, end: u64) {
+        self.code.push((start, end));
+    }
+}
+
+/// Somebody's way into the memory; cheap, one for each thread.
+pub(super) struct View<'m> {
+    memory: &'m Memory,
+    /// The block that the last access hit: neighbouring lanes mostly hit the same one.
+    recent: Cell<usize>,
+}
+
+impl<'m> View<'m> {
+    fn find(&self, address: u64, size: u64) -> Option<&'m Block> {
+        let blocks = &self.memory.blocks;
+        let within = |b: &Block| {
+            let Allocation { address: start, size: length, .. } = b.allocation;
+            size <= length && address >= start && address - start <= length - size
+        };
+        if let Some(block) = blocks.get(self.recent.get())
             && within(block)
         {
-            return Some(self.recent);
+            return Some(block);
         }
-        let at = self.blocks.partition_point(|b| b.allocation.address <= address).checked_sub(1)?;
-        let block = &self.blocks[at];
-        (size <= block.allocation.size && within(block)).then_some(at)
+        let at = blocks.partition_point(|b| b.allocation.address <= address).checked_sub(1)?;
+        self.recent.set(at);
+        Some(&blocks[at]).filter(|block| within(block))
     }
 
-    /// The bytes of the device's own allocation around an address, and where it starts.
-    pub(super) fn around(&mut self, address: u64) -> Option<(&[u8], u64)> {
-        let at = self.find(address, 1)?;
-        self.recent = at;
-        let block = &self.blocks[at];
-        match &block.storage {
-            Storage::Owned(bytes) => Some((bytes, block.allocation.address)),
-            Storage::Foreign(_) => None,
-        }
+    /// The device's own allocation around an address.
+    pub(super) fn span(&self, address: u64) -> Option<Span<'m>> {
+        Span::of(self.find(address, 1)?)
     }
 
-    /// [`Memory::around`] for writing; none of what kernels may not write.
-    pub(super) fn around_to_write(&mut self, address: u64) -> Option<(&mut [u8], u64)> {
-        let at = self.find(address, 1)?;
-        self.recent = at;
-        let block = &mut self.blocks[at];
-        match &mut block.storage {
-            Storage::Owned(bytes) if block.allocation.kind != AllocationKind::CodeObject => Some((bytes, block.allocation.address)),
-            _ => None,
-        }
+    /// [`View::span`] for writing; none of what kernels may not write.
+    pub(super) fn span_to_write(&self, address: u64) -> Option<Span<'m>> {
+        Span::of(self.find(address, 1).filter(|block| block.allocation.kind != AllocationKind::CodeObject)?)
+    }
+
+    pub(super) fn allocation_of(&self, address: u64) -> Option<Allocation> {
+        self.memory.allocation_of(address)
     }
 
     fn violation(&self, address: u64, size: usize, access: MemoryAccess) -> FaultKind {
@@ -177,74 +227,227 @@ impl Memory {
             let a = b.allocation;
             if address < a.address { a.address - address } else { address.saturating_sub(a.address + a.size) }
         };
-        let nearest = self.blocks.iter().min_by_key(|b| distance(b)).map(|b| b.allocation);
+        let nearest = self.memory.blocks.iter().min_by_key(|b| distance(b)).map(|b| b.allocation);
         FaultKind::Memory { address, size: size as u32, access, nearest }
     }
 
     /// Reads bytes that must lie within one allocation.
-    pub(super) fn read(&mut self, address: u64, into: &mut [u8], access: MemoryAccess) -> std::result::Result<(), FaultKind> {
-        let Some(at) = self.find(address, into.len() as u64) else { return Err(self.violation(address, into.len(), access)) };
-        self.recent = at;
-        self.copy_out(at, address, into);
-        Ok(())
-    }
-
-    /// [`Memory::read`] for a shared borrow.
-    pub(super) fn peek(&self, address: u64, into: &mut [u8]) -> std::result::Result<(), FaultKind> {
-        match self.find(address, into.len() as u64) {
-            Some(at) => {
-                self.copy_out(at, address, into);
-                Ok(())
-            }
-            None => Err(self.violation(address, into.len(), MemoryAccess::Load)),
-        }
-    }
-
-    fn copy_out(&self, at: usize, address: u64, into: &mut [u8]) {
-        let block = &self.blocks[at];
+    pub(super) fn read(&self, address: u64, into: &mut [u8], access: MemoryAccess) -> std::result::Result<(), FaultKind> {
+        let Some(block) = self.find(address, into.len() as u64) else { return Err(self.violation(address, into.len(), access)) };
         let offset = address - block.allocation.address;
         match &block.storage {
-            Storage::Owned(bytes) => into.copy_from_slice(&bytes[offset as usize..][..into.len()]),
-            Storage::Foreign(memory) => memory.read(offset, into),
+            Storage::Owned(..) => Span::of(block).and_then(|span| span.read(offset as usize, into)),
+            Storage::Foreign(memory) => {
+                memory.lock().unwrap_or_else(PoisonError::into_inner).read(offset, into);
+                Some(())
+            }
         }
+        .ok_or_else(|| self.violation(address, into.len(), access))
     }
 
     /// Writes bytes that must lie within one allocation.
-    pub(super) fn write(&mut self, address: u64, from: &[u8], access: MemoryAccess) -> std::result::Result<(), FaultKind> {
-        let Some(at) = self.find(address, from.len() as u64) else { return Err(self.violation(address, from.len(), access)) };
-        self.recent = at;
-        self.refuse_code(at, address, from.len(), access)?;
-        let block = &mut self.blocks[at];
+    pub(super) fn write(&self, address: u64, from: &[u8], access: MemoryAccess) -> std::result::Result<(), FaultKind> {
+        let block = self.writable(address, from.len(), access)?;
         let offset = address - block.allocation.address;
-        match &mut block.storage {
-            Storage::Owned(bytes) => bytes[offset as usize..][..from.len()].copy_from_slice(from),
-            Storage::Foreign(memory) => memory.write(offset, from),
+        match &block.storage {
+            Storage::Owned(..) => Span::of(block).and_then(|span| span.write(offset as usize, from)),
+            Storage::Foreign(memory) => {
+                memory.lock().unwrap_or_else(PoisonError::into_inner).write(offset, from);
+                Some(())
+            }
         }
-        Ok(())
+        .ok_or_else(|| self.violation(address, from.len(), access))
     }
 
-    /// Marks a range as code.
-    pub(super) fn protect(&mut self, start: u64, end: u64) {
-        self.code.push((start, end));
-    }
-
-    fn refuse_code(&self, at: usize, address: u64, size: usize, access: MemoryAccess) -> std::result::Result<(), FaultKind> {
-        if self.blocks[at].allocation.kind == AllocationKind::CodeObject
-            && self.code.iter().any(|&(start, end)| address < end && start < address + size as u64)
+    /// Replaces the `size` bytes (1 to 8) at an address by what `f` makes of them, in one step; gives what they were.
+    pub(super) fn update(&self, address: u64, size: usize, f: impl Fn(u64) -> u64) -> std::result::Result<u64, FaultKind> {
+        const ACCESS: MemoryAccess = MemoryAccess::Atomic;
+        let block = self.writable(address, size, ACCESS)?;
+        let offset = address - block.allocation.address;
+        let (mut buffer, failed) = ([0; 8], || self.violation(address, size, ACCESS));
+        if let Storage::Foreign(memory) = &block.storage {
+            let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
+            memory.read(offset, &mut buffer[..size]);
+            let old = u64::from_le_bytes(buffer);
+            memory.write(offset, &f(old).to_le_bytes()[..size]);
+            return Ok(old);
+        }
+        let span = Span::of(block).ok_or_else(failed)?;
+        let at = offset as usize;
+        if size == 4
+            && let Some(cell) = span.cell32(at)
         {
-            return Err(self.violation(address, size, access));
+            let new = |old: u32| f(u64::from(u32::from_le(old))) as u32;
+            return Ok(u64::from(u32::from_le(cell.update_by(|old| new(old).to_le()))));
         }
-        Ok(())
+        if size == 8
+            && let Some(cell) = span.cell64(at)
+        {
+            return Ok(u64::from_le(cell.update_by(|old| f(u64::from_le(old)).to_le())));
+        }
+        let _alone = self.memory.odd_atomics.lock().unwrap_or_else(PoisonError::into_inner);
+        span.read(at, &mut buffer[..size]).ok_or_else(failed)?;
+        let old = u64::from_le_bytes(buffer);
+        span.write(at, &f(old).to_le_bytes()[..size]).ok_or_else(failed)?;
+        Ok(old)
     }
 
     /// Whether a store of these bytes is allowed.
-    pub(super) fn check_store(&mut self, address: u64, size: usize) -> std::result::Result<(), FaultKind> {
-        match self.find(address, size as u64) {
-            Some(at) => {
-                self.recent = at;
-                self.refuse_code(at, address, size, MemoryAccess::Store)
-            }
-            None => Err(self.violation(address, size, MemoryAccess::Store)),
+    pub(super) fn check_store(&self, address: u64, size: usize) -> std::result::Result<(), FaultKind> {
+        self.writable(address, size, MemoryAccess::Store).map(|_| ())
+    }
+
+    fn writable(&self, address: u64, size: usize, access: MemoryAccess) -> std::result::Result<&'m Block, FaultKind> {
+        let Some(block) = self.find(address, size as u64) else { return Err(self.violation(address, size, access)) };
+        let is_code = |&(start, end): &(u64, u64)| address < end && start < address + size as u64;
+        if block.allocation.kind == AllocationKind::CodeObject && self.memory.code.iter().any(is_code) {
+            return Err(self.violation(address, size, access));
         }
+        Ok(block)
+    }
+}
+
+/// An atomic cell of the host.
+trait Update<T> {
+    /// Replaces the value in one step; gives the old one.
+    fn update_by(&self, f: impl Fn(T) -> T) -> T;
+}
+
+impl Update<u32> for AtomicU32 {
+    fn update_by(&self, f: impl Fn(u32) -> u32) -> u32 {
+        self.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |old| Some(f(old))).unwrap_or_else(|old| old)
+    }
+}
+
+impl Update<u64> for AtomicU64 {
+    fn update_by(&self, f: impl Fn(u64) -> u64) -> u64 {
+        self.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |old| Some(f(old))).unwrap_or_else(|old| old)
+    }
+}
+
+/// The bytes of an allocation. Offsets count from its start; what is out of bounds gives none and changes nothing.
+#[derive(Clone, Copy)]
+pub(super) struct Span<'m> {
+    bytes: VolatileSlice<'m>,
+    /// The device address of the first.
+    pub start: u64,
+}
+
+impl<'m> Span<'m> {
+    fn of(block: &'m Block) -> Option<Self> {
+        let Allocation { address, size, .. } = block.allocation;
+        match &block.storage {
+            Storage::Owned(region, at) => Some(Span { bytes: region.get_slice(*at, size as usize).ok()?, start: address }),
+            Storage::Foreign(_) => None,
+        }
+    }
+
+    /// How many bytes there are.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// An aligned dword, in the byte order of the device.
+    #[inline]
+    fn cell32(&self, at: usize) -> Option<&AtomicU32> {
+        self.bytes.get_atomic_ref(at).ok()
+    }
+
+    #[inline]
+    fn cell64(&self, at: usize) -> Option<&AtomicU64> {
+        self.bytes.get_atomic_ref(at).ok()
+    }
+
+    /// A dword.
+    #[inline]
+    pub(super) fn load32(&self, at: usize) -> Option<u32> {
+        match self.cell32(at) {
+            Some(cell) => Some(u32::from_le(cell.load(Ordering::Acquire))),
+            None => {
+                let mut bytes = [0; 4];
+                self.read(at, &mut bytes)?;
+                Some(u32::from_le_bytes(bytes))
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn store32(&self, at: usize, value: u32) -> Option<()> {
+        match self.cell32(at) {
+            Some(cell) => {
+                cell.store(value.to_le(), Ordering::Release);
+                Some(())
+            }
+            None => self.write(at, &value.to_le_bytes()),
+        }
+    }
+
+    /// Two dwords, in one step where they are aligned.
+    #[inline]
+    pub(super) fn load64(&self, at: usize) -> Option<u64> {
+        match self.cell64(at) {
+            Some(cell) => Some(u64::from_le(cell.load(Ordering::Acquire))),
+            None => Some(u64::from(self.load32(at)?) | u64::from(self.load32(at + 4)?) << 32),
+        }
+    }
+
+    #[inline]
+    pub(super) fn store64(&self, at: usize, value: u64) -> Option<()> {
+        match self.cell64(at) {
+            Some(cell) => {
+                cell.store(value.to_le(), Ordering::Release);
+                Some(())
+            }
+            None => {
+                self.bytes.subslice(at, 8).ok()?;
+                self.store32(at, value as u32)?;
+                self.store32(at + 4, (value >> 32) as u32)
+            }
+        }
+    }
+
+    /// As many bytes as there is room for.
+    pub(super) fn read(&self, at: usize, into: &mut [u8]) -> Option<()> {
+        match into.len() {
+            4 if at.is_multiple_of(4) => into.copy_from_slice(&self.load32(at)?.to_le_bytes()),
+            8 if at.is_multiple_of(8) => into.copy_from_slice(&self.load64(at)?.to_le_bytes()),
+            length => {
+                self.bytes.subslice(at, length).ok()?.copy_to(into);
+                fence(Ordering::Acquire);
+            }
+        }
+        Some(())
+    }
+
+    pub(super) fn write(&self, at: usize, from: &[u8]) -> Option<()> {
+        match *from {
+            [a, b, c, d] if at.is_multiple_of(4) => self.store32(at, u32::from_le_bytes([a, b, c, d])),
+            [a, b, c, d, e, f, g, h] if at.is_multiple_of(8) => self.store64(at, u64::from_le_bytes([a, b, c, d, e, f, g, h])),
+            _ => {
+                let place = self.bytes.subslice(at, from.len()).ok()?;
+                fence(Ordering::Release);
+                place.copy_from(from);
+                Some(())
+            }
+        }
+    }
+
+    /// A dword for each lane, one behind the other.
+    pub(super) fn load_row(&self, at: usize, into: &mut Row) -> Option<()> {
+        let mut bytes = [0; 4 * LANES];
+        self.read(at, &mut bytes)?;
+        for (cell, bytes) in into.iter_mut().zip(bytes.as_chunks::<4>().0) {
+            *cell = u32::from_le_bytes(*bytes);
+        }
+        Some(())
+    }
+
+    pub(super) fn store_row(&self, at: usize, from: &Row) -> Option<()> {
+        let mut bytes = [0; 4 * LANES];
+        for (bytes, value) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(from) {
+            *bytes = value.to_le_bytes();
+        }
+        self.write(at, &bytes)
     }
 }

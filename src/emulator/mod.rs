@@ -71,6 +71,7 @@ mod vector_float;
 mod vector_int;
 mod vector_memory;
 mod wave_matrix;
+mod workers;
 
 pub use device::{Device, Options};
 pub use dispatch::Dispatch;

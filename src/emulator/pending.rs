@@ -8,7 +8,7 @@ use crate::isa::{Counter, Counters, RegFile};
 
 use super::core::{Step, register_name, stop};
 use super::fault::FaultKind;
-use super::memory::Memory;
+use super::memory::View;
 use super::op::{AtomicFn, Class, Op};
 
 /// Which operations complete in order among themselves.
@@ -218,7 +218,7 @@ impl Pending {
     }
 
     /// Makes effects visible, in order: those a wait has guaranteed, or all of a space.
-    pub(super) fn publish(&mut self, all: Option<Space>, everything: bool, memory: &mut Memory, lds: &mut [u8]) -> Result<(), FaultKind> {
+    pub(super) fn publish(&mut self, all: Option<Space>, everything: bool, memory: &View, lds: &mut [u8]) -> Result<(), FaultKind> {
         if self.effects.is_empty() {
             return Ok(());
         }
@@ -248,17 +248,16 @@ pub(super) struct EffectParts {
 }
 
 impl Effect {
-    fn apply(&self, memory: &mut Memory, lds: &mut [u8]) -> Result<(), FaultKind> {
+    fn apply(&self, memory: &View, lds: &mut [u8]) -> Result<(), FaultKind> {
         let n = usize::from(self.bytes);
         let new = |old: u64| self.atomic.map_or(self.data, |f| f(old, self.data, self.compare));
         let mut buffer = [0; 8];
         match self.space {
             Space::Global => {
                 if self.atomic.is_some() {
-                    memory.read(self.address, &mut buffer[..n], super::MemoryAccess::Atomic)?;
+                    return memory.update(self.address, n, new).map(|_| ());
                 }
-                let value = new(u64::from_le_bytes(buffer));
-                memory.write(self.address, &value.to_le_bytes()[..n], super::MemoryAccess::Store)
+                memory.write(self.address, &self.data.to_le_bytes()[..n], super::MemoryAccess::Store)
             }
             Space::Lds => {
                 // Bounds were checked when the operation was issued.

@@ -1,17 +1,18 @@
 //! Runs the workgroups of a dispatch: scheduling, barriers, fuel, counting.
 
-use crate::isa::{Target, print};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::isa::print;
 
 use super::Options;
 use super::code::Code;
 use super::core::{Barrier, Core, Status, Stop, Wave};
-use super::dispatch::{Dispatch, Plan};
+use super::dispatch::Plan;
 use super::fault::{Fault, FaultKind};
 use super::loader::ObjectId;
-use super::memory::Memory;
+use super::memory::{Memory, View};
 use super::op::{Class, Op, Site};
 use super::random::Random;
-use super::timing;
 use super::trace::{BranchCounts, CodeAddress, DispatchStats, ExecSiteCounts, Trace};
 
 /// Instructions a wave runs before another has its turn, where nothing is random.
@@ -39,17 +40,66 @@ struct Count {
     exec: ExecSiteCounts,
 }
 
-/// A dispatch that is running.
-pub(super) struct Run<'a> {
-    pub target: Target,
+/// What everybody who works on a dispatch shares.
+pub(super) struct Shared<'a> {
+    pub plan: &'a Plan,
     pub options: &'a Options,
-    pub memory: &'a mut Memory,
+    pub memory: &'a Memory,
+    /// Workgroups that somebody has begun.
+    begun: AtomicU64,
+    /// Wave-instructions that nobody has taken yet.
+    fuel: AtomicU64,
+    /// Somebody has found a fault.
+    failed: AtomicBool,
+}
+
+impl<'a> Shared<'a> {
+    pub(super) fn new(plan: &'a Plan, options: &'a Options, memory: &'a Memory) -> Self {
+        Shared { plan, options, memory, begun: AtomicU64::new(0), fuel: AtomicU64::new(options.fuel), failed: AtomicBool::new(false) }
+    }
+
+    /// The id of a workgroup that nobody has begun.
+    fn next(&self) -> Option<[u32; 3]> {
+        let [nx, ny, nz] = self.plan.groups.map(u64::from);
+        let n = self.begun.fetch_add(1, Ordering::Relaxed);
+        (n < nx * ny * nz).then(|| [(n % nx) as u32, (n / nx % ny) as u32, (n / (nx * ny)) as u32])
+    }
+
+    /// How many are left.
+    pub(super) fn left(&self) -> u64 {
+        self.plan.groups.map(u64::from).iter().product::<u64>().saturating_sub(self.begun.load(Ordering::Relaxed))
+    }
+
+    /// Up to this much fuel; what is not used is given back.
+    pub(super) fn take_fuel(&self, wanted: u64) -> u64 {
+        let mut taken = 0;
+        let _ = self.fuel.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            taken = left.min(wanted);
+            Some(left - taken)
+        });
+        taken
+    }
+}
+
+/// Somebody who runs workgroups of a dispatch.
+pub(super) struct Worker<'a> {
+    pub shared: &'a Shared<'a>,
+    pub memory: View<'a>,
     pub code: &'a mut Code,
-    pub clock: &'a mut u64,
+    /// Ticks of the shader clock.
+    pub clock: u64,
     pub random: Random,
     pub stats: DispatchStats,
-    fuel: u64,
     counts: Vec<Count>,
+    /// Places for waves that are not taken.
+    pub free: Vec<usize>,
+    running: Vec<Group>,
+    /// Workgroups of which one is begun next.
+    window: Vec<[u32; 3]>,
+    /// Workgroups that run side by side.
+    wanted: usize,
+    /// Instructions since a workgroup was begun or got done.
+    waited: u64,
 }
 
 /// Where a wave was when it was stopped.
@@ -59,88 +109,124 @@ pub(super) struct Stopped {
     pub pc: u64,
 }
 
-impl<'a> Run<'a> {
-    pub(super) fn new(
-        target: Target,
-        options: &'a Options,
-        memory: &'a mut Memory,
-        code: &'a mut Code,
-        clock: &'a mut u64,
-        dispatch: &Dispatch,
-    ) -> Self {
-        let random = Random::new(options.seed ^ dispatch.dispatch_id.rotate_left(32));
-        Run { target, options, memory, code, clock, random, stats: DispatchStats::default(), fuel: options.fuel, counts: Vec::new() }
+impl<'a> Worker<'a> {
+    pub(super) fn new(shared: &'a Shared<'a>, code: &'a mut Code, clock: u64, free: Vec<usize>) -> Self {
+        let Options { seed, strict, .. } = *shared.options;
+        Worker {
+            shared,
+            memory: shared.memory.view(),
+            code,
+            clock,
+            random: Random::new(seed ^ shared.plan.dispatch.dispatch_id.rotate_left(32)),
+            stats: DispatchStats::default(),
+            counts: Vec::new(),
+            free,
+            running: Vec::new(),
+            window: Vec::new(),
+            wanted: if strict { STRICT_GROUPS } else { 1 },
+            waited: 0,
+        }
     }
 
-    /// Runs to the end.
-    pub(super) fn all(mut self, dispatch: &Dispatch) -> Result<DispatchStats, Fault> {
-        let plan = Plan::new(self.memory, self.target, self.options.strict, dispatch).map_err(|kind| Self::outside(kind, [0; 3], 0))?;
-        let result = match &self.options.timing {
-            Some(timing) => timing::groups(&mut self, &plan, timing),
-            None => self.groups(&plan),
-        };
-        plan.release(self.memory);
-        result?;
+    /// What was done: totals, and the ticks of the clock.
+    pub(super) fn finish(mut self) -> (DispatchStats, u64) {
         for (op, count) in self.code.ops.iter().zip(&self.counts) {
             add(&mut self.stats, op.class, count.executed);
         }
-        if self.options.trace {
+        if self.shared.options.trace {
             self.stats.trace = Some(self.trace());
         }
-        Ok(self.stats)
+        (self.stats, self.clock)
+    }
+
+    /// Places for waves that others may have: all but so many.
+    pub(super) fn spare_places(&mut self, keep: usize) -> Vec<usize> {
+        self.free.split_off(self.free.len().min(keep))
+    }
+
+    pub(super) fn take_places(&mut self, places: Vec<usize>) {
+        self.free.extend(places);
+    }
+
+    pub(super) fn clock(&self) -> u64 {
+        self.clock
+    }
+
+    /// The same code for another thread.
+    pub(super) fn fork_code(&self) -> Code {
+        self.code.fork()
+    }
+
+    /// Whether an instruction of this kind was executed.
+    pub(super) fn executed(&self, is: impl Fn(&Op) -> bool) -> bool {
+        self.code.ops.iter().zip(&self.counts).any(|(op, count)| count.executed > 0 && is(op))
     }
 
     /// A fault before any instruction.
-    fn outside(kind: FaultKind, workgroup: [u32; 3], wave: u32) -> Fault {
+    pub(super) fn outside(kind: FaultKind, workgroup: [u32; 3], wave: u32) -> Fault {
         Fault { kind, object: None, address: 0, instruction: "".into(), lane: None, workgroup, wave }
     }
 
-    fn groups(&mut self, plan: &Plan) -> Result<(), Fault> {
-        let [nx, ny, nz] = plan.groups.map(u64::from);
-        let mut left = (0..nx * ny * nz).map(|n| [(n % nx) as u32, (n / nx % ny) as u32, (n / (nx * ny)) as u32]);
-        let mut window: Vec<[u32; 3]> = Vec::new();
-        let mut free: Vec<usize> = (0..plan.slots).rev().collect();
-        let mut running: Vec<Group> = Vec::new();
-        let mut wanted = if self.options.strict { STRICT_GROUPS } else { 1 };
-        let mut waited = 0;
+    /// Runs workgroups until none is left, or so many instructions have been executed; tells whether none is left.
+    pub(super) fn groups(&mut self, mut instructions: u64) -> Result<bool, Fault> {
+        let result = self.some_groups(&mut instructions);
+        if result.is_err() {
+            self.shared.failed.store(true, Ordering::Relaxed);
+        }
+        result
+    }
+
+    fn some_groups(&mut self, instructions: &mut u64) -> Result<bool, Fault> {
+        let (plan, strict) = (self.shared.plan, self.shared.options.strict);
         loop {
-            while running.len() < wanted {
-                while window.len() < if self.options.strict { WINDOW } else { 1 } {
-                    match left.next() {
-                        Some(id) => window.push(id),
+            while self.running.len() < self.wanted {
+                while self.window.len() < if strict { WINDOW } else { 1 } {
+                    match self.shared.next() {
+                        Some(id) => self.window.push(id),
                         None => break,
                     }
                 }
-                let Some(&first) = window.first() else { break };
-                if free.len() < plan.waves_of(first) as usize && !running.is_empty() {
+                let Some(&first) = self.window.first() else { break };
+                if self.free.len() < plan.waves_of(first) as usize && !self.running.is_empty() {
                     break;
                 }
-                let at = if self.options.strict { self.random.below(window.len()) } else { 0 };
-                let id = window.remove(at);
-                running.push(self.start(plan, id, &mut free)?);
-                waited = 0;
+                let at = if strict { self.random.below(self.window.len()) } else { 0 };
+                let id = self.window.remove(at);
+                let group = self.start(plan, id)?;
+                self.running.push(group);
+                self.waited = 0;
             }
-            if running.is_empty() {
-                return Ok(());
+            if self.running.is_empty() || self.shared.failed.load(Ordering::Relaxed) {
+                return Ok(true);
             }
-            let at = if self.options.strict { self.random.below(running.len()) } else { (waited / QUANTUM) as usize % running.len() };
-            waited += self.turn(plan, &mut running[at])?;
-            if running[at].waves.iter().all(|wave| wave.status == Status::Ended) {
-                let group = running.swap_remove(at);
-                free.extend(group.waves.iter().map(|wave| wave.group));
+            if *instructions == 0 {
+                return Ok(false);
+            }
+            let count = self.running.len();
+            let at = if strict { self.random.below(count) } else { (self.waited / QUANTUM) as usize % count };
+            let mut group = self.running.swap_remove(at);
+            let executed = self.turn(plan, &mut group)?;
+            self.waited += executed;
+            *instructions = instructions.saturating_sub(executed);
+            if group.waves.iter().all(|wave| wave.status == Status::Ended) {
+                self.free.extend(group.waves.iter().map(|wave| wave.group));
                 self.stats.workgroups += 1;
-                waited = 0;
+                self.waited = 0;
+            } else {
+                self.running.push(group);
+                let last = self.running.len() - 1;
+                self.running.swap(at, last);
             }
-            if waited > PATIENCE {
-                wanted += 1;
-                waited = 0;
+            if self.waited > PATIENCE {
+                self.wanted += 1;
+                self.waited = 0;
             }
         }
     }
 
-    pub(super) fn start(&mut self, plan: &Plan, id: [u32; 3], free: &mut Vec<usize>) -> Result<Group, Fault> {
+    pub(super) fn start(&mut self, plan: &Plan, id: [u32; 3]) -> Result<Group, Fault> {
         let mut lds = vec![0; plan.launch.lds_size as usize];
-        if self.options.strict {
+        if self.shared.options.strict {
             lds.chunks_mut(8).for_each(|chunk| {
                 let bits = self.random.next().to_le_bytes();
                 chunk.copy_from_slice(&bits[..chunk.len()]);
@@ -148,10 +234,10 @@ impl<'a> Run<'a> {
         }
         let mut waves = Vec::new();
         for index in 0..plan.waves_of(id) {
-            let Some(slot) = free.pop() else {
+            let Some(slot) = self.free.pop() else {
                 return Err(Self::outside(FaultKind::Setup { reason: "no room for the waves of a workgroup".into() }, id, index));
             };
-            waves.push(plan.wave(self.memory, &mut self.random, id, index, slot).map_err(|kind| Self::outside(kind, id, index))?);
+            waves.push(plan.wave(&self.memory, &mut self.random, id, index, slot).map_err(|kind| Self::outside(kind, id, index))?);
             self.stats.waves += 1;
         }
         let barrier = Barrier { members: waves.len() as u32, ..Barrier::default() };
@@ -182,20 +268,23 @@ impl<'a> Run<'a> {
             let kind = FaultKind::Undefined { what: "every wave waits at a barrier that not all have signalled".into() };
             return Err(self.fault(Stopped { stop: Stop { kind, lane: None }, op: None, pc: wave.pc }, wave));
         };
-        let (at, quantum) = if self.options.strict {
+        let (at, quantum) = if self.shared.options.strict {
             let quantum = 1 << self.random.below(9);
             (ready[self.random.below(ready.len())], quantum)
         } else {
             (first, QUANTUM)
         };
         let wave = &mut group.waves[at];
-        let before = self.fuel;
-        self.wave(plan, wave, &mut group.lds, &mut group.barrier, quantum).map_err(|stopped| self.fault(*stopped, wave))?;
+        let given = self.shared.take_fuel(quantum);
+        let mut fuel = given;
+        let ran = self.wave(plan, wave, &mut group.lds, &mut group.barrier, quantum, &mut fuel);
+        self.shared.fuel.fetch_add(fuel, Ordering::Relaxed);
+        ran.map_err(|stopped| self.fault(*stopped, wave))?;
         // A wave that ran out of its turn makes room for the others even where nothing is random.
-        if wave.status == Status::Running && !self.options.strict && group.waves.len() > 1 {
+        if wave.status == Status::Running && !self.shared.options.strict && group.waves.len() > 1 {
             group.waves[at].status = Status::Yielding;
         }
-        Ok(before - self.fuel)
+        Ok(given - fuel)
     }
 
     pub(super) fn wave(
@@ -205,8 +294,10 @@ impl<'a> Run<'a> {
         lds: &mut [u8],
         barrier: &mut Barrier,
         quantum: u64,
+        fuel: &mut u64,
     ) -> Result<(), Box<Stopped>> {
-        let Run { options, memory, code, clock, random, stats, fuel, counts, .. } = self;
+        let Worker { shared, memory, code, clock, random, stats, counts, .. } = self;
+        let options = shared.options;
         let launch = &plan.launch;
         let mut core = Core { memory, lds, wave, launch, random, stats, clock, barrier };
         // The place of the next instruction if the last one is followed by it: code is mostly decoded in the order in which it runs.
@@ -265,7 +356,7 @@ impl<'a> Run<'a> {
             kind: stop.kind,
             object: place.map(|(object, _)| object),
             address: place.map_or(pc, |(_, address)| address),
-            instruction: op.map_or_else(Default::default, |at| print(self.target, &self.code.ops[at].inst).into()),
+            instruction: op.map_or_else(Default::default, |at| print(self.shared.plan.launch.target, &self.code.ops[at].inst).into()),
             lane: stop.lane,
             workgroup: wave.group_id,
             wave: wave.index,

@@ -165,6 +165,12 @@ fn end(core: &mut Core, _: &Op) -> Step {
     Ok(())
 }
 
+/// Caches are written back or emptied, which is the order of memory that programs ask for: threads of the host that run other workgroups must keep it.
+fn caches(_: &mut Core, _: &Op) -> Step {
+    std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    Ok(())
+}
+
 fn nothing(_: &mut Core, _: &Op) -> Step {
     Ok(())
 }
@@ -392,12 +398,12 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
             },
             Semantics::Own,
         ),
-        "s_nop" | "s_setprio" | "s_icache_inv" | "s_incperflevel" | "s_decperflevel" | "v_nop" | "v_clrexcp" | "s_dcache_inv"
-        | "s_dcache_inv_vol" | "s_dcache_wb" | "s_dcache_wb_vol" | "buffer_wbinvl1" | "buffer_wbinvl1_vol" | "buffer_wbl2"
-        | "buffer_inv" | "buffer_invl2" | "s_setkill"
-        // Newer: caches, scheduling, clauses, prefetching, markers.
-        | "s_atc_probe" | "s_atc_probe_buffer" | "s_gl1_inv" | "buffer_gl0_inv" | "buffer_gl1_inv" | "global_inv" | "global_wb" | "global_wbinv"
-        | "s_inst_prefetch" | "s_set_inst_prefetch_distance" | "s_clause" | "s_delay_alu" | "s_waitcnt_depctr" | "s_wait_alu" | "s_wait_event"
+        "s_dcache_inv" | "s_dcache_inv_vol" | "s_dcache_wb" | "s_dcache_wb_vol" | "buffer_wbinvl1" | "buffer_wbinvl1_vol"
+        | "buffer_wbl2" | "buffer_inv" | "buffer_invl2" | "s_gl1_inv" | "buffer_gl0_inv" | "buffer_gl1_inv" | "global_inv" | "global_wb"
+        | "global_wbinv" => (caches, Semantics::Own),
+        "s_nop" | "s_setprio" | "s_icache_inv" | "s_incperflevel" | "s_decperflevel" | "v_nop" | "v_clrexcp" | "s_setkill"
+        // Newer: scheduling, clauses, prefetching, markers.
+        | "s_atc_probe" | "s_atc_probe_buffer" | "s_inst_prefetch" | "s_set_inst_prefetch_distance" | "s_clause" | "s_delay_alu" | "s_waitcnt_depctr" | "s_wait_alu" | "s_wait_event"
         | "s_version" | "s_code_end" | "s_ttracedata_imm" | "s_prefetch_inst" | "s_prefetch_inst_pc_rel" | "s_prefetch_data"
         | "s_prefetch_data_pc_rel" | "s_buffer_prefetch_data" | "flat_prefetch_b8" | "global_prefetch_b8" | "s_setprio_inc_wg" | "v_pipeflush" => {
             (nothing, Semantics::Own)

@@ -120,16 +120,13 @@ fn run_atomic(core: &mut Core, op: &Op) -> Step {
     if !address.is_multiple_of(size as u64) {
         return at_lane(Err(FaultKind::Misaligned { address, align: size as u32 }), 0);
     }
-    let mut buffer = [0; 8];
+    let mut old = 0;
     if valid as usize >= size {
-        at_lane(core.memory.read(address, &mut buffer[..size], MemoryAccess::Atomic), 0)?;
-        let result = f(u64::from_le_bytes(buffer), new, comparison);
-        at_lane(core.memory.write(address, &result.to_le_bytes()[..size], MemoryAccess::Atomic), 0)?;
+        old = at_lane(core.memory.update(address, size, |old| f(old, new, comparison)), 0)?;
     }
     core.stats.global_bytes += 2 * size as u64;
     if returns {
         core.writing(op, RegFile::Scalar, data.first, words)?;
-        let old = u64::from_le_bytes(buffer);
         core.wave.sgpr[usize::from(data.first)] = old as u32;
         if words == 2 {
             core.wave.sgpr[usize::from(data.first) + 1] = (old >> 32) as u32;

@@ -113,3 +113,30 @@ pub struct DispatchStats {
     /// Modelled time, if [`super::Options::timing`] is on.
     pub time: Option<Box<ModelledTime>>,
 }
+
+impl DispatchStats {
+    /// Adds what another thread did of the same dispatch.
+    pub(super) fn merge(&mut self, other: &DispatchStats) {
+        let DispatchStats { workgroups, waves, instructions, valu, salu, smem, vmem, lds, branches, waits, global_bytes, lds_bytes, trace, time: _ } =
+            other;
+        for (mine, its) in [
+            (&mut self.workgroups, workgroups),
+            (&mut self.waves, waves),
+            (&mut self.instructions, instructions),
+            (&mut self.valu, valu),
+            (&mut self.salu, salu),
+            (&mut self.smem, smem),
+            (&mut self.vmem, vmem),
+            (&mut self.lds, lds),
+            (&mut self.branches, branches),
+            (&mut self.waits, waits),
+            (&mut self.global_bytes, global_bytes),
+            (&mut self.lds_bytes, lds_bytes),
+        ] {
+            *mine += its;
+        }
+        if let (Some(mine), Some(its)) = (&mut self.trace, trace) {
+            mine.merge(its);
+        }
+    }
+}

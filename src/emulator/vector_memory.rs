@@ -376,11 +376,16 @@ fn run_atomic(core: &mut Core, op: &Op) -> Step {
         {
             return at_lane(Err(FaultKind::Misaligned { address, align: size as u32 }), lane);
         }
-        let mut buffer = [0; 8];
-        at_lane(read_place(core, lane, places[lane], &mut buffer[..size], MemoryAccess::Atomic), lane)?;
-        let old = u64::from_le_bytes(buffer);
-        let new = f(old, value, comparison);
-        at_lane(write_place(core, lane, places[lane], &new.to_le_bytes()[..size], MemoryAccess::Atomic), lane)?;
+        let old = if let Place::Global(address) = places[lane] {
+            at_lane(core.memory.update(address, size, |old| f(old, value, comparison)), lane)?
+        } else {
+            let mut buffer = [0; 8];
+            at_lane(read_place(core, lane, places[lane], &mut buffer[..size], MemoryAccess::Atomic), lane)?;
+            let old = u64::from_le_bytes(buffer);
+            let new = f(old, value, comparison);
+            at_lane(write_place(core, lane, places[lane], &new.to_le_bytes()[..size], MemoryAccess::Atomic), lane)?;
+            old
+        };
         if let Some(dst) = dst {
             let registers = core.file(dst.file);
             registers[usize::from(dst.first)][lane] = old as u32;

@@ -5,13 +5,13 @@ use crate::emulator::core::{Core, Stop};
 use crate::emulator::dispatch::Plan;
 use crate::emulator::fault::{Fault, FaultKind};
 use crate::emulator::op::Op;
-use crate::emulator::run::{Group, Run, Stopped};
+use crate::emulator::run::{Group, Stopped, Worker};
 
-impl Run<'_> {
+impl Worker<'_> {
     /// The index of the instruction that a wave is at.
     pub(super) fn at(&mut self, plan: &Plan, group: &Group, wave: usize) -> Result<usize, Fault> {
         let wave = &group.waves[wave];
-        let found = self.code.at(wave.pc, plan.launch.target, self.memory);
+        let found = self.code.at(wave.pc, plan.launch.target, &self.memory);
         found.map_err(|kind| self.fault(Stopped { stop: Stop { kind, lane: None }, op: None, pc: wave.pc }, wave))
     }
 
@@ -21,7 +21,7 @@ impl Run<'_> {
 
     /// What the instruction will do to memory.
     pub(super) fn accesses(&mut self, plan: &Plan, group: &mut Group, wave: usize, op: usize) -> Option<Accesses> {
-        let Run { memory, code, clock, random, stats, .. } = self;
+        let Worker { memory, code, clock, random, stats, .. } = self;
         let Group { lds, waves, barrier } = group;
         let mut core = Core { memory, lds, wave: &mut waves[wave], launch: &plan.launch, random, stats, clock, barrier };
         gather(&mut core, &code.ops[op])
@@ -29,9 +29,10 @@ impl Run<'_> {
 
     /// Executes the instruction that a wave is at; the shader clock shows `cycle`.
     pub(super) fn step(&mut self, plan: &Plan, group: &mut Group, wave: usize, cycle: u64) -> Result<(), Fault> {
-        *self.clock = cycle;
+        self.clock = cycle;
+        let mut fuel = self.shared.take_fuel(1);
         let Group { lds, waves, barrier } = group;
-        self.wave(plan, &mut waves[wave], lds, barrier, 1).map_err(|stopped| self.fault(*stopped, &waves[wave]))
+        self.wave(plan, &mut waves[wave], lds, barrier, 1, &mut fuel).map_err(|stopped| self.fault(*stopped, &waves[wave]))
     }
 
     /// No wave of a group can go on.

@@ -15,7 +15,7 @@ use super::{ModelledTime, StallReason, Timing};
 use crate::emulator::core::Status;
 use crate::emulator::dispatch::Plan;
 use crate::emulator::fault::Fault;
-use crate::emulator::run::{Group, Run};
+use crate::emulator::run::{Group, Worker};
 use crate::emulator::trace::CodeAddress;
 use crate::isa::Latency;
 
@@ -27,7 +27,7 @@ struct Simd {
 }
 
 struct Scheduler<'r, 'a> {
-    run: &'r mut Run<'a>,
+    run: &'r mut Worker<'a>,
     plan: &'r Plan,
     machine: Machine,
     memory: Hierarchy,
@@ -47,8 +47,6 @@ struct Scheduler<'r, 'a> {
     /// How many workgroups have begun.
     begun: u64,
     born: u64,
-    /// Places of the functional emulator for waves.
-    free: Vec<usize>,
     /// The shader clock when the dispatch began.
     clock: u64,
     end: u64,
@@ -57,13 +55,14 @@ struct Scheduler<'r, 'a> {
 }
 
 /// Runs all workgroups of a dispatch in modelled time.
-pub(in crate::emulator) fn groups(run: &mut Run, plan: &Plan, timing: &Timing) -> Result<(), Fault> {
+pub(in crate::emulator) fn groups(run: &mut Worker, plan: &Plan, timing: &Timing) -> Result<(), Fault> {
     let target = plan.launch.target;
     let machine = Machine::new(target, timing);
     let places = Places::new(target, &plan.demand(), compute_units(target));
     // Without scratch there is nothing that limits the waves but the machine.
     let slots = if plan.launch.scratch_arena.0 == 0 { plan.slots.max(places.waves()) } else { plan.slots };
-    let clock = *run.clock;
+    let clock = run.clock;
+    run.free = (0..slots).rev().collect();
     let mut scheduler = Scheduler {
         memory: Hierarchy::new(machine.clone(), places.units() * places.cus),
         simds: vec![Simd::default(); places.units() * places.simds()],
@@ -78,7 +77,6 @@ pub(in crate::emulator) fn groups(run: &mut Run, plan: &Plan, timing: &Timing) -
         next: BinaryHeap::new(),
         begun: 0,
         born: 0,
-        free: (0..slots).rev().collect(),
         clock,
         end: 0,
         wave_cycles: 0,
@@ -109,7 +107,7 @@ impl Scheduler<'_, '_> {
         time.samples.sort_by_key(|sample| sample.cycle);
         time.lost_samples = book.lost_samples;
         run.stats.time = Some(Box::new(time));
-        *run.clock = clock + end;
+        run.clock = clock + end;
     }
 
     /// Begins as many workgroups as there is room for.
@@ -119,11 +117,11 @@ impl Scheduler<'_, '_> {
             let n = self.begun;
             let id = [(n % nx) as u32, (n / nx % ny) as u32, (n / (nx * ny)) as u32];
             let waves = self.plan.waves_of(id);
-            if self.free.len() < waves as usize && self.groups.iter().any(Option::is_some) {
+            if self.run.free.len() < waves as usize && self.groups.iter().any(Option::is_some) {
                 return Ok(());
             }
             let Some((unit, simds)) = self.places.enter(waves) else { return Ok(()) };
-            let group = self.run.start(self.plan, id, &mut self.free)?;
+            let group = self.run.start(self.plan, id)?;
             self.begun += 1;
             let slot = keep(&mut self.groups, &mut self.unused.0, group);
             self.members.resize(self.groups.len(), Vec::new());
@@ -284,7 +282,7 @@ impl Scheduler<'_, '_> {
             return Ok(());
         }
         if let Some(group) = self.groups[clock.group].take() {
-            self.free.extend(group.waves.iter().map(|wave| wave.group));
+            self.run.free.extend(group.waves.iter().map(|wave| wave.group));
         }
         self.unused.0.push(clock.group);
         self.run.stats.workgroups += 1;
