@@ -181,11 +181,17 @@ fn kinds() {
             return;
         };
         println!("\n{target}: millions of wave-instructions per second{:>14}{:>10}{:>12}", "one core", "strict", "all cores");
-        for (kind, rounds) in KINDS {
+        for (kind, rounds) in KINDS.iter().copied().filter(|(kind, _)| chosen(kind)) {
             let [fast, strict, all] = [(false, 1), (true, 1), (false, 0)].map(|way| rate(&code, target, kind, rounds, way) / 1e6);
             println!("  {kind:20}{fast:>34.1}{strict:>10.1}{all:>12.1}");
         }
     }
+}
+
+/// Whether the arguments name this kind, or none.
+fn chosen(kind: &str) -> bool {
+    let named = |name: &str| std::env::args().any(|argument| argument == name);
+    named(kind) || !KINDS.iter().any(|(other, _)| named(other))
 }
 
 fn main() {

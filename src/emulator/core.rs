@@ -5,14 +5,18 @@ use crate::isa::{Counter, RegFile, Target, WaitStates, scalar};
 use super::fault::FaultKind;
 use super::float::Env;
 use super::hazard::Hazards;
+use super::lanes::{Register, Row};
 use super::memory::View;
 use super::op::{Op, Source, Ty};
 use super::pending::Pending;
 use super::random::Random;
 use super::trace::DispatchStats;
+use super::vector_fast::Work;
 
 /// Most lanes of a wave. Waves of 32 use the first half of everything.
 pub(super) const LANES: usize = 64;
+/// A file of vector registers. Each is by itself, so that results can take its place without being copied.
+pub(super) type Registers = Vec<Box<Register>>;
 /// A value of each lane.
 pub(super) type Lanes = [u64; LANES];
 
@@ -54,14 +58,14 @@ pub(super) enum Status {
 pub(super) struct Wave {
     /// By operand code: `s0..s101`, FLAT_SCRATCH, XNACK_MASK, VCC, TTMPs, M0, EXEC.
     pub sgpr: [u32; 128],
-    pub vgpr: Vec<[u32; LANES]>,
-    pub agpr: Vec<[u32; LANES]>,
+    pub vgpr: Registers,
+    pub agpr: Registers,
     pub scc: bool,
     pub mode: u32,
     /// What MODE means for arithmetic.
     pub env: Env,
-    /// It means [`Env::USUAL`].
-    pub usual: bool,
+    /// It means [`Env::USUAL`], and registers are not indexed.
+    pub quick: bool,
     pub trapsts: u32,
     pub pc: u64,
     /// The instruction took a branch.
@@ -109,7 +113,7 @@ impl Wave {
     pub(super) fn set_mode(&mut self, mode: u32) {
         self.mode = mode;
         self.env = Env::from_mode(mode);
-        self.usual = self.env == Env::USUAL;
+        self.quick = is_quick(mode);
     }
 }
 
@@ -136,10 +140,20 @@ pub(super) struct Launch {
 }
 
 impl Launch {
+    /// Halves of 32 lanes that a wave has: 1 or 2.
+    pub(super) fn halves(&self) -> usize {
+        self.lanes / 32
+    }
+
     /// CDNA3 and relatives, which need more wait states.
     pub(super) fn is_gfx94(&self) -> bool {
         self.wait_states == WaitStates::Gfx94x
     }
+}
+
+/// Whether instructions may go their short way under a MODE.
+pub(super) fn is_quick(mode: u32) -> bool {
+    mode & GPR_IDX_EN == 0 && Env::from_mode(mode) == Env::USUAL
 }
 
 /// MODE bit that offsets vector registers by M0.
@@ -182,6 +196,7 @@ pub(super) struct Core<'a> {
     /// The shader clock.
     pub clock: &'a mut u64,
     pub barrier: &'a mut Barrier,
+    pub work: &'a mut Work,
 }
 
 /// The active lanes of a mask, lowest first.
@@ -261,6 +276,10 @@ impl Core<'_> {
 
     /// A scalar by operand code.
     pub(super) fn scalar(&mut self, op: &Op, code: u16) -> Step<u32> {
+        // Outside the strict mode a register that is there may be read.
+        if !self.launch.strict && code < self.wave.sgpr_count {
+            return Ok(self.wave.sgpr[usize::from(code)]);
+        }
         if code == scalar::NULL {
             return Ok(0);
         }
@@ -280,6 +299,9 @@ impl Core<'_> {
 
     /// A 64-bit scalar by the code of its low half.
     pub(super) fn scalar64(&mut self, op: &Op, code: u16) -> Step<u64> {
+        if !self.launch.strict && code + 1 < self.wave.sgpr_count {
+            return Ok(self.wave.pair(code));
+        }
         if code == scalar::NULL {
             return Ok(0);
         }
@@ -298,6 +320,10 @@ impl Core<'_> {
     }
 
     pub(super) fn set_scalar(&mut self, op: &Op, code: u16, value: u32) -> Step {
+        if !self.launch.strict && code < self.wave.sgpr_count {
+            self.wave.sgpr[usize::from(code)] = value;
+            return Ok(());
+        }
         if code >= 128 {
             return undefined(format!("write of scalar operand {code}"));
         }
@@ -370,11 +396,6 @@ impl Core<'_> {
         }
     }
 
-    /// Whether `s_set_gpr_idx` is on.
-    pub(super) fn is_indexing(&self) -> bool {
-        self.wave.mode & GPR_IDX_EN != 0
-    }
-
     /// Writes 32- or 64-bit results of the lanes in `mask`.
     pub(super) fn set_lanes(&mut self, op: &Op, first: u16, wide: bool, values: &Lanes, mask: u64) -> Step {
         let first = self.indexed(first, 3);
@@ -391,8 +412,13 @@ impl Core<'_> {
         Ok(())
     }
 
+    /// What is in a run of registers; the caller has called [`Core::reading`].
+    pub(super) fn rows(&mut self, file: RegFile, first: u16, count: u16) -> Vec<Row> {
+        self.file(file)[usize::from(first)..usize::from(first + count)].iter().map(|register| register.0).collect()
+    }
+
     /// The vector or accumulation registers, for writing; the caller has called [`Core::writing`].
-    pub(super) fn file(&mut self, file: RegFile) -> &mut Vec<[u32; LANES]> {
+    pub(super) fn file(&mut self, file: RegFile) -> &mut Registers {
         if file == RegFile::Accum { &mut self.wave.agpr } else { &mut self.wave.vgpr }
     }
 }
@@ -408,7 +434,7 @@ impl Core<'_> {
     }
 }
 
-fn join(registers: &[[u32; LANES]], first: u16, wide: bool) -> Lanes {
+fn join(registers: &[Box<Register>], first: u16, wide: bool) -> Lanes {
     let at = usize::from(first);
     if wide {
         std::array::from_fn(|lane| u64::from(registers[at][lane]) | u64::from(registers[at + 1][lane]) << 32)

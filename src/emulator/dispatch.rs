@@ -4,10 +4,11 @@
 
 use crate::isa::{Demand, Target, scalar};
 
-use super::core::{LANES, Launch, PRIVATE_APERTURE, SHARED_APERTURE, Status, Wave};
+use super::core::{Launch, PRIVATE_APERTURE, Registers, SHARED_APERTURE, Status, Wave, is_quick};
 use super::fault::{FaultKind, MemoryAccess};
 use super::float::Env;
 use super::hazard::Hazards;
+use super::lanes::Register;
 use super::memory::{AllocationKind, Memory, View};
 use super::pending::Pending;
 use super::random::Random;
@@ -250,7 +251,8 @@ impl Plan {
         let mut undefined = || if strict { random.next() as u32 } else { 0 };
         let mut sgpr = [0; 128];
         sgpr.iter_mut().for_each(|register| *register = undefined());
-        let mut vector = |count: usize| -> Vec<[u32; LANES]> { (0..count).map(|_| std::array::from_fn(|_| undefined())).collect() };
+        let mut vector =
+            |count: usize| -> Registers { (0..count).map(|_| Box::new(Register(std::array::from_fn(|_| undefined())))).collect() };
         let (mut vgpr, agpr) = (vector(self.vgprs), vector(self.agprs));
         let scc = undefined() & 1 != 0;
         let scratch_offset = self.launch.wave_scratch_size * slot as u64;
@@ -276,7 +278,7 @@ impl Plan {
             scc,
             mode,
             env: Env::from_mode(mode),
-            usual: Env::from_mode(mode) == Env::USUAL,
+            quick: is_quick(mode),
             trapsts: 0,
             pc: self.descriptor.entry(),
             jumped: false,
@@ -318,7 +320,7 @@ impl Plan {
         }
     }
 
-    fn work_item_ids(&self, vgpr: &mut [[u32; LANES]], size: [u32; 3], first: u32, lanes: u32) {
+    fn work_item_ids(&self, vgpr: &mut Registers, size: [u32; 3], first: u32, lanes: u32) {
         let dimensions = self.descriptor.rsrc2 >> 11 & 3;
         for lane in 0..lanes {
             let flat = first + lane;

@@ -5,7 +5,8 @@
 use crate::isa::{Encoding, Inst, Operand, Reg, RegFile, Role};
 
 use super::core::{Core, LANES, Step, active};
-use super::lanes::Row;
+use super::lanes::{Register, Row};
+use super::memory::Span;
 use super::op::{Handler, Op, Semantics, Source, Ty};
 use super::vector_memory::{extend, load, store};
 
@@ -90,28 +91,7 @@ fn load_global(core: &mut Core, op: &Op) -> Step {
     let found = if mask == u64::MAX && size == 4 && follow(&addresses, 4) {
         memory.load_row(at(0), &mut rows[0])
     } else {
-        let mut lanes = active(mask);
-        match size {
-            4 => lanes.try_for_each(|lane| memory.load32(at(lane)).map(|value| rows[0][lane] = value)),
-            8 | 12 | 16 => lanes.try_for_each(|lane| {
-                for n in (0..dwords).step_by(2) {
-                    let place = at(lane).checked_add(4 * n)?;
-                    if n + 1 < dwords {
-                        let value = memory.load64(place)?;
-                        (rows[n][lane], rows[n + 1][lane]) = (value as u32, (value >> 32) as u32);
-                    } else {
-                        rows[n][lane] = memory.load32(place)?;
-                    }
-                }
-                Some(())
-            }),
-            _ => lanes.try_for_each(|lane| {
-                let mut bytes = [0; 2];
-                memory.read(at(lane), &mut bytes[..size])?;
-                rows[0][lane] = extend(&bytes[..size], signed);
-                Some(())
-            }),
-        }
+        load_lanes(&memory, &mut rows, (mask, size, signed), at)
     };
     if found.is_none() {
         return load(core, op);
@@ -122,6 +102,60 @@ fn load_global(core: &mut Core, op: &Op) -> Step {
         super::lanes::blend(register, row, mask);
     }
     Ok(())
+}
+
+/// The elements of the lanes in a mask, each from its place; none if one is out of bounds.
+#[inline]
+fn load_lanes(memory: &Span, rows: &mut [Row; 4], (mask, size, signed): (u64, usize, bool), at: impl Fn(usize) -> usize) -> Option<()> {
+    if size == 4 {
+        for lane in active(mask) {
+            rows[0][lane] = memory.load32(at(lane))?;
+        }
+        return Some(());
+    }
+    for lane in active(mask) {
+        if size < 4 {
+            let mut bytes = [0; 2];
+            memory.read(at(lane), &mut bytes[..size])?;
+            rows[0][lane] = extend(&bytes[..size], signed);
+            continue;
+        }
+        for n in (0..size / 4).step_by(2) {
+            let place = at(lane).checked_add(4 * n)?;
+            if 4 * n + 4 < size {
+                let value = memory.load64(place)?;
+                (rows[n][lane], rows[n + 1][lane]) = (value as u32, (value >> 32) as u32);
+            } else {
+                rows[n][lane] = memory.load32(place)?;
+            }
+        }
+    }
+    Some(())
+}
+
+/// The other way round.
+#[inline]
+fn store_lanes(memory: &Span, registers: &[Box<Register>], mask: u64, size: usize, at: impl Fn(usize) -> usize) -> Option<()> {
+    if size == 4 {
+        for lane in active(mask) {
+            memory.store32(at(lane), registers[0][lane])?;
+        }
+        return Some(());
+    }
+    for lane in active(mask) {
+        if size < 4 {
+            memory.write(at(lane), &registers[0][lane].to_le_bytes()[..size])?;
+            continue;
+        }
+        for (n, pair) in registers.chunks(2).enumerate() {
+            let place = at(lane) + 8 * n;
+            match pair {
+                [low, high] => memory.store64(place, u64::from(low[lane]) | u64::from(high[lane]) << 32)?,
+                rest => rest.iter().try_for_each(|register| memory.store32(place, register[lane]))?,
+            }
+        }
+    }
+    Some(())
 }
 
 fn store_global(core: &mut Core, op: &Op) -> Step {
@@ -144,21 +178,7 @@ fn store_global(core: &mut Core, op: &Op) -> Step {
     let stored = if mask == u64::MAX && size == 4 && follow(&addresses, 4) {
         memory.store_row(at(0), &registers[0])
     } else {
-        let mut lanes = active(mask);
-        match size {
-            4 => lanes.try_for_each(|lane| memory.store32(at(lane), registers[0][lane])),
-            8 | 12 | 16 => lanes.try_for_each(|lane| {
-                for n in (0..dwords).step_by(2) {
-                    let (place, low) = (at(lane) + 4 * n, registers[n][lane]);
-                    match registers.get(n + 1) {
-                        Some(high) => memory.store64(place, u64::from(low) | u64::from(high[lane]) << 32)?,
-                        None => memory.store32(place, low)?,
-                    }
-                }
-                Some(())
-            }),
-            _ => lanes.try_for_each(|lane| memory.write(at(lane), &registers[0][lane].to_le_bytes()[..size])),
-        }
+        store_lanes(&memory, registers, mask, size, at)
     };
     if stored.is_none() {
         return store(core, op);

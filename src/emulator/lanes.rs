@@ -3,13 +3,41 @@
 //! An operation is a function of one lane. [`operation`] makes of it, beside the call for one lane, loops over all lanes with the function inlined, compiled
 //! for the vector instructions that this computer has.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::LazyLock;
 
 use super::core::LANES;
 use super::float::Env;
 
-/// A row of a register file.
+/// The lanes of a register.
 pub(super) type Row = [u32; LANES];
+
+/// A register: a row that vector instructions of the host find aligned.
+#[derive(Debug, Clone)]
+#[repr(align(64))]
+pub(super) struct Register(pub Row);
+
+impl Default for Register {
+    fn default() -> Self {
+        Register([0; LANES])
+    }
+}
+
+impl Deref for Register {
+    type Target = Row;
+    fn deref(&self) -> &Row {
+        &self.0
+    }
+}
+
+impl DerefMut for Register {
+    fn deref_mut(&mut self) -> &mut Row {
+        &mut self.0
+    }
+}
+
+/// Lanes of half a wave, or of a wave of 32: what the loops go by.
+const HALF: usize = LANES / 2;
 /// Rows of the sources.
 pub(super) type Rows<'a> = [&'a Row; 3];
 
@@ -29,10 +57,10 @@ impl<F: Fn(&Env, &[u64; 4]) -> (u64, bool) + Copy + Send + Sync + 'static> LaneB
 pub(super) trait Operation: Send + Sync {
     /// One lane.
     fn lane(&self, env: &Env, sources: &[u64; 4]) -> u64;
-    /// All lanes, 32 bits each, of operations with the usual [`Env::USUAL`].
-    fn words(&self, sources: Rows<'_>, out: &mut Row);
-    /// The same of 64 bits, each source as its low and high halves.
-    fn doubles(&self, sources: [[&Row; 2]; 3], out: [&mut Row; 2]);
+    /// The lanes of one or two halves of a wave, 32 bits each, of operations with the usual [`Env::USUAL`].
+    fn words(&self, sources: Rows<'_>, out: &mut Row, halves: usize);
+    /// The same of 64 bits, each source as its low and high dwords.
+    fn doubles(&self, sources: [[&Row; 2]; 3], out: [&mut Row; 2], halves: usize);
 }
 
 /// A comparison.
@@ -40,48 +68,110 @@ pub(super) trait Comparison: Send + Sync {
     /// One lane.
     fn lane(&self, env: &Env, a: u64, b: u64) -> bool;
     /// A bit for each lane, of 32-bit sources.
-    fn words(&self, a: &Row, b: &Row) -> u64;
+    fn words(&self, a: &Row, b: &Row, halves: usize) -> u64;
 }
 
 /// An operation with a bit.
 pub(super) trait BitOperation: Send + Sync {
     /// One lane.
     fn lane(&self, env: &Env, sources: &[u64; 4]) -> (u64, bool);
-    /// All lanes, of 32-bit sources and a mask; gives a bit for each lane.
-    fn words(&self, a: &Row, b: &Row, mask: u64, out: &mut Row) -> u64;
+    /// The lanes of one or two halves of a wave, of 32-bit sources; gives a bit for each lane.
+    fn words(&self, sources: Rows<'_>, out: &mut Row, halves: usize) -> u64;
 }
 
 static ARCH: LazyLock<pulp::Arch> = LazyLock::new(pulp::Arch::new);
+
+/// Gives a type the loop that [`pulp::Arch::dispatch`] compiles for vector instructions. A type for each loop, no closure: between a closure and its caller there is
+/// a function that the compiler may leave as it is, with everything in it, and that is then code without those instructions.
+macro_rules! vector_loop {
+    (($($f:ident: $bound:ident)?) $name:ty, $output:ty, |$this:ident| $body:block) => {
+        impl$(<$f: $bound>)? pulp::NullaryFnOnce for $name {
+            type Output = $output;
+
+            #[inline(always)]
+            fn call(self) -> $output {
+                let $this = self;
+                $body
+            }
+        }
+    };
+}
+
+struct Words<'a, F>(F, Rows<'a>, &'a mut Row, usize);
+
+vector_loop!((F: Lane) Words<'_, F>, (), |this| {
+    let Words(f, [a, b, c], out, halves) = this;
+    for half in 0..halves.min(2) {
+        let (a, b, c, out) = (&halved(a)[half], &halved(b)[half], &halved(c)[half], &mut halved_mut(out)[half]);
+        for lane in 0..HALF {
+            out[lane] = f(&Env::USUAL, &[u64::from(a[lane]), u64::from(b[lane]), u64::from(c[lane]), 0]) as u32;
+        }
+    }
+});
+
+struct Doubles<'a, F>(F, [[&'a Row; 2]; 3], [&'a mut Row; 2], usize);
+
+/// A 64-bit value of a lane.
+#[inline(always)]
+fn wide(row: [&Row; 2], half: usize, lane: usize) -> u64 {
+    u64::from(halved(row[0])[half][lane]) | u64::from(halved(row[1])[half][lane]) << 32
+}
+
+vector_loop!((F: Lane) Doubles<'_, F>, (), |this| {
+    let Doubles(f, [a, b, c], [low, high], halves) = this;
+    for half in 0..halves.min(2) {
+        let (low, high) = (&mut halved_mut(low)[half], &mut halved_mut(high)[half]);
+        for lane in 0..HALF {
+            let value = f(&Env::USUAL, &[wide(a, half, lane), wide(b, half, lane), wide(c, half, lane), 0]);
+            (low[lane], high[lane]) = (value as u32, (value >> 32) as u32);
+        }
+    }
+});
+
+struct Tests<'a, F>(F, &'a Row, &'a Row, usize);
+
+vector_loop!((F: Test) Tests<'_, F>, u64, |this| {
+    let Tests(f, a, b, halves) = this;
+    let mut bits = 0;
+    for half in 0..halves.min(2) {
+        let (a, b) = (&halved(a)[half], &halved(b)[half]);
+        let mut flags = [0; HALF];
+        for lane in 0..HALF {
+            flags[lane] = u8::from(f(&Env::USUAL, u64::from(a[lane]), u64::from(b[lane])));
+        }
+        bits |= pack(&flags) << (HALF * half);
+    }
+    bits
+});
+
+struct Bits<'a, F>(F, Rows<'a>, &'a mut Row, usize);
+
+vector_loop!((F: LaneBit) Bits<'_, F>, u64, |this| {
+    let Bits(f, [a, b, c], out, halves) = this;
+    let mut bits = 0;
+    for half in 0..halves.min(2) {
+        let (a, b, c, out) = (&halved(a)[half], &halved(b)[half], &halved(c)[half], &mut halved_mut(out)[half]);
+        let mut flags = [0; HALF];
+        for lane in 0..HALF {
+            let (value, flag) = f(&Env::USUAL, &[u64::from(a[lane]), u64::from(b[lane]), u64::from(c[lane]), 0]);
+            (out[lane], flags[lane]) = (value as u32, u8::from(flag));
+        }
+        bits |= pack(&flags) << (HALF * half);
+    }
+    bits
+});
 
 impl<F: Lane> Operation for F {
     fn lane(&self, env: &Env, sources: &[u64; 4]) -> u64 {
         self(env, sources)
     }
 
-    fn words(&self, [a, b, c]: Rows<'_>, out: &mut Row) {
-        let f = *self;
-        ARCH.dispatch(
-            #[inline(always)]
-            || {
-                for lane in 0..LANES {
-                    out[lane] = f(&Env::USUAL, &[u64::from(a[lane]), u64::from(b[lane]), u64::from(c[lane]), 0]) as u32;
-                }
-            },
-        );
+    fn words(&self, sources: Rows<'_>, out: &mut Row, halves: usize) {
+        ARCH.dispatch(Words(*self, sources, out, halves));
     }
 
-    fn doubles(&self, [a, b, c]: [[&Row; 2]; 3], [low, high]: [&mut Row; 2]) {
-        let f = *self;
-        ARCH.dispatch(
-            #[inline(always)]
-            || {
-                let wide = |row: [&Row; 2], lane: usize| u64::from(row[0][lane]) | u64::from(row[1][lane]) << 32;
-                for lane in 0..LANES {
-                    let value = f(&Env::USUAL, &[wide(a, lane), wide(b, lane), wide(c, lane), 0]);
-                    (low[lane], high[lane]) = (value as u32, (value >> 32) as u32);
-                }
-            },
-        );
+    fn doubles(&self, sources: [[&Row; 2]; 3], out: [&mut Row; 2], halves: usize) {
+        ARCH.dispatch(Doubles(*self, sources, out, halves));
     }
 }
 
@@ -90,18 +180,8 @@ impl<F: Test> Comparison for F {
         self(env, a, b)
     }
 
-    fn words(&self, a: &Row, b: &Row) -> u64 {
-        let f = *self;
-        ARCH.dispatch(
-            #[inline(always)]
-            || {
-                let mut flags = [0; LANES];
-                for lane in 0..LANES {
-                    flags[lane] = u8::from(f(&Env::USUAL, u64::from(a[lane]), u64::from(b[lane])));
-                }
-                pack(&flags)
-            },
-        )
+    fn words(&self, a: &Row, b: &Row, halves: usize) -> u64 {
+        ARCH.dispatch(Tests(*self, a, b, halves))
     }
 }
 
@@ -110,25 +190,25 @@ impl<F: LaneBit> BitOperation for F {
         self(env, sources)
     }
 
-    fn words(&self, a: &Row, b: &Row, mask: u64, out: &mut Row) -> u64 {
-        let f = *self;
-        ARCH.dispatch(
-            #[inline(always)]
-            || {
-                let mut flags = [0; LANES];
-                for lane in 0..LANES {
-                    let (value, flag) = f(&Env::USUAL, &[u64::from(a[lane]), u64::from(b[lane]), mask >> lane & 1, 0]);
-                    (out[lane], flags[lane]) = (value as u32, u8::from(flag));
-                }
-                pack(&flags)
-            },
-        )
+    fn words(&self, sources: Rows<'_>, out: &mut Row, halves: usize) -> u64 {
+        ARCH.dispatch(Bits(*self, sources, out, halves))
     }
+}
+
+/// A row as its two halves.
+#[inline(always)]
+fn halved(row: &Row) -> &[[u32; HALF]] {
+    row.as_chunks().0
+}
+
+#[inline(always)]
+fn halved_mut(row: &mut Row) -> &mut [[u32; HALF]] {
+    row.as_chunks_mut().0
 }
 
 /// The flags as the bits of a number, the first lowest.
 #[inline(always)]
-fn pack(flags: &[u8; LANES]) -> u64 {
+fn pack(flags: &[u8; HALF]) -> u64 {
     let mut bits = 0;
     for (n, eight) in flags.as_chunks::<8>().0.iter().enumerate() {
         // Multiplication brings the lowest bits of the bytes together in the highest byte.
@@ -152,27 +232,61 @@ pub(super) fn bit_operation(f: impl LaneBit) -> &'static dyn BitOperation {
     Box::leak(Box::new(f))
 }
 
+struct Expand<'a>(u64, &'a mut Row);
+
+vector_loop!(() Expand<'_>, (), |this| {
+    let Expand(mask, into) = this;
+    for half in 0..2 {
+        let (into, bits) = (&mut halved_mut(into)[half], (mask >> (HALF * half)) as u32);
+        for (lane, into) in (0..HALF).zip(into) {
+            *into = bits >> lane & 1;
+        }
+    }
+});
+
+/// The bits of a mask as numbers, the lowest in the first lane.
+pub(super) fn expand(mask: u64, into: &mut Row) {
+    ARCH.dispatch(Expand(mask, into));
+}
+
+struct WithSign<'a>(&'a Row, u32, u32, &'a mut Row);
+
+vector_loop!(() WithSign<'_>, (), |this| {
+    let WithSign(row, keep, flip, into) = this;
+    for lane in 0..LANES {
+        into[lane] = row[lane] & keep ^ flip;
+    }
+});
+
+/// The numbers of a row with another sign: first none, then the other.
+pub(super) fn with_sign(row: &Row, absolute: bool, negate: bool, into: &mut Row) {
+    const SIGN: u32 = 1 << 31;
+    ARCH.dispatch(WithSign(row, if absolute { !SIGN } else { u32::MAX }, if negate { SIGN } else { 0 }, into));
+}
+
+struct Blend<'a>(&'a mut Row, &'a Row, u64);
+
+vector_loop!(() Blend<'_>, (), |this| {
+    let Blend(register, values, mask) = this;
+    for half in 0..2 {
+        let (register, values) = (&mut halved_mut(register)[half], &halved(values)[half]);
+        let mask = (mask >> (HALF * half)) as u32;
+        for lane in 0..HALF {
+            let chosen = 0_u32.wrapping_sub(mask >> lane & 1);
+            register[lane] = register[lane] & !chosen | values[lane] & chosen;
+        }
+    }
+});
+
 /// Puts the results of the lanes in `mask` into a register.
 #[inline]
 pub(super) fn blend(register: &mut Row, values: &Row, mask: u64) {
-    const HALF: usize = LANES / 2;
     if mask == u64::MAX {
         *register = *values;
     } else if mask == u64::from(u32::MAX) {
         register[..HALF].copy_from_slice(&values[..HALF]);
     } else {
-        ARCH.dispatch(
-            #[inline(always)]
-            || {
-                let halves = register.as_chunks_mut::<HALF>().0.iter_mut().zip(values.as_chunks::<HALF>().0);
-                for ((register, values), mask) in halves.zip([mask as u32, (mask >> HALF) as u32]) {
-                    for lane in 0..HALF {
-                        let chosen = 0_u32.wrapping_sub(mask >> lane & 1);
-                        register[lane] = register[lane] & !chosen | values[lane] & chosen;
-                    }
-                }
-            },
-        );
+        ARCH.dispatch(Blend(register, values, mask));
     }
 }
 
@@ -182,9 +296,14 @@ mod tests {
 
     #[test]
     fn flags_become_bits() {
-        for mask in [0, 1, u64::MAX, 0x8000_0000_0000_0000, 0x0123_4567_89ab_cdef] {
-            let flags: [u8; LANES] = std::array::from_fn(|lane| (mask >> lane & 1) as u8);
+        for mask in [0, 1, 0xffff_ffff, 0x8000_0000, 0x0123_4567, 0x89ab_cdef] {
+            let flags: [u8; HALF] = std::array::from_fn(|lane| (mask >> lane & 1) as u8);
             assert_eq!(pack(&flags), mask);
+        }
+        for mask in [0, 1, u64::MAX, 0x8000_0000_0000_0000, 0x0123_4567_89ab_cdef] {
+            let mut row = [7; LANES];
+            expand(mask, &mut row);
+            assert_eq!(row, std::array::from_fn(|lane| (mask >> lane & 1) as u32));
         }
     }
 
@@ -206,13 +325,21 @@ mod tests {
         let row = |seed: u32| -> Row { std::array::from_fn(|lane| (lane as u32).wrapping_mul(seed).rotate_left(seed % 31)) };
         let (a, b, c) = (row(0x9e37_79b9), row(0x85eb_ca6b), row(0xc2b2_ae35));
         let mut out = [0; LANES];
-        operation(f).words([&a, &b, &c], &mut out);
+        operation(f).words([&a, &b, &c], &mut out, 2);
         let (mut low, mut high) = ([0; LANES], [0; LANES]);
-        operation(f).doubles([[&a, &b], [&b, &c], [&c, &a]], [&mut low, &mut high]);
-        let less = comparison(|_, a, b| a < b).words(&a, &b);
+        operation(f).doubles([[&a, &b], [&b, &c], [&c, &a]], [&mut low, &mut high], 2);
+        let less = comparison(|_, a, b| a < b).words(&a, &b, 2);
         let mut sums = [0; LANES];
         let carry = bit_operation(|_, s| ((s[0] + s[1] + s[2]) & 0xffff_ffff, (s[0] + s[1] + s[2]) >> 32 != 0));
-        let carries = carry.words(&a, &b, 0x5555_5555_5555_5555, &mut sums);
+        let mut even = [0; LANES];
+        expand(0x5555_5555_5555_5555, &mut even);
+        let carries = carry.words([&a, &b, &even], &mut sums, 2);
+        // Half a wave, and the rest as it was.
+        let mut half = [3; LANES];
+        operation(f).words([&a, &b, &c], &mut half, 1);
+        assert_eq!((&half[..HALF], &half[HALF..]), (&out[..HALF], &[3; HALF][..]));
+        let less_half = comparison(|_, a, b| a < b).words(&a, &b, 1);
+        assert_eq!(less_half, less & 0xffff_ffff);
         for lane in 0..LANES {
             let [x, y, z] = [a, b, c].map(|row| u64::from(row[lane]));
             assert_eq!(out[lane], f(&Env::USUAL, &[x, y, z, 0]) as u32);

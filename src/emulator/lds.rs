@@ -85,6 +85,9 @@ pub(super) fn two_offsets(op: &Op, element: u64, stride: u64) -> [u64; 2] {
 
 /// `count` elements of `size` bytes at the offsets, into consecutive registers.
 fn read_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> Step {
+    if super::lds_fast::read(core, op, offsets, size)? {
+        return Ok(());
+    }
     let base = addresses(core, op)?;
     order(core, true)?;
     let dst = destination(op)?;
@@ -107,6 +110,9 @@ fn read_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> Step
 }
 
 fn write_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usize, high: bool) -> Step {
+    if !high && super::lds_fast::write(core, op, offsets, size)? {
+        return Ok(());
+    }
     let base = addresses(core, op)?;
     let words = size.div_ceil(4);
     let mut registers = vec![data(op, Role::Data0)?];
@@ -340,7 +346,7 @@ fn permute(core: &mut Core, op: &Op, how: Permute) -> Step {
     core.writing(op, dst.file, dst.first, 1)?;
     let exec = core.wave.exec();
     let offset = single_offset(op);
-    let values = core.file(source.file)[usize::from(source.first)];
+    let values = core.file(source.file)[usize::from(source.first)].0;
     let mut moved = [0; LANES];
     let group = if core.launch.target.halves_permute_apart() { 32 } else { core.launch.lanes };
     for lane in 0..LANES {

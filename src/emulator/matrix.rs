@@ -227,7 +227,7 @@ fn accumulator(core: &mut Core, op: &Op, c: &Operand, words: u16) -> Step<Vec<[u
             if core.launch.strict {
                 core.wave.hazards.check_matrix_source(op, core.launch, Reg { file, first, dwords: words as u8 }, true)?;
             }
-            Ok(core.file(file)[usize::from(first)..usize::from(first + words)].to_vec())
+            Ok(core.rows(file, first, words))
         }
         None => {
             let double = op.matrix.is_some_and(Shape::is_double);

@@ -366,7 +366,7 @@ impl<'m> Span<'m> {
             Some(cell) => Some(u32::from_le(cell.load(Ordering::Acquire))),
             None => {
                 let mut bytes = [0; 4];
-                self.read(at, &mut bytes)?;
+                self.copy_out(at, &mut bytes)?;
                 Some(u32::from_le_bytes(bytes))
             }
         }
@@ -379,7 +379,7 @@ impl<'m> Span<'m> {
                 cell.store(value.to_le(), Ordering::Release);
                 Some(())
             }
-            None => self.write(at, &value.to_le_bytes()),
+            None => self.copy_in(at, &value.to_le_bytes()),
         }
     }
 
@@ -412,11 +412,22 @@ impl<'m> Span<'m> {
         match into.len() {
             4 if at.is_multiple_of(4) => into.copy_from_slice(&self.load32(at)?.to_le_bytes()),
             8 if at.is_multiple_of(8) => into.copy_from_slice(&self.load64(at)?.to_le_bytes()),
-            length => {
-                self.bytes.subslice(at, length).ok()?.copy_to(into);
-                fence(Ordering::Acquire);
-            }
+            _ => self.copy_out(at, into)?,
         }
+        Some(())
+    }
+
+    /// Bytes without regard for steps.
+    fn copy_out(&self, at: usize, into: &mut [u8]) -> Option<()> {
+        self.bytes.subslice(at, into.len()).ok()?.copy_to(into);
+        fence(Ordering::Acquire);
+        Some(())
+    }
+
+    fn copy_in(&self, at: usize, from: &[u8]) -> Option<()> {
+        let place = self.bytes.subslice(at, from.len()).ok()?;
+        fence(Ordering::Release);
+        place.copy_from(from);
         Some(())
     }
 
@@ -424,12 +435,7 @@ impl<'m> Span<'m> {
         match *from {
             [a, b, c, d] if at.is_multiple_of(4) => self.store32(at, u32::from_le_bytes([a, b, c, d])),
             [a, b, c, d, e, f, g, h] if at.is_multiple_of(8) => self.store64(at, u64::from_le_bytes([a, b, c, d, e, f, g, h])),
-            _ => {
-                let place = self.bytes.subslice(at, from.len()).ok()?;
-                fence(Ordering::Release);
-                place.copy_from(from);
-                Some(())
-            }
+            _ => self.copy_in(at, from),
         }
     }
 
@@ -449,5 +455,52 @@ impl<'m> Span<'m> {
             *bytes = value.to_le_bytes();
         }
         self.write(at, &bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_out_of_bounds_gives_none_and_changes_nothing() {
+        let mut memory = Memory::new();
+        let address = memory.malloc(22, 1, AllocationKind::Device).expect("memory");
+        let view = memory.view();
+        let span = view.span_to_write(address).expect("a span");
+        for at in [0, 1, 4, 8, 10, 14] {
+            assert_eq!(span.store64(at, 0x0102_0304_0506_0708), Some(()), "{at}");
+            assert_eq!(span.load64(at), Some(0x0102_0304_0506_0708), "{at}");
+            assert_eq!(span.load32(at), Some(0x0506_0708), "{at}");
+        }
+        let before = [0, 8, 16, 18].map(|at| span.load32(at));
+        for at in [15, 16, 19, 20, 22, 24, usize::MAX - 7, usize::MAX - 3, usize::MAX] {
+            assert_eq!((span.load64(at), span.store64(at, !0)), (None, None), "{at}");
+            assert_eq!((span.read(at, &mut [0; 8]), span.write(at, &[9; 8])), (None, None), "{at}");
+            if at > 18 {
+                assert_eq!((span.load32(at), span.store32(at, !0)), (None, None), "{at}");
+            }
+        }
+        assert_eq!((span.load_row(0, &mut [0; LANES]), span.store_row(0, &[0; LANES])), (None, None));
+        assert_eq!([0, 8, 16, 18].map(|at| span.load32(at)), before);
+        assert!(view.update(address + 20, 4, |old| old).is_err() && view.update(address, 8, |old| old + 1).is_ok());
+        assert!(view.read(address + 20, &mut [0; 4], MemoryAccess::Load).is_err() && view.check_store(address + 22, 1).is_err());
+    }
+
+    #[test]
+    fn small_allocations_are_apart_and_zero() {
+        let mut memory = Memory::new();
+        let addresses: Vec<u64> = (0..200).map(|n| memory.malloc(n * 333 + 1, 256, AllocationKind::Device).expect("memory")).collect();
+        for (n, address) in addresses.iter().enumerate() {
+            let mut bytes = vec![1; n * 333 + 1];
+            memory.view().read(*address, &mut bytes, MemoryAccess::Load).expect("all of it");
+            assert!(bytes.iter().all(|byte| *byte == 0), "{n}");
+            memory.view().write(*address, &vec![n as u8 + 1; n * 333 + 1], MemoryAccess::Store).expect("all of it");
+        }
+        for (n, address) in addresses.iter().enumerate() {
+            let mut bytes = vec![0; n * 333 + 1];
+            memory.view().read(*address, &mut bytes, MemoryAccess::Load).expect("all of it");
+            assert!(bytes.iter().all(|byte| *byte == n as u8 + 1), "{n}");
+        }
     }
 }

@@ -7,7 +7,8 @@
 //! result that no wait has guaranteed must not be touched, stores become visible to other waves late, required wait states are checked (on gfx8 and gfx9, where
 //! they are software's business; RDNA's own rules are not), and waves run in seeded random order.
 //!
-//! Common instructions go short ways that give the same results (`vector_fast`; `global_fast`, not in strict mode). Which operations have no meaning here, and
+//! Common instructions go short ways that give the same results (`vector_fast`; `global_fast` and `lds_fast`, not in strict mode), and outside strict mode
+//! the workgroups of a long dispatch are divided among threads (`workers`). Which operations have no meaning here, and
 //! why, is in `docs/emulator-missing.md`.
 //!
 //! A [`Device`] has memory, loaded code objects and a way to run a dispatch:
@@ -42,6 +43,7 @@ mod hazard;
 mod lane_access;
 mod lanes;
 mod lds;
+mod lds_fast;
 mod loader;
 mod matrix;
 mod matrix_hazard;

@@ -14,7 +14,7 @@ fn register(op: &Op, role: Role) -> Step<u16> {
 
 fn read(core: &mut Core, op: &Op, register: u16) -> Step<[u32; LANES]> {
     core.reading(op, RegFile::Vector, register, 1)?;
-    Ok(core.wave.vgpr[usize::from(register)])
+    Ok(core.wave.vgpr[usize::from(register)].0)
 }
 
 fn write(core: &mut Core, op: &Op, register: u16, values: &[u32; LANES], mask: u64) -> Step {

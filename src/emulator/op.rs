@@ -211,6 +211,8 @@ pub(super) struct Op {
     pub waits: WaitCount,
     /// The operations of an instruction that is two.
     pub pair: Option<Box<[Op; 2]>>,
+    /// For the short way of a vector instruction.
+    pub quick: Option<Box<super::vector_fast::Quick>>,
 }
 
 /// The bits of an inline constant or literal in a type.
@@ -333,7 +335,7 @@ impl Op {
         let halves = super::vector::halves(&inst, &src);
         let written = inst.operands.iter().find(|operand| operand.reg().is_some() && operand.reg() == dst);
         let dst_half = written.map_or(Half::Whole, |operand| operand.half);
-        let run = super::vector_fast::faster(run, &semantics, &inst, dst);
+        let (run, quick) = super::vector_fast::faster(run, &semantics, &inst, src, dst);
         let (run, global) = super::global_fast::faster(run, &semantics, &inst);
         let class = classify(&inst);
         let site = classify_site(&inst);
@@ -360,6 +362,10 @@ impl Op {
             let of = |ty: Ty| Self::by_role(&inst, role, ty);
             [of(Ty::B32), of(Ty::B64)]
         });
+        let quick = match semantics {
+            Semantics::Packed32 { .. } => super::vector_fast::packed32_sources(&inst, &scalars, dst),
+            _ => quick,
+        };
         let waits = wait_count(target, &inst).unwrap_or_default();
         let counters = issued(&inst);
         Op {
@@ -395,6 +401,7 @@ impl Op {
             flat_in_order: target.flat_in_order(),
             waits,
             pair: None,
+            quick,
         }
     }
 }

@@ -84,8 +84,8 @@ fn run_packed(core: &mut Core, op: &Op) -> Step {
 /// Runs [`Semantics::Packed32`]: two single-precision operations on register pairs.
 fn run_packed32(core: &mut Core, op: &Op) -> Step {
     let Semantics::Packed32 { f } = op.semantics else { return undefined("meaning") };
-    if let Some(done) = super::vector_fast::run_packed32(core, op, f) {
-        return done;
+    if super::vector_fast::run_packed32(core, op, f)? {
+        return Ok(());
     }
     let modifiers = op.inst.modifiers;
     let mut all = [[0; LANES]; 3];

@@ -4,7 +4,7 @@ use crate::isa::{Encoding, HalfOperation, Inst, Modifiers, Operand, Reg, Role, T
 
 use super::code;
 use super::core::{Core, Step, undefined};
-use super::op::{Op, Place, Semantics};
+use super::op::{Op, Place, Semantics, Source};
 
 /// The row of an operation where it is alone, for its meaning: forms differ in nothing that matters here.
 fn row(target: Target, half: &HalfOperation<'_>) -> Option<&'static Variant> {
@@ -57,7 +57,11 @@ pub(super) fn op(target: Target, inst: &Inst, place: Place) -> Option<Op> {
 fn run(core: &mut Core, op: &Op) -> Step {
     let Some([first, second]) = op.pair.as_deref() else { return undefined("two operations") };
     let Some(Reg { first: at, .. }) = first.dst else { return undefined("an operation without destination") };
-    let Some(before) = core.wave.vgpr.get(usize::from(at)).copied() else {
+    if !second.src.contains(&Source::Vector(at)) {
+        (first.run)(core, first)?;
+        return (second.run)(core, second);
+    }
+    let Some(before) = core.wave.vgpr.get(usize::from(at)).cloned() else {
         return core.writing(op, crate::isa::RegFile::Vector, at, 1);
     };
     (first.run)(core, first)?;

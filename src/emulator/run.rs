@@ -14,6 +14,7 @@ use super::memory::{Memory, View};
 use super::op::{Class, Op, Site};
 use super::random::Random;
 use super::trace::{BranchCounts, CodeAddress, DispatchStats, ExecSiteCounts, Trace};
+use super::vector_fast::Work;
 
 /// Instructions a wave runs before another has its turn, where nothing is random.
 const QUANTUM: u64 = 20_000;
@@ -91,6 +92,7 @@ pub(super) struct Worker<'a> {
     pub random: Random,
     pub stats: DispatchStats,
     counts: Vec<Count>,
+    pub work: Work,
     /// Places for waves that are not taken.
     pub free: Vec<usize>,
     running: Vec<Group>,
@@ -120,6 +122,7 @@ impl<'a> Worker<'a> {
             random: Random::new(seed ^ shared.plan.dispatch.dispatch_id.rotate_left(32)),
             stats: DispatchStats::default(),
             counts: Vec::new(),
+            work: Work::default(),
             free,
             running: Vec::new(),
             window: Vec::new(),
@@ -296,10 +299,10 @@ impl<'a> Worker<'a> {
         quantum: u64,
         fuel: &mut u64,
     ) -> Result<(), Box<Stopped>> {
-        let Worker { shared, memory, code, clock, random, stats, counts, .. } = self;
+        let Worker { shared, memory, code, clock, random, stats, counts, work, .. } = self;
         let options = shared.options;
         let launch = &plan.launch;
-        let mut core = Core { memory, lds, wave, launch, random, stats, clock, barrier };
+        let mut core = Core { memory, lds, wave, launch, random, stats, clock, barrier, work };
         // The place of the next instruction if the last one is followed by it: code is mostly decoded in the order in which it runs.
         let mut next = usize::MAX;
         for _ in 0..quantum {

@@ -117,8 +117,22 @@ pub struct DispatchStats {
 impl DispatchStats {
     /// Adds what another thread did of the same dispatch.
     pub(super) fn merge(&mut self, other: &DispatchStats) {
-        let DispatchStats { workgroups, waves, instructions, valu, salu, smem, vmem, lds, branches, waits, global_bytes, lds_bytes, trace, time: _ } =
-            other;
+        let DispatchStats {
+            workgroups,
+            waves,
+            instructions,
+            valu,
+            salu,
+            smem,
+            vmem,
+            lds,
+            branches,
+            waits,
+            global_bytes,
+            lds_bytes,
+            trace,
+            time: _,
+        } = other;
         for (mine, its) in [
             (&mut self.workgroups, workgroups),
             (&mut self.waves, waves),

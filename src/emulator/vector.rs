@@ -271,7 +271,7 @@ pub(super) fn scatter(core: &mut Core, op: &Op, ty: Ty, high: High, values: &mut
     // Two dwords have no part of a register to go to.
     if file == RegFile::Vector && ty.dwords() == 1 && (modifiers.sdwa.is_some() || narrow) {
         let at = usize::from(core.indexed(first, 3));
-        let old = core.wave.vgpr.get(at).copied().unwrap_or([0; LANES]);
+        let old = core.wave.vgpr.get(at).map_or([0; LANES], |register| register.0);
         for lane in active(mask) {
             let (old, new) = (old[lane], values[lane] as u32);
             let upper = match op.dst_half {

@@ -1,18 +1,175 @@
 //! The short way of vector ALU instructions: whole registers of 32 or 64 bits a lane, no DPP, SDWA or output modifiers, the usual MODE.
 //!
-//! What is not of that kind, and every instruction while MODE is unusual or registers are indexed, goes the general way of [`super::vector`].
+//! What is not of that kind, and every instruction while MODE is unusual or registers are indexed, goes the general way of [`super::vector`]. Results are
+//! computed into a spare register that takes the place of the old one, so that nothing is copied while all lanes are active.
 
-use crate::isa::{Inst, Reg, RegFile};
+use crate::isa::{Inst, Reg, RegFile, scalar};
 
-use super::core::{Core, LANES, Step, undefined};
-use super::lanes::{Operation, Row, blend};
+use super::core::{Core, LANES, Step, Wave};
+use super::lanes::{self, Operation, Register, Row, Rows, blend};
 use super::op::{Handler, Op, Semantics, Source, Ty};
 use super::vector::{run_lane, run_lane_bit, run_test};
 
 static ZERO: Row = [0; LANES];
 
-/// Room for a row that is not a register's, not filled before it is needed.
-type Buffer = Option<Row>;
+/// Rows that instructions work with; what is in them means nothing afterwards.
+#[derive(Default)]
+pub(super) struct Work {
+    /// Scalar sources in all lanes, both dwords.
+    broadcast: [[Register; 2]; 3],
+    /// Sources with another sign.
+    signed: [Register; 3],
+    /// Results.
+    out: [Box<Register>; 2],
+}
+
+/// What the short way of an instruction knows of it beforehand.
+pub(super) struct Quick {
+    /// The sources, and how many registers each is.
+    sources: [(Source, u16); 3],
+    /// Constants in all lanes, both dwords.
+    constants: [[Option<Box<Register>>; 2]; 3],
+    /// The destination, and how many registers it is.
+    dst: (u16, u16),
+    /// Of which source the absolute value is taken, and which is negated.
+    abs: u8,
+    neg: u8,
+    /// The third source is a lane mask.
+    masked: bool,
+    /// How many registers of each file there must be.
+    vector: u16,
+    accum: u16,
+    scalar: u16,
+}
+
+impl Quick {
+    /// None if a source or the destination is of no usual kind.
+    fn new(inst: &Inst, sources: [(Source, u16); 3], dst: Option<Reg>, dwords: u16) -> Option<Quick> {
+        let first = dst.filter(|reg| reg.file == RegFile::Vector).map(|reg| reg.first);
+        if dst.is_some() && first.is_none() {
+            return None;
+        }
+        let dst = (first.unwrap_or(0), if first.is_some() { dwords } else { 0 });
+        let crate::isa::Modifiers { abs, neg, .. } = inst.modifiers;
+        let mut quick =
+            Quick { sources, constants: Default::default(), dst, abs, neg, masked: false, vector: dst.0 + dst.1, accum: 0, scalar: 0 };
+        for (at, (source, dwords)) in sources.into_iter().enumerate() {
+            match source {
+                Source::None => {}
+                Source::Vector(first) => quick.vector = quick.vector.max(first + dwords),
+                Source::Accum(first) => quick.accum = quick.accum.max(first + dwords),
+                Source::Scalar(code) if code + dwords > 128 || (code..code + dwords).contains(&scalar::NULL) => return None,
+                // VCC and what follows are there whatever is allocated.
+                Source::Scalar(code) if code >= scalar::FLAT_SCRATCH => {}
+                Source::Scalar(code) => quick.scalar = quick.scalar.max(code + dwords),
+                Source::Const(bits) => {
+                    for (n, row) in quick.constants[at].iter_mut().enumerate().take(usize::from(dwords)) {
+                        *row = Some(Box::new(Register([(bits >> (32 * n)) as u32; LANES])));
+                    }
+                }
+                Source::LdsDirect => return None,
+            }
+        }
+        Some(quick)
+    }
+
+    /// Whether the short way is open; with the checks of the strict mode.
+    #[inline(always)]
+    fn open(&self, core: &mut Core, op: &Op) -> Step<bool> {
+        let wave = &core.wave;
+        let there =
+            usize::from(self.vector) <= wave.vgpr.len() && usize::from(self.accum) <= wave.agpr.len() && self.scalar <= wave.sgpr_count;
+        if !there || !wave.quick {
+            return Ok(false);
+        }
+        if core.launch.strict {
+            self.check(core, op)?;
+        }
+        Ok(true)
+    }
+
+    #[inline(never)]
+    fn check(&self, core: &mut Core, op: &Op) -> Step {
+        for (source, dwords) in self.sources {
+            match source {
+                Source::Vector(first) => core.reading(op, RegFile::Vector, first, dwords)?,
+                Source::Accum(first) => core.reading(op, RegFile::Accum, first, dwords)?,
+                Source::Scalar(code) => core.reading(op, RegFile::Scalar, code, dwords)?,
+                Source::Const(_) | Source::None | Source::LdsDirect => {}
+            }
+        }
+        if self.dst.1 > 0 { core.writing(op, RegFile::Vector, self.dst.0, self.dst.1) } else { Ok(()) }
+    }
+
+    /// One dword of a source in all lanes: `n` is 0 or 1.
+    #[inline(always)]
+    fn row<'a>(&'a self, wave: &'a Wave, at: usize, n: u16, broadcast: &'a mut Register) -> &'a Row {
+        match self.sources[at].0 {
+            Source::Vector(first) => &wave.vgpr[usize::from(first + n)],
+            Source::None => &ZERO,
+            other => self.other_row(wave, (other, at, n), broadcast),
+        }
+    }
+
+    #[inline(never)]
+    fn other_row<'a>(&'a self, wave: &'a Wave, (source, at, n): (Source, usize, u16), broadcast: &'a mut Register) -> &'a Row {
+        match source {
+            Source::Accum(first) => &wave.agpr[usize::from(first + n)],
+            Source::Scalar(code) => {
+                broadcast.fill(wave.sgpr[usize::from(code + n)]);
+                broadcast
+            }
+            _ => self.constants[at][usize::from(n)].as_deref().map_or(&ZERO, |register| register),
+        }
+    }
+
+    /// The first dwords of the sources, with their signs.
+    #[inline(always)]
+    fn rows<'a>(&'a self, wave: &'a Wave, broadcast: &'a mut [[Register; 2]; 3], signs: &'a mut [Register; 3]) -> Rows<'a> {
+        let [[a, _], [b, _], [c, _]] = broadcast;
+        let third = if self.masked { self.bits(wave, 2, c) } else { self.row(wave, 2, 0, c) };
+        let mut rows = [self.row(wave, 0, 0, a), self.row(wave, 1, 0, b), third];
+        if self.abs | self.neg != 0 {
+            for ((at, row), sign) in rows.iter_mut().enumerate().zip(signs) {
+                *row = self.signed(at, row, sign);
+            }
+        }
+        rows
+    }
+
+    /// Absolute value and negation of a source, on the dword that has the sign.
+    #[inline]
+    fn signed<'a>(&self, at: usize, row: &'a Row, buffer: &'a mut Register) -> &'a Row {
+        with_sign(row, self.abs >> at & 1 != 0, self.neg >> at & 1 != 0, buffer)
+    }
+
+    /// [`Quick::row`] of a lane mask: 0 or 1 in each lane.
+    fn bits<'a>(&'a self, wave: &'a Wave, at: usize, broadcast: &'a mut Register) -> &'a Row {
+        lanes::expand(self.mask(wave, at), broadcast);
+        broadcast
+    }
+
+    fn mask(&self, wave: &Wave, at: usize) -> u64 {
+        match self.sources[at].0 {
+            Source::Scalar(code) => wave.mask(code),
+            Source::Const(bits) => bits,
+            _ => 0,
+        }
+    }
+
+    /// Makes the results those of the destination, in the active lanes.
+    #[inline(always)]
+    fn put(&self, wave: &mut Wave, out: &mut [Box<Register>]) {
+        let mask = wave.exec();
+        for (register, out) in wave.vgpr[usize::from(self.dst.0)..][..usize::from(self.dst.1)].iter_mut().zip(out) {
+            if mask == wave.lanes {
+                std::mem::swap(register, out);
+            } else {
+                blend(register, out, mask);
+            }
+        }
+    }
+}
 
 fn is_word(ty: Ty) -> bool {
     matches!(ty, Ty::B32 | Ty::F32)
@@ -23,214 +180,141 @@ fn is_whole(ty: Ty) -> bool {
 }
 
 /// The handler of an instruction: a short one where it is of that kind, else the one given.
-pub(super) fn faster(run: Handler, semantics: &Semantics, inst: &Inst, dst: Option<Reg>) -> Handler {
+pub(super) fn faster(
+    run: Handler,
+    semantics: &Semantics,
+    inst: &Inst,
+    src: [Source; 4],
+    dst: Option<Reg>,
+) -> (Handler, Option<Box<Quick>>) {
     let m = inst.modifiers;
     let plain = m.op_sel | m.bitop3 | m.byte_sel == 0 && m.omod == 0 && !m.clamp && m.dpp.is_none() && m.dpp8.is_none() && m.sdwa.is_none();
     if !plain {
-        return run;
+        return (run, None);
     }
-    let in_vector = dst.is_some_and(|reg| reg.file == RegFile::Vector);
     let is = |handler: Handler| std::ptr::fn_addr_eq(run, handler);
-    match *semantics {
-        Semantics::Lane { dst: ty, src: [a, b, c, d], .. } if is(run_lane) && in_vector && d == Ty::None => {
-            let used = [a, b, c].map(|ty| ty != Ty::None);
-            if is_word(ty) && (is_word(a) || !used[0]) && (is_word(b) || !used[1]) && (is_word(c) || !used[2] || c == Ty::Mask) {
-                run_words
+    let whole_mask = u16::from(inst.wave_size == 64) + 1;
+    let dwords = |ty: Ty| if ty == Ty::Mask { whole_mask } else { u16::from(ty.dwords()) };
+    let quick = |types: [Ty; 3], dst: Option<Reg>, wide: Ty| {
+        let used = |at: usize| if types[at] == Ty::None { (Source::None, 0) } else { (src[at], dwords(types[at])) };
+        let quick = Quick::new(inst, [used(0), used(1), used(2)], dst, dwords(wide))?;
+        Some(Box::new(Quick { masked: types[2] == Ty::Mask, ..quick }))
+    };
+    let words_or_none = |types: &[Ty]| types.iter().all(|ty| is_word(*ty) || *ty == Ty::None);
+    let (short, quick): (Handler, _) = match *semantics {
+        Semantics::Lane { dst: ty, src: [a, b, c, Ty::None], .. } if is(run_lane) && dst.is_some() => {
+            if is_word(ty) && words_or_none(&[a, b]) && (words_or_none(&[c]) || c == Ty::Mask) {
+                (run_words, quick([a, b, c], dst, ty))
             } else if is_whole(ty) && [a, b, c].iter().all(|ty| is_whole(*ty) || *ty == Ty::None) {
-                run_doubles
+                (run_doubles, quick([a, b, c], dst, ty))
             } else {
-                run
+                (run, None)
             }
         }
-        Semantics::Test { src: [a, b], .. } if is(run_test) && is_word(a) && is_word(b) => run_word_test,
-        Semantics::LaneBit { dst: ty, src: [a, b, c, d], .. } if is(run_lane_bit) && in_vector => {
-            let words = is_word(ty) && is_word(a) && is_word(b);
-            if words && matches!(c, Ty::None | Ty::Mask) && d == Ty::None && m.neg | m.abs == 0 { run_word_bit } else { run }
+        Semantics::Test { src: [a, b], .. } if is(run_test) && is_word(a) && is_word(b) => {
+            (run_word_test, quick([a, b, Ty::None], None, Ty::None))
         }
-        _ => run,
-    }
+        Semantics::LaneBit { dst: ty, src: [a, b, c, Ty::None], .. } if is(run_lane_bit) && dst.is_some() => {
+            let words = is_word(ty) && is_word(a) && is_word(b) && matches!(c, Ty::None | Ty::Mask);
+            // What a sign means to the flag of a division's scaling is the general way's business.
+            let words = words && m.neg | m.abs == 0;
+            if words { (run_word_bit, quick([a, b, c], dst, ty)) } else { (run, None) }
+        }
+        _ => (run, None),
+    };
+    if quick.is_some() { (short, quick) } else { (run, None) }
 }
 
-/// Whether this short way is open now.
-fn usual(core: &Core) -> bool {
-    core.wave.usual && !core.is_indexing()
-}
-
-/// Checks that a source may be read; gives what it is if it is one value for all lanes.
-fn check(core: &mut Core, op: &Op, source: Source, ty: Ty) -> Step<u64> {
-    let dwords = u16::from(ty.dwords());
-    match source {
-        Source::Vector(first) => core.reading(op, RegFile::Vector, first, dwords).map(|()| 0),
-        Source::Accum(first) => core.reading(op, RegFile::Accum, first, dwords).map(|()| 0),
-        Source::Scalar(code) if ty == Ty::Mask => core.mask(op, code),
-        Source::Scalar(code) if dwords == 2 => core.scalar64(op, code),
-        Source::Scalar(code) => core.scalar(op, code).map(u64::from),
-        Source::Const(bits) => Ok(bits),
-        Source::None => Ok(0),
-        Source::LdsDirect => core.lanes(op, source, Ty::B32, 0).map(|values| values[0]),
-    }
-}
-
-/// One dword of a source in all lanes: `n` is 0 or 1.
-fn row<'a>(core: &'a Core, source: Source, n: u16, value: u64, buffer: &'a mut Buffer) -> &'a Row {
-    match source {
-        Source::Vector(first) => &core.wave.vgpr[usize::from(first + n)],
-        Source::Accum(first) => &core.wave.agpr[usize::from(first + n)],
-        _ => buffer.insert([(value >> (32 * n)) as u32; LANES]),
-    }
-}
-
-/// Absolute value and negation of a source, on the dword that has the sign.
-fn signed<'a>(op: &Op, at: usize, row: &'a Row, buffer: &'a mut Buffer) -> &'a Row {
-    let modifiers = &op.inst.modifiers;
-    with_sign(row, modifiers.abs >> at & 1 != 0, modifiers.neg >> at & 1 != 0, buffer)
-}
-
-fn with_sign<'a>(row: &'a Row, absolute: bool, negate: bool, buffer: &'a mut Buffer) -> &'a Row {
-    const SIGN: u32 = 1 << 31;
+#[inline]
+fn with_sign<'a>(row: &'a Row, absolute: bool, negate: bool, buffer: &'a mut Register) -> &'a Row {
     if !absolute && !negate {
         return row;
     }
-    let (keep, flip) = (if absolute { !SIGN } else { u32::MAX }, if negate { SIGN } else { 0 });
-    buffer.insert(row.map(|value| value & keep ^ flip))
-}
-
-/// A lane mask as numbers.
-fn expand(mask: u64, buffer: &mut Buffer) -> &Row {
-    buffer.insert(std::array::from_fn(|lane| (mask >> lane & 1) as u32))
+    lanes::with_sign(row, absolute, negate, buffer);
+    buffer
 }
 
 fn run_words(core: &mut Core, op: &Op) -> Step {
-    if !usual(core) {
+    let (Semantics::Lane { f, .. }, Some(quick)) = (&op.semantics, &op.quick) else { return run_lane(core, op) };
+    if !quick.open(core, op)? {
         return run_lane(core, op);
     }
-    let Semantics::Lane { f, src, .. } = op.semantics else { return undefined("meaning") };
-    let Some(Reg { first, .. }) = op.dst else { return undefined("no destination") };
-    let values = [check(core, op, op.src[0], src[0])?, check(core, op, op.src[1], src[1])?, check(core, op, op.src[2], src[2])?];
-    core.writing(op, RegFile::Vector, first, 1)?;
-    let mut out = [0; LANES];
-    {
-        let (mut a, mut b, mut c): (Buffer, Buffer, Buffer) = (None, None, None);
-        let (mut sign_a, mut sign_b, mut sign_c): (Buffer, Buffer, Buffer) = (None, None, None);
-        let a = signed(op, 0, row(core, op.src[0], 0, values[0], &mut a), &mut sign_a);
-        let b = match src[1] {
-            Ty::None => &ZERO,
-            _ => signed(op, 1, row(core, op.src[1], 0, values[1], &mut b), &mut sign_b),
-        };
-        let c = match src[2] {
-            Ty::None => &ZERO,
-            Ty::Mask => expand(values[2], &mut c),
-            _ => signed(op, 2, row(core, op.src[2], 0, values[2], &mut c), &mut sign_c),
-        };
-        f.words([a, b, c], &mut out);
-    }
-    let mask = core.wave.exec();
-    blend(&mut core.wave.vgpr[usize::from(first)], &out, mask);
+    let Core { wave, work: Work { broadcast, signed, out }, launch, .. } = core;
+    f.words(quick.rows(wave, broadcast, signed), &mut out[0], launch.halves());
+    quick.put(wave, out);
     Ok(())
 }
 
 fn run_doubles(core: &mut Core, op: &Op) -> Step {
-    if !usual(core) {
+    let (Semantics::Lane { f, src, .. }, Some(quick)) = (&op.semantics, &op.quick) else { return run_lane(core, op) };
+    if !quick.open(core, op)? {
         return run_lane(core, op);
     }
-    let Semantics::Lane { f, src, dst, .. } = op.semantics else { return undefined("meaning") };
-    let Some(Reg { first, .. }) = op.dst else { return undefined("no destination") };
-    let values = [check(core, op, op.src[0], src[0])?, check(core, op, op.src[1], src[1])?, check(core, op, op.src[2], src[2])?];
-    core.writing(op, RegFile::Vector, first, u16::from(dst.dwords()))?;
-    let (mut low, mut high) = ([0; LANES], [0; LANES]);
-    {
-        let mut buffers: [[Buffer; 3]; 3] = Default::default();
-        let mut sources = [[&ZERO; 2]; 3];
-        for (at, [low, high, sign]) in buffers.iter_mut().enumerate() {
-            if src[at] == Ty::None {
-                continue;
-            }
-            sources[at][0] = row(core, op.src[at], 0, values[at], low);
-            if src[at].dwords() == 2 {
-                sources[at][1] = signed(op, at, row(core, op.src[at], 1, values[at], high), sign);
-            } else {
-                sources[at][0] = signed(op, at, sources[at][0], sign);
-            }
+    let Core { wave, work: Work { broadcast, signed: signs, out }, launch, .. } = core;
+    let mut sources = [[&ZERO; 2]; 3];
+    for ((at, source), ([low, high], sign)) in sources.iter_mut().enumerate().zip(broadcast.iter_mut().zip(signs)) {
+        source[0] = quick.row(wave, at, 0, low);
+        if src[at].dwords() == 2 {
+            source[1] = quick.signed(at, quick.row(wave, at, 1, high), sign);
+        } else {
+            source[0] = quick.signed(at, source[0], sign);
         }
-        f.doubles(sources, [&mut low, &mut high]);
     }
-    let mask = core.wave.exec();
-    blend(&mut core.wave.vgpr[usize::from(first)], &low, mask);
-    if dst.dwords() == 2 {
-        blend(&mut core.wave.vgpr[usize::from(first) + 1], &high, mask);
-    }
+    let [low, high] = out;
+    f.doubles(sources, [low, high], launch.halves());
+    quick.put(wave, out);
     Ok(())
 }
 
 fn run_word_test(core: &mut Core, op: &Op) -> Step {
-    if !usual(core) {
+    let (Semantics::Test { f, exec, .. }, Some(quick)) = (&op.semantics, &op.quick) else { return run_test(core, op) };
+    if !quick.open(core, op)? {
         return run_test(core, op);
     }
-    let Semantics::Test { f, src, exec } = op.semantics else { return undefined("meaning") };
-    let values = [check(core, op, op.src[0], src[0])?, check(core, op, op.src[1], src[1])?];
-    let bits = {
-        let (mut a, mut b, mut sign_a, mut sign_b): (Buffer, Buffer, Buffer, Buffer) = (None, None, None, None);
-        let a = signed(op, 0, row(core, op.src[0], 0, values[0], &mut a), &mut sign_a);
-        let b = signed(op, 1, row(core, op.src[1], 0, values[1], &mut b), &mut sign_b);
-        f.words(a, b)
-    };
-    super::vector::set_test(core, op, bits & core.wave.exec(), exec)
+    let Core { wave, work: Work { broadcast, signed, .. }, launch, .. } = core;
+    let [a, b, _] = quick.rows(wave, broadcast, signed);
+    let bits = f.words(a, b, launch.halves());
+    super::vector::set_test(core, op, bits & core.wave.exec(), *exec)
 }
 
 fn run_word_bit(core: &mut Core, op: &Op) -> Step {
-    if !usual(core) {
+    let (Semantics::LaneBit { f, .. }, Some(quick)) = (&op.semantics, &op.quick) else { return run_lane_bit(core, op) };
+    if !quick.open(core, op)? {
         return run_lane_bit(core, op);
     }
-    let Semantics::LaneBit { f, src, .. } = op.semantics else { return undefined("meaning") };
-    let Some(Reg { first, .. }) = op.dst else { return undefined("no destination") };
-    let values = [check(core, op, op.src[0], src[0])?, check(core, op, op.src[1], src[1])?, check(core, op, op.src[2], src[2])?];
-    core.writing(op, RegFile::Vector, first, 1)?;
-    let mut out = [0; LANES];
-    let bits = {
-        let (mut a, mut b): (Buffer, Buffer) = (None, None);
-        f.words(row(core, op.src[0], 0, values[0], &mut a), row(core, op.src[1], 0, values[1], &mut b), values[2], &mut out)
-    };
-    let mask = core.wave.exec();
-    blend(&mut core.wave.vgpr[usize::from(first)], &out, mask);
+    let Core { wave, work: Work { broadcast, signed, out }, launch, .. } = core;
+    let bits = f.words(quick.rows(wave, broadcast, signed), &mut out[0], launch.halves());
+    let mask = wave.exec();
+    quick.put(wave, out);
     core.set_mask(op, op.sdst, bits & mask)
 }
 
-/// Packed operations on pairs of 32-bit numbers: a row for each half. None where the general way must be gone.
-pub(super) fn run_packed32(core: &mut Core, op: &Op, f: &dyn Operation) -> Option<Step> {
-    let modifiers = op.inst.modifiers;
-    if !usual(core) || modifiers.clamp {
-        return None;
-    }
-    Some(packed32(core, op, f))
+/// The sources of packed operations on pairs of 32-bit numbers: pairs, and constants that are the same in both halves.
+pub(super) fn packed32_sources(inst: &Inst, scalars: &[[Source; 2]; 3], dst: Option<Reg>) -> Option<Box<Quick>> {
+    let pair = |[source, _]: [Source; 2]| match source {
+        Source::Const(bits) => (Source::Const(bits << 32 | bits), 2),
+        other => (other, 2),
+    };
+    Quick::new(inst, scalars.map(pair), dst, 2).map(Box::new)
 }
 
-fn packed32(core: &mut Core, op: &Op, f: &dyn Operation) -> Step {
+/// Packed operations on pairs of 32-bit numbers: a row for each half. False where the general way must be gone.
+pub(super) fn run_packed32(core: &mut Core, op: &Op, f: &dyn Operation) -> Step<bool> {
     let modifiers = op.inst.modifiers;
-    let Some(Reg { first, .. }) = op.dst else { return undefined("no destination") };
-    let mut values = [0; 3];
-    for (value, [source, _]) in values.iter_mut().zip(op.scalars) {
-        // A constant is the same in both halves.
-        let double = |bits: u64| bits << 32 | bits;
-        *value = if let Source::Const(bits) = source { double(bits) } else { check(core, op, source, Ty::B64)? };
+    let Some(quick) = op.quick.as_ref().filter(|_| !modifiers.clamp) else { return Ok(false) };
+    if !quick.open(core, op)? {
+        return Ok(false);
     }
-    core.writing(op, RegFile::Vector, first, 2)?;
-    let mut out = [[0; LANES]; 2];
+    let Core { wave, work: Work { broadcast, signed: signs, out }, launch, .. } = core;
     for (half, out) in out.iter_mut().enumerate() {
         let (select, negate) = if half == 0 { (modifiers.op_sel, modifiers.neg) } else { (modifiers.op_sel_hi, modifiers.neg_hi) };
-        let mut buffers: [[Buffer; 2]; 3] = Default::default();
         let mut rows = [&ZERO; 3];
-        for (at, [buffer, sign]) in buffers.iter_mut().enumerate() {
-            let source = op.scalars[at][0];
-            if source != Source::None {
-                let row = row(core, source, u16::from(select >> at & 1), values[at], buffer);
-                rows[at] = with_sign(row, false, negate >> at & 1 != 0, sign);
-            }
+        for ((at, row), ([buffer, _], sign)) in rows.iter_mut().enumerate().zip(broadcast.iter_mut().zip(signs.iter_mut())) {
+            let source = quick.row(wave, at, u16::from(select >> at & 1), buffer);
+            *row = with_sign(source, false, negate >> at & 1 != 0, sign);
         }
-        f.words(rows, out);
+        f.words(rows, out, launch.halves());
     }
-    let mask = core.wave.exec();
-    for (n, values) in out.iter().enumerate() {
-        blend(&mut core.wave.vgpr[usize::from(first) + n], values, mask);
-    }
-    Ok(())
+    quick.put(wave, out);
+    Ok(true)
 }

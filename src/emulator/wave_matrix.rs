@@ -90,7 +90,7 @@ fn registers(core: &mut Core, op: &Op, role: Role) -> Step<Vec<[u32; LANES]>> {
     match op.inst.operand(role).and_then(Operand::reg) {
         Some(Reg { file: RegFile::Vector, first, dwords }) => {
             core.reading(op, RegFile::Vector, first, dwords.into())?;
-            Ok(core.wave.vgpr[usize::from(first)..usize::from(first) + usize::from(dwords)].to_vec())
+            Ok(core.rows(RegFile::Vector, first, u16::from(dwords)))
         }
         _ => undefined("a matrix that is in no vector registers"),
     }
