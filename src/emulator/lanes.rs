@@ -77,6 +77,8 @@ pub(super) trait BitOperation: Send + Sync {
     fn lane(&self, env: &Env, sources: &[u64; 4]) -> (u64, bool);
     /// The lanes of one or two halves of a wave, of 32-bit sources; gives a bit for each lane.
     fn words(&self, sources: Rows<'_>, out: &mut Row, halves: usize) -> u64;
+    /// The same of 64 bits, each source as its low and high dwords.
+    fn doubles(&self, sources: [[&Row; 2]; 3], out: [&mut Row; 2], halves: usize) -> u64;
 }
 
 static ARCH: LazyLock<pulp::Arch> = LazyLock::new(pulp::Arch::new);
@@ -161,6 +163,23 @@ vector_loop!((F: LaneBit) Bits<'_, F>, u64, |this| {
     bits
 });
 
+struct DoubleBits<'a, F>(F, [[&'a Row; 2]; 3], [&'a mut Row; 2], usize);
+
+vector_loop!((F: LaneBit) DoubleBits<'_, F>, u64, |this| {
+    let DoubleBits(f, [a, b, c], [low, high], halves) = this;
+    let mut bits = 0;
+    for half in 0..halves.min(2) {
+        let (low, high) = (&mut halved_mut(low)[half], &mut halved_mut(high)[half]);
+        let mut flags = [0; HALF];
+        for lane in 0..HALF {
+            let (value, flag) = f(&Env::USUAL, &[wide(a, half, lane), wide(b, half, lane), wide(c, half, lane), 0]);
+            (low[lane], high[lane], flags[lane]) = (value as u32, (value >> 32) as u32, u8::from(flag));
+        }
+        bits |= pack(&flags) << (HALF * half);
+    }
+    bits
+});
+
 impl<F: Lane> Operation for F {
     fn lane(&self, env: &Env, sources: &[u64; 4]) -> u64 {
         self(env, sources)
@@ -192,6 +211,10 @@ impl<F: LaneBit> BitOperation for F {
 
     fn words(&self, sources: Rows<'_>, out: &mut Row, halves: usize) -> u64 {
         ARCH.dispatch(Bits(*self, sources, out, halves))
+    }
+
+    fn doubles(&self, sources: [[&Row; 2]; 3], out: [&mut Row; 2], halves: usize) -> u64 {
+        ARCH.dispatch(DoubleBits(*self, sources, out, halves))
     }
 }
 
@@ -249,6 +272,43 @@ pub(super) fn expand(mask: u64, into: &mut Row) {
     ARCH.dispatch(Expand(mask, into));
 }
 
+/// A part of each lane: shifted left, then right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    pub up: u8,
+    pub down: u8,
+    /// The shift to the right keeps the sign.
+    pub signed: bool,
+}
+
+struct TakePart<'a>(&'a Row, Part, &'a mut Row);
+
+vector_loop!(() TakePart<'_>, (), |this| {
+    let TakePart(row, Part { up, down, signed }, into) = this;
+    if signed {
+        for lane in 0..LANES {
+            into[lane] = ((row[lane] << (up & 31)) as i32 >> (down & 31)) as u32;
+        }
+    } else {
+        for lane in 0..LANES {
+            into[lane] = row[lane] << (up & 31) >> (down & 31);
+        }
+    }
+});
+
+/// Parts of the lanes of a row.
+pub(super) fn take_part(row: &Row, part: Part, into: &mut Row) {
+    ARCH.dispatch(TakePart(row, part, into));
+}
+
+/// Gives the numbers of a row another sign: first none, then the other.
+pub(super) fn change_sign(row: &mut Row, absolute: bool, negate: bool) {
+    if absolute || negate {
+        let numbers = *row;
+        with_sign(&numbers, absolute, negate, row);
+    }
+}
+
 struct WithSign<'a>(&'a Row, u32, u32, &'a mut Row);
 
 vector_loop!(() WithSign<'_>, (), |this| {
@@ -294,6 +354,8 @@ pub(super) fn blend(register: &mut Row, values: &Row, mask: u64) {
 mod tests {
     use super::*;
 
+    const ZERO_ROW: Row = [0; LANES];
+
     #[test]
     fn flags_become_bits() {
         for mask in [0, 1, 0xffff_ffff, 0x8000_0000, 0x0123_4567, 0x89ab_cdef] {
@@ -334,6 +396,10 @@ mod tests {
         let mut even = [0; LANES];
         expand(0x5555_5555_5555_5555, &mut even);
         let carries = carry.words([&a, &b, &even], &mut sums, 2);
+        let mut wide = [[0; LANES]; 2];
+        let [first, second] = &mut wide;
+        let wide_carries = carry.doubles([[&a, &ZERO_ROW], [&b, &ZERO_ROW], [&even, &ZERO_ROW]], [first, second], 2);
+        assert_eq!((wide_carries, wide), (carries, [sums, ZERO_ROW]));
         // Half a wave, and the rest as it was.
         let mut half = [3; LANES];
         operation(f).words([&a, &b, &c], &mut half, 1);

@@ -6,7 +6,7 @@
 use crate::isa::{Inst, Reg, RegFile, scalar};
 
 use super::core::{Core, LANES, Step, Wave};
-use super::lanes::{self, Operation, Register, Row, Rows, blend};
+use super::lanes::{self, Operation, Part, Register, Row, Rows, blend};
 use super::op::{Handler, Op, Semantics, Source, Ty};
 use super::vector::{run_lane, run_lane_bit, run_test};
 
@@ -34,6 +34,8 @@ pub(super) struct Quick {
     /// Of which source the absolute value is taken, and which is negated.
     abs: u8,
     neg: u8,
+    /// Parts of sources that are taken instead of all of them (SDWA).
+    parts: [Option<Part>; 2],
     /// The third source is a lane mask.
     masked: bool,
     /// How many registers of each file there must be.
@@ -51,8 +53,18 @@ impl Quick {
         }
         let dst = (first.unwrap_or(0), if first.is_some() { dwords } else { 0 });
         let crate::isa::Modifiers { abs, neg, .. } = inst.modifiers;
-        let mut quick =
-            Quick { sources, constants: Default::default(), dst, abs, neg, masked: false, vector: dst.0 + dst.1, accum: 0, scalar: 0 };
+        let mut quick = Quick {
+            sources,
+            constants: Default::default(),
+            dst,
+            abs,
+            neg,
+            parts: [None; 2],
+            masked: false,
+            vector: dst.0 + dst.1,
+            accum: 0,
+            scalar: 0,
+        };
         for (at, (source, dwords)) in sources.into_iter().enumerate() {
             match source {
                 Source::None => {}
@@ -129,12 +141,41 @@ impl Quick {
         let [[a, _], [b, _], [c, _]] = broadcast;
         let third = if self.masked { self.bits(wave, 2, c) } else { self.row(wave, 2, 0, c) };
         let mut rows = [self.row(wave, 0, 0, a), self.row(wave, 1, 0, b), third];
-        if self.abs | self.neg != 0 {
+        if self.abs | self.neg != 0 || self.parts != [None; 2] {
             for ((at, row), sign) in rows.iter_mut().enumerate().zip(signs) {
-                *row = self.signed(at, row, sign);
+                *row = match self.parts.get(at) {
+                    // The part is a number as wide as the operation's: the sign is that of the number.
+                    Some(Some(part)) => {
+                        lanes::take_part(row, *part, sign);
+                        lanes::change_sign(sign, self.abs >> at & 1 != 0, self.neg >> at & 1 != 0);
+                        sign
+                    }
+                    _ => self.signed(at, row, sign),
+                };
             }
         }
         rows
+    }
+
+    /// Both dwords of the sources, with their signs; the high dword of what has one is zero.
+    #[inline(always)]
+    fn pairs<'a>(
+        &'a self,
+        wave: &'a Wave,
+        types: &[Ty; 4],
+        broadcast: &'a mut [[Register; 2]; 3],
+        signs: &'a mut [Register; 3],
+    ) -> [[&'a Row; 2]; 3] {
+        let mut sources = [[&ZERO; 2]; 3];
+        for ((at, source), ([low, high], sign)) in sources.iter_mut().enumerate().zip(broadcast.iter_mut().zip(signs)) {
+            source[0] = self.row(wave, at, 0, low);
+            if types[at].dwords() == 2 {
+                source[1] = self.signed(at, self.row(wave, at, 1, high), sign);
+            } else {
+                source[0] = self.signed(at, source[0], sign);
+            }
+        }
+        sources
     }
 
     /// Absolute value and negation of a source, on the dword that has the sign.
@@ -171,6 +212,21 @@ impl Quick {
     }
 }
 
+/// The SDWA selection of a whole register.
+const WHOLE: u8 = 6;
+
+impl Part {
+    /// What an SDWA selection takes: 0-3 bytes, 4-5 words; none if that is everything.
+    fn of(select: u8, signed: bool) -> Option<Part> {
+        let (first, width) = match select {
+            0..=3 => (8 * select, 8),
+            4 | 5 => (16 * (select - 4), 16),
+            _ => return None,
+        };
+        Some(Part { up: 32 - width - first, down: 32 - width, signed })
+    }
+}
+
 fn is_word(ty: Ty) -> bool {
     matches!(ty, Ty::B32 | Ty::F32)
 }
@@ -188,7 +244,7 @@ pub(super) fn faster(
     dst: Option<Reg>,
 ) -> (Handler, Option<Box<Quick>>) {
     let m = inst.modifiers;
-    let plain = m.op_sel | m.bitop3 | m.byte_sel == 0 && m.omod == 0 && !m.clamp && m.dpp.is_none() && m.dpp8.is_none() && m.sdwa.is_none();
+    let plain = m.op_sel | m.bitop3 | m.byte_sel == 0 && m.omod == 0 && !m.clamp && m.dpp.is_none() && m.dpp8.is_none();
     if !plain {
         return (run, None);
     }
@@ -197,8 +253,20 @@ pub(super) fn faster(
     let dwords = |ty: Ty| if ty == Ty::Mask { whole_mask } else { u16::from(ty.dwords()) };
     let quick = |types: [Ty; 3], dst: Option<Reg>, wide: Ty| {
         let used = |at: usize| if types[at] == Ty::None { (Source::None, 0) } else { (src[at], dwords(types[at])) };
+        let parts = match m.sdwa {
+            // Where the result takes a part of its register, or operands are of two dwords, it is the general way's.
+            Some(sdwa)
+                if (sdwa.dst_sel != WHOLE && dst.is_some())
+                    || wide.dwords() == 2
+                    || types.iter().any(|ty| ty.dwords() == 2 && *ty != Ty::Mask) =>
+            {
+                return None;
+            }
+            Some(sdwa) => [Part::of(sdwa.src0_sel, sdwa.src0_sext), Part::of(sdwa.src1_sel, sdwa.src1_sext)],
+            None => [None; 2],
+        };
         let quick = Quick::new(inst, [used(0), used(1), used(2)], dst, dwords(wide))?;
-        Some(Box::new(Quick { masked: types[2] == Ty::Mask, ..quick }))
+        Some(Box::new(Quick { masked: types[2] == Ty::Mask, parts, ..quick }))
     };
     let words_or_none = |types: &[Ty]| types.iter().all(|ty| is_word(*ty) || *ty == Ty::None);
     let (short, quick): (Handler, _) = match *semantics {
@@ -218,7 +286,12 @@ pub(super) fn faster(
             let words = is_word(ty) && is_word(a) && is_word(b) && matches!(c, Ty::None | Ty::Mask);
             // What a sign means to the flag of a division's scaling is the general way's business.
             let words = words && m.neg | m.abs == 0;
-            if words { (run_word_bit, quick([a, b, c], dst, ty)) } else { (run, None) }
+            let wide = is_whole(ty) && [a, b, c].iter().all(|ty| is_whole(*ty) || *ty == Ty::None) && m.neg | m.abs == 0;
+            match (words, wide) {
+                (true, _) => (run_word_bit, quick([a, b, c], dst, ty)),
+                (false, true) => (run_double_bit, quick([a, b, c], dst, ty)),
+                (false, false) => (run, None),
+            }
         }
         _ => (run, None),
     };
@@ -250,20 +323,24 @@ fn run_doubles(core: &mut Core, op: &Op) -> Step {
     if !quick.open(core, op)? {
         return run_lane(core, op);
     }
-    let Core { wave, work: Work { broadcast, signed: signs, out }, launch, .. } = core;
-    let mut sources = [[&ZERO; 2]; 3];
-    for ((at, source), ([low, high], sign)) in sources.iter_mut().enumerate().zip(broadcast.iter_mut().zip(signs)) {
-        source[0] = quick.row(wave, at, 0, low);
-        if src[at].dwords() == 2 {
-            source[1] = quick.signed(at, quick.row(wave, at, 1, high), sign);
-        } else {
-            source[0] = quick.signed(at, source[0], sign);
-        }
-    }
+    let Core { wave, work: Work { broadcast, signed, out }, launch, .. } = core;
     let [low, high] = out;
-    f.doubles(sources, [low, high], launch.halves());
+    f.doubles(quick.pairs(wave, src, broadcast, signed), [low, high], launch.halves());
     quick.put(wave, out);
     Ok(())
+}
+
+fn run_double_bit(core: &mut Core, op: &Op) -> Step {
+    let (Semantics::LaneBit { f, src, .. }, Some(quick)) = (&op.semantics, &op.quick) else { return run_lane_bit(core, op) };
+    if !quick.open(core, op)? {
+        return run_lane_bit(core, op);
+    }
+    let Core { wave, work: Work { broadcast, signed, out }, launch, .. } = core;
+    let [low, high] = out;
+    let bits = f.doubles(quick.pairs(wave, src, broadcast, signed), [low, high], launch.halves());
+    let mask = wave.exec();
+    quick.put(wave, out);
+    core.set_mask(op, op.sdst, bits & mask)
 }
 
 fn run_word_test(core: &mut Core, op: &Op) -> Step {
