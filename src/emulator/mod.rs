@@ -7,7 +7,7 @@
 //! result that no wait has guaranteed must not be touched, stores become visible to other waves late, required wait states are checked (on gfx8 and gfx9, where
 //! they are software's business; RDNA's own rules are not), and waves run in seeded random order.
 //!
-//! Common instructions go short ways that give the same results (`vector_fast`; `global_fast` and `lds_fast`, not in strict mode), and outside strict mode
+//! Common instructions go short ways that give the same results (`vector_fast`; `global_fast`, `lds_fast` and `scratch_fast`, not in strict mode), and outside strict mode
 //! the workgroups of a long dispatch are divided among threads (`workers`). Which operations have no meaning here, and
 //! why, is in `docs/emulator-missing.md`.
 //!
@@ -62,6 +62,7 @@ mod scalar_exec;
 mod scalar_float;
 mod scalar_memory;
 mod scaled;
+mod scratch_fast;
 mod small_float;
 mod sparse;
 mod timing;

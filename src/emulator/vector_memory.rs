@@ -8,6 +8,7 @@ use super::core::{Core, LANES, PRIVATE_APERTURE, SHARED_APERTURE, Step, active, 
 use super::fault::{FaultKind, MemoryAccess};
 use super::op::{Meaning, Op, Semantics, Source, Ty};
 use super::pending::{EffectParts, Kind, Space};
+use super::scratch_fast;
 
 /// Where the access of a lane goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -233,6 +234,9 @@ pub(super) fn load(core: &mut Core, op: &Op) -> Step {
     let dst = result_register(op)?;
     let dwords = size.div_ceil(4) as u16;
     core.writing(op, dst.file, dst.first, dwords)?;
+    if scratch_fast::load(core, &places, mask, size, dst).is_some() {
+        return Ok(());
+    }
     count(core, &places, mask, size);
     for lane in active(mask) {
         let mut buffer = [0; MAX_BYTES];
@@ -308,6 +312,9 @@ pub(super) fn store(core: &mut Core, op: &Op) -> Step {
     core.reading(op, data.file, data.first, dwords)?;
     order(core, op, false)?;
     let mask = core.wave.exec();
+    if !high && scratch_fast::store(core, &places, mask, size, data).is_some() {
+        return Ok(());
+    }
     let mut id = 0;
     if core.launch.strict {
         let soffset_is_register = matches!(op.source(Role::Soffset, Ty::B32), Source::Scalar(_));

@@ -1,0 +1,70 @@
+//! The short way of scratch accesses, outside the strict mode: whole dwords at the same offset in all lanes, which lie side by side.
+
+use crate::isa::{Reg, RegFile};
+
+use super::core::{Core, LANES, active};
+use super::vector_memory::Place;
+
+/// The offset, if it is the same in all lanes of a mask, and in order.
+fn common(core: &Core, places: &[Place; LANES], mask: u64, size: usize) -> Option<u64> {
+    let mut lanes = active(mask);
+    let first = places[lanes.next()?];
+    let Place::Scratch(offset) = first else { return None };
+    let offset = u64::try_from(offset).ok()?;
+    let simple = !core.launch.strict && offset.is_multiple_of(4) && size.is_multiple_of(4);
+    let inside = offset.checked_add(size as u64)? <= u64::from(core.launch.private_size);
+    (simple && inside && lanes.all(|lane| places[lane] == first)).then_some(offset)
+}
+
+/// The device address of a dword of the first lane.
+fn address(core: &Core, offset: u64) -> u64 {
+    core.wave.scratch + offset * core.launch.lanes as u64
+}
+
+/// Loads `size` bytes of each lane into registers; none if the general way must be gone, with nothing changed.
+pub(super) fn load(core: &mut Core, places: &[Place; LANES], mask: u64, size: usize, dst: Reg) -> Option<()> {
+    let offset = common(core, places, mask, size)?;
+    let start = address(core, offset);
+    let (span, words) = (core.memory.span(start)?, size / 4);
+    let row = 4 * core.launch.lanes;
+    let at = (start - span.start) as usize;
+    if at + words * row > span.len() {
+        return None;
+    }
+    let registers = if dst.file == RegFile::Accum { &mut core.wave.agpr } else { &mut core.wave.vgpr };
+    for (n, register) in registers.get_mut(usize::from(dst.first)..)?.get_mut(..words)?.iter_mut().enumerate() {
+        if mask == u64::MAX {
+            span.load_row(at + n * row, register)?;
+        } else {
+            for lane in active(mask) {
+                register[lane] = span.load32(at + n * row + 4 * lane)?;
+            }
+        }
+    }
+    core.stats.global_bytes += size as u64 * u64::from(mask.count_ones());
+    Some(())
+}
+
+/// Stores `size` bytes of each lane from registers; see [`load`].
+pub(super) fn store(core: &mut Core, places: &[Place; LANES], mask: u64, size: usize, data: Reg) -> Option<()> {
+    let offset = common(core, places, mask, size)?;
+    let start = address(core, offset);
+    let (span, words) = (core.memory.span_to_write(start)?, size / 4);
+    let row = 4 * core.launch.lanes;
+    let at = (start - span.start) as usize;
+    if at + words * row > span.len() {
+        return None;
+    }
+    let registers = if data.file == RegFile::Accum { &core.wave.agpr } else { &core.wave.vgpr };
+    for (n, register) in registers.get(usize::from(data.first)..)?.get(..words)?.iter().enumerate() {
+        if mask == u64::MAX {
+            span.store_row(at + n * row, register)?;
+        } else {
+            for lane in active(mask) {
+                span.store32(at + n * row + 4 * lane, register[lane])?;
+            }
+        }
+    }
+    core.stats.global_bytes += size as u64 * u64::from(mask.count_ones());
+    Some(())
+}
