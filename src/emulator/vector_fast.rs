@@ -36,6 +36,8 @@ pub(super) struct Quick {
     neg: u8,
     /// Parts of sources that are taken instead of all of them (SDWA).
     parts: [Option<Part>; 2],
+    /// Some source is not taken as it is.
+    changed: bool,
     /// The third source is a lane mask.
     masked: bool,
     /// How many registers of each file there must be.
@@ -60,6 +62,7 @@ impl Quick {
             abs,
             neg,
             parts: [None; 2],
+            changed: abs | neg != 0,
             masked: false,
             vector: dst.0 + dst.1,
             accum: 0,
@@ -141,7 +144,7 @@ impl Quick {
         let [[a, _], [b, _], [c, _]] = broadcast;
         let third = if self.masked { self.bits(wave, 2, c) } else { self.row(wave, 2, 0, c) };
         let mut rows = [self.row(wave, 0, 0, a), self.row(wave, 1, 0, b), third];
-        if self.abs | self.neg != 0 || self.parts != [None; 2] {
+        if self.changed {
             for ((at, row), sign) in rows.iter_mut().enumerate().zip(signs) {
                 *row = match self.parts.get(at) {
                     // The part is a number as wide as the operation's: the sign is that of the number.
@@ -266,7 +269,7 @@ pub(super) fn faster(
             None => [None; 2],
         };
         let quick = Quick::new(inst, [used(0), used(1), used(2)], dst, dwords(wide))?;
-        Some(Box::new(Quick { masked: types[2] == Ty::Mask, parts, ..quick }))
+        Some(Box::new(Quick { masked: types[2] == Ty::Mask, parts, changed: quick.changed || parts != [None; 2], ..quick }))
     };
     let words_or_none = |types: &[Ty]| types.iter().all(|ty| is_word(*ty) || *ty == Ty::None);
     let (short, quick): (Handler, _) = match *semantics {
