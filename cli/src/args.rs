@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use wavetap::emulator::LatencyOverride;
 use wavetap::pipeline::{Counters, Options, Probe, Selection};
 
 /// See which branches of a GPU program diverge, from its binary alone.
@@ -184,7 +185,13 @@ pub struct RewriteArgs {
 
 /// Run an application, on the emulator where there is no AMD GPU, and collect what rewritten kernels count
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  wavetap run -- ./app input.txt\n  wavetap run -o app.profile -- ./app.counting")]
+#[command(after_help = "Examples:
+  wavetap run -- ./app input.txt
+  wavetap run -o app.profile -- ./app.counting
+  wavetap run --timing -- ./app                                     modelled cycles and stalls, behind what ./app prints
+  wavetap run --timing --latency vmem=400 --latency l2=600 -- ./app
+  wavetap run --timing --format json --report time.json -- ./app
+  wavetap run --samples samples.json --sample-interval 256 -- ./app  stall samples as rocprofv3 writes them")]
 pub struct RunArgs {
     /// Write the collected counts to this file
     #[arg(short, long, value_name = "PROFILE")]
@@ -195,11 +202,18 @@ pub struct RunArgs {
     /// Run the code for this target
     #[arg(long, visible_alias = "arch", value_name = "GFX")]
     pub target: Option<String>,
-    /// Replace files that exist
-    #[arg(long)]
-    pub force: bool,
+    /// Write stall samples of the timing model to this file, in the form of rocprofv3's stochastic PC samples (implies --timing)
+    #[arg(long, value_name = "FILE")]
+    pub samples: Option<PathBuf>,
+    /// Modelled cycles between two samples of a wave [default: 1024]
+    #[arg(long, value_name = "CYCLES", requires = "samples", value_parser = clap::value_parser!(u32).range(1..))]
+    pub sample_interval: Option<u32>,
+    #[command(flatten)]
+    pub timing: TimingArgs,
     #[command(flatten)]
     pub backend: BackendArgs,
+    #[command(flatten)]
+    pub report: OutputArgs,
     #[command(flatten)]
     pub app: AppArgs,
 }
@@ -208,7 +222,7 @@ pub struct RunArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  wavetap profile ./app input.txt\n  wavetap profile --report app.json --format json -- ./app --its-own-flag\n  \
-                  wavetap profile --target gfx942 --counters global hip-samples/bin/divergence"
+                  wavetap profile --target gfx942 --counters global hip-samples/bin/divergence\n  wavetap profile --timing --latency memory=1000 ./app"
 )]
 pub struct ProfileArgs {
     /// Also keep the collected counts in this file
@@ -218,6 +232,8 @@ pub struct ProfileArgs {
     pub instrument: InstrumentArgs,
     #[command(flatten)]
     pub select: SelectArgs,
+    #[command(flatten)]
+    pub timing: TimingArgs,
     #[command(flatten)]
     pub backend: BackendArgs,
     #[command(flatten)]
@@ -417,6 +433,26 @@ pub struct BackendArgs {
     pub per_wave: bool,
 }
 
+/// Whether to model time.
+#[derive(Debug, Clone, Default, Args)]
+pub struct TimingArgs {
+    /// Emulator: model how many cycles the kernels take and what their waves wait for, and report it (`profile` runs the application a second time for it, as it is and with
+    /// empty stdin). A model, not a measurement
+    #[arg(long)]
+    pub timing: bool,
+    /// Emulator: another latency for the model, by class: valu32, valu64, valu_f64, trans, mfma, salu, smem, lds, vmem, export, branch, barrier, message, wait, l2, memory,
+    /// atomic (implies --timing; may be given several times)
+    #[arg(long, value_name = "CLASS=CYCLES")]
+    pub latency: Vec<LatencyOverride>,
+}
+
+impl TimingArgs {
+    /// Whether time is to be modelled.
+    pub fn wanted(&self) -> bool {
+        self.timing || !self.latency.is_empty()
+    }
+}
+
 /// How to report.
 #[derive(Debug, Clone, Args)]
 pub struct OutputArgs {
@@ -462,6 +498,18 @@ mod tests {
             assert!(profile.output.is_none());
         }
         assert!(Cli::try_parse_from(["wavetap", "profile", "--no-such-flag", "app"]).is_err(), "a misspelt flag is no application");
+    }
+
+    #[test]
+    fn latencies_are_checked() {
+        let parse = |value: &str| Cli::try_parse_from(["wavetap", "run", "--latency", value, "app"]);
+        let Ok(Cli { command: Command::Run(run), .. }) = parse("l2=500") else { panic!() };
+        assert!(run.timing.wanted() && run.timing.latency[0].to_string() == "l2=500");
+        for wrong in ["l3=500", "l2", "l2=", "l2=-1", "l2=99999999999"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+        assert!(parse("l3=500").unwrap_err().to_string().contains("valu_f64"), "it says which there are");
+        assert!(Cli::try_parse_from(["wavetap", "run", "--sample-interval", "5", "app"]).is_err(), "samples go nowhere");
     }
 
     #[test]

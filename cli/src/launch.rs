@@ -13,8 +13,10 @@ use signal_hook::iterator::Signals;
 use tempfile::TempDir;
 use wavetap::elf::constants::{DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB};
 use wavetap::elf::{Elf, string_at};
+use wavetap::emulator::LatencyOverride;
 use wavetap::error::{Error, Kind, Result};
 use wavetap::profile::file::{Backend, Profile};
+use wavetap::profile::time::TimeProfile;
 use wavetap::report::RunInfo;
 
 use crate::args::{AppArgs, BackendArgs, BackendChoice};
@@ -78,6 +80,19 @@ pub fn choose(choice: BackendChoice) -> Result<Backend> {
     }
 }
 
+/// What the emulator is to model of time, and where that goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Modelled<'a> {
+    /// The time file.
+    pub time: &'a Path,
+    /// Other latencies.
+    pub latencies: &'a [LatencyOverride],
+    /// The file of samples.
+    pub samples: Option<&'a Path>,
+    /// Modelled cycles between samples.
+    pub interval: Option<u32>,
+}
+
 /// One run of an application on the emulator.
 #[derive(Debug)]
 pub struct Run<'a> {
@@ -93,6 +108,8 @@ pub struct Run<'a> {
     pub profile: Option<&'a Path>,
     /// Where the emulator's trace goes.
     pub trace: Option<&'a Path>,
+    /// What is modelled of time.
+    pub timing: Option<Modelled<'a>>,
     /// Where stdout goes; inherited if none. The application's stdin is then empty.
     pub stdout: Option<File>,
 }
@@ -124,7 +141,13 @@ impl Run<'_> {
         let BackendArgs { strict, seed, fuel, threads, records, per_wave, .. } = self.backend;
         let flag = |on: bool| on.then(|| OsString::from("1"));
         let number = |value: Option<u64>| value.map(|value| OsString::from(value.to_string()));
+        let timing = self.timing.as_ref();
+        let latencies = timing.map(|timing| timing.latencies.iter().map(ToString::to_string).collect::<Vec<_>>().join(","));
         let values = [
+            ("WAVETAP_TIMING", timing.map(|timing| timing.time.as_os_str().to_owned())),
+            ("WAVETAP_LATENCY", latencies.map(OsString::from)),
+            ("WAVETAP_SAMPLES", timing.and_then(|timing| timing.samples).map(|path| path.as_os_str().to_owned())),
+            ("WAVETAP_SAMPLE_INTERVAL", number(timing.and_then(|timing| timing.interval).map(u64::from))),
             ("WAVETAP_PROFILE", self.profile.map(|path| path.as_os_str().to_owned())),
             ("WAVETAP_TRACE", self.trace.map(|path| path.as_os_str().to_owned())),
             ("WAVETAP_STRICT", flag(*strict)),
@@ -167,6 +190,15 @@ pub fn read_profile(path: &Path) -> Result<Profile> {
 /// Reads the profile of a run that has ended. A program that dispatched nothing may leave none.
 pub fn collected(path: &Path) -> Result<Option<Profile>> {
     if path.exists() { read_profile(path).map(Some) } else { Ok(None) }
+}
+
+/// Reads the modelled time of a run that has ended. A program that never used the runtime leaves none.
+pub fn modelled(path: &Path) -> Result<Option<TimeProfile>> {
+    use wavetap::error::ResultExt;
+    if !path.exists() {
+        return Ok(None);
+    }
+    TimeProfile::from_json(&files::read(path)?).within(|| path.display().to_string()).map(Some)
 }
 
 /// What a report says about a run.

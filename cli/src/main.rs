@@ -45,7 +45,7 @@ fn run(cli: args::Cli) -> Result<ExitCode> {
         Command::Inspect(args) => commands::inspect::run(&args, colour),
         Command::Disasm(args) => commands::disasm::run(&args, colour),
         Command::Rewrite(args) => commands::rewrite::run(&args, colour),
-        Command::Run(args) => commands::run::run(&args),
+        Command::Run(args) => commands::run::run(&args, colour),
         Command::Profile(args) => commands::profile::run(&args, colour),
         Command::Compare(args) => commands::compare::run(&args, colour),
         Command::Slice(args) => commands::slice::run(&args, colour),

@@ -93,4 +93,15 @@ mod tests {
             assert_eq!(board_of(processor).processor, board, "{processor}");
         }
     }
+    /// A program that asks how many compute units there are gets those that its time is modelled with.
+    #[test]
+    fn the_timing_model_has_the_same_machines() {
+        use wavetap::isa::{MachineFact, Target};
+        for board in BOARDS {
+            let target = Target::by_name(board.processor).unwrap();
+            let pairs = if target.has_wgp_mode() { 2 } else { 1 };
+            assert_eq!(target.machine(MachineFact::ComputeUnits).typical as c_int, pairs * board.multiprocessors, "{}", board.processor);
+            assert_eq!(target.machine(MachineFact::L2Bytes).typical as c_int, board.l2, "{}", board.processor);
+        }
+    }
 }

@@ -12,7 +12,7 @@
 //! | module | for |
 //! |---|---|
 //! | `status`, `settings` | HIP's error codes and the state they leave; what the environment asks for |
-//! | `runtime`, `images`, `kernarg`, `counters`, `trace` | the device, loaded code, kernel arguments, control block, the emulator's trace |
+//! | `runtime`, `images`, `kernarg`, `counters`, `trace`, `time` | the device, loaded code, kernel arguments, control block, the emulator's trace, modelled time |
 //! | `hostcall`, `printf` | what kernels ask of the host while they run |
 //! | `operation`, `copies`, `graphs`, `kinds`, `handles` | what streams and graphs do, as data |
 //! | `registration`, `launch`, `modules`, `functions`, `symbols` | the entry points for code |
@@ -33,6 +33,9 @@
 //! | `WAVETAP_THREADS` | threads that a long dispatch is divided among outside the strict mode; `0`, or not set: one for each core |
 //! | `WAVETAP_RECORDS` | `N`: waves share N records; `N:drop`: waves that find N records taken are dropped |
 //! | `WAVETAP_PER_WAVE` | `1`: keep every wave's counters |
+//! | `WAVETAP_TIMING` | file for the modelled time of kernels, which turns the timing model on |
+//! | `WAVETAP_LATENCY` | `CLASS=CYCLES,…`: latencies for the model |
+//! | `WAVETAP_SAMPLES`, `WAVETAP_SAMPLE_INTERVAL` | file for its stall samples; modelled cycles between those of a wave |
 //! | `WAVETAP_SKIP_KERNELS` | `1`: launches are checked and do nothing; a program that verifies its results must then fail |
 //! | `WAVETAP_POISON` | `0`: fresh device memory holds zeros, not 0x7ff4dead over and over |
 
@@ -70,4 +73,5 @@ mod status;
 mod streams;
 mod stubs;
 mod symbols;
+mod time;
 mod trace;

@@ -12,7 +12,7 @@ use wavetap::error::{Error, Result, ResultExt};
 use wavetap::isa::Target;
 use wavetap::offload_bundle::TargetId;
 use wavetap::profile::collect::Collector;
-use wavetap::profile::file::{Backend, Profile, Work};
+use wavetap::profile::file::{Backend, Work};
 
 use crate::arrays::Array;
 use crate::counters;
@@ -27,6 +27,7 @@ use crate::pools::Pool;
 use crate::settings::Settings;
 use crate::status::*;
 use crate::streams::Streams;
+use crate::time::Timer;
 use crate::trace::Tracer;
 
 /// The device that is emulated unless the program has no code for it.
@@ -90,6 +91,7 @@ pub(crate) struct Runtime {
     dispatches: u64,
     collector: Option<Collector>,
     tracer: Option<Tracer>,
+    timer: Option<Timer>,
     written: Option<Instant>,
 }
 
@@ -136,6 +138,7 @@ impl Runtime {
     fn new(settings: Settings) -> Self {
         let collector = settings.profile.is_some().then(|| Collector::new(Backend::Emulator, settings.per_wave));
         let tracer = settings.trace.is_some().then(Tracer::new);
+        let timer = settings.timing.as_ref().map(Timer::new);
         Runtime {
             settings,
             images: Vec::new(),
@@ -157,6 +160,7 @@ impl Runtime {
             dispatches: 0,
             collector,
             tracer,
+            timer,
             written: None,
         }
     }
@@ -174,7 +178,7 @@ impl Runtime {
                 fuel: self.settings.fuel.unwrap_or(default.fuel),
                 trace: self.tracer.is_some(),
                 threads: self.settings.threads,
-                ..default
+                timing: self.settings.timing.clone(),
             };
             self.device = Some((Device::new(target, options), id));
         }
@@ -353,7 +357,7 @@ impl Runtime {
                 return Ok(());
             }
         };
-        if let Err(error) = self.collect(kernel, instrumented, &stats, target) {
+        if let Err(error) = self.collect(kernel, instrumented, &stats, (target, ordinal)) {
             self.stop(&kernel.name, &error.to_string());
         }
         self.device()?.free(kernarg_address).map_err(|_| UNKNOWN)?;
@@ -379,7 +383,13 @@ impl Runtime {
     }
 
     /// Drains what a dispatch counted and adds the emulator's own numbers.
-    fn collect(&mut self, kernel: &KernelRef, instrumented: Option<u32>, stats: &DispatchStats, target: Target) -> Result<()> {
+    fn collect(
+        &mut self,
+        kernel: &KernelRef,
+        instrumented: Option<u32>,
+        stats: &DispatchStats,
+        (target, ordinal): (Target, u64),
+    ) -> Result<()> {
         let loaded = self.images[kernel.image].as_ref().and_then(|image| image.loaded.as_ref());
         let loaded = loaded.ok_or_else(|| Error::internal("a kernel ran that is not loaded"))?;
         if let (Some(collector), Some(counters), Some(index), Some((device, _))) =
@@ -395,6 +405,9 @@ impl Runtime {
         if let Some(tracer) = &mut self.tracer {
             tracer.add(&kernel.name, loaded, target, stats)?;
         }
+        if let Some(timer) = &mut self.timer {
+            timer.add(&kernel.name, loaded, target, ordinal, stats)?;
+        }
         if self.written.is_none_or(|last| last.elapsed() >= WRITE_INTERVAL) {
             self.write()?;
             self.written = Some(Instant::now());
@@ -405,10 +418,21 @@ impl Runtime {
     /// Writes the files that were asked for.
     fn write(&self) -> Result<()> {
         if let (Some(path), Some(collector)) = (&self.settings.profile, &self.collector) {
-            replace(path, collector.profile())?;
+            replace(path, &collector.profile().to_json()?)?;
         }
         if let (Some(path), Some(tracer)) = (&self.settings.trace, &self.tracer) {
-            replace(path, tracer.profile())?;
+            replace(path, &tracer.profile().to_json()?)?;
+        }
+        self.write_time()
+    }
+
+    fn write_time(&self) -> Result<()> {
+        let Some(timer) = &self.timer else { return Ok(()) };
+        if let Some(path) = &self.settings.time {
+            replace(path, &timer.time().to_json()?)?;
+        }
+        if let (Some(path), Some(samples)) = (&self.settings.samples, timer.samples()) {
+            replace(path, &samples.to_json()?)?;
         }
         Ok(())
     }
@@ -417,12 +441,16 @@ impl Runtime {
     fn finish(&mut self) {
         let mut result = Ok(());
         if let (Some(path), Some(collector)) = (&self.settings.profile, self.collector.take()) {
-            result = replace(path, &collector.finish());
+            result = collector.finish().to_json().and_then(|json| replace(path, &json));
         }
         if let (Some(path), Some(tracer)) = (&self.settings.trace, &mut self.tracer) {
             tracer.finish();
-            result = result.and(replace(path, tracer.profile()));
+            result = result.and(tracer.profile().to_json().and_then(|json| replace(path, &json)));
         }
+        if let Some(timer) = &mut self.timer {
+            timer.finish();
+        }
+        result = result.and(self.write_time());
         if let Err(error) = result {
             complain("the counts could not be written", &error);
         }
@@ -464,11 +492,11 @@ fn check(kernel: &KernelMetadata, shape: &Shape, target: Target) -> Outcome {
 }
 
 /// Writes a profile under a temporary name beside its place and renames it, so that a reader never sees half of one.
-fn replace(path: &Path, profile: &Profile) -> Result<()> {
+fn replace(path: &Path, contents: &[u8]) -> Result<()> {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(format!(".{}.tmp", std::process::id()));
     let place = || path.display().to_string();
-    fs::write(&temporary, profile.to_json()?).map_err(Error::from).within(place)?;
+    fs::write(&temporary, contents).map_err(Error::from).within(place)?;
     fs::rename(&temporary, path).map_err(Error::from).within(place)
 }
 

@@ -1,8 +1,10 @@
 //! What the environment asks for.
 
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use wavetap::emulator::Timing;
 use wavetap::offload_bundle::TargetId;
 
 use crate::images::is_emulated;
@@ -36,6 +38,11 @@ pub(crate) struct Settings {
     pub(crate) poison: bool,
     /// Launches are checked and nothing runs.
     pub(crate) skip_kernels: bool,
+    /// Where modelled time goes, if it is modelled.
+    pub(crate) time: Option<PathBuf>,
+    /// Where its stall samples go.
+    pub(crate) samples: Option<PathBuf>,
+    pub(crate) timing: Option<Timing>,
 }
 
 impl Settings {
@@ -84,9 +91,31 @@ impl Settings {
             records,
             per_wave: flag("WAVETAP_PER_WAVE")?,
             skip_kernels: flag("WAVETAP_SKIP_KERNELS")?,
+            time: set("WAVETAP_TIMING").map(PathBuf::from),
+            samples: set("WAVETAP_SAMPLES").map(PathBuf::from),
+            timing: timing(set)?,
             poison: set("WAVETAP_POISON").is_none() || flag("WAVETAP_POISON")?,
         })
     }
+}
+
+/// Modelled cycles between the samples of a wave, unless others are asked for.
+const SAMPLE_INTERVAL: u32 = 1024;
+
+/// What the timing model is asked for.
+fn timing(set: impl Fn(&str) -> Option<String>) -> Result<Option<Timing>, String> {
+    let wanted = ["WAVETAP_TIMING", "WAVETAP_SAMPLES"].iter().any(|name| set(name).is_some());
+    let latencies = set("WAVETAP_LATENCY");
+    let latencies = latencies.iter().flat_map(|list| list.split(','));
+    let latencies =
+        latencies.map(|text| text.parse().map_err(|error| format!("WAVETAP_LATENCY: {error}"))).collect::<Result<Vec<_>, _>>()?;
+    let interval = match set("WAVETAP_SAMPLE_INTERVAL") {
+        None => SAMPLE_INTERVAL,
+        Some(text) => number("WAVETAP_SAMPLE_INTERVAL", &text)?,
+    };
+    let interval = NonZero::new(interval).ok_or("WAVETAP_SAMPLE_INTERVAL=0: at least one cycle is needed")?;
+    let sample_interval = set("WAVETAP_SAMPLES").map(|_| interval);
+    Ok(wanted.then_some(Timing { latencies, sample_interval }))
 }
 
 fn number<N: FromStr>(name: &str, text: &str) -> Result<N, String> {
@@ -117,11 +146,22 @@ mod tests {
             ("WAVETAP_RECORDS", "8:drop"),
             ("WAVETAP_PER_WAVE", "1"),
             ("WAVETAP_SKIP_KERNELS", "1"),
+            ("WAVETAP_TIMING", "t"),
+            ("WAVETAP_LATENCY", "valu32=8,l2=500"),
+            ("WAVETAP_SAMPLES", "s"),
+            ("WAVETAP_SAMPLE_INTERVAL", "256"),
         ])
         .unwrap();
         assert_eq!(all.target.unwrap().to_string(), "gfx906:sramecc+");
         assert_eq!((all.seed, all.fuel, all.threads, all.records), (u64::MAX, Some(9), 3, Records::Dropping(8)));
         assert_eq!(none.threads, 0);
+        let timing = all.timing.unwrap();
+        assert_eq!(timing.latencies.iter().map(ToString::to_string).collect::<Vec<_>>(), ["valu32=8", "l2=500"]);
+        assert_eq!(timing.sample_interval.map(NonZero::get), Some(256));
+        assert!(
+            none.timing.is_none()
+                && parse(&[("WAVETAP_TIMING", "t")]).unwrap().timing.is_some_and(|timing| timing.sample_interval.is_none())
+        );
         assert!(all.strict && all.per_wave && all.skip_kernels && !none.skip_kernels);
         assert_eq!(parse(&[("WAVETAP_RECORDS", "3")]).unwrap().records, Records::Shared(3));
     }
@@ -138,6 +178,9 @@ mod tests {
             ("WAVETAP_RECORDS", "4294967296"),
             ("WAVETAP_PER_WAVE", "2"),
             ("WAVETAP_POISON", "cd"),
+            ("WAVETAP_LATENCY", "valu33=1"),
+            ("WAVETAP_LATENCY", "valu32"),
+            ("WAVETAP_SAMPLE_INTERVAL", "0"),
         ] {
             let error = parse(&[(name, value)]).unwrap_err();
             assert!(error.starts_with(name), "{error}");

@@ -21,11 +21,11 @@ pub(crate) struct Tracer {
 }
 
 /// What is known of an object's addresses.
-struct Names {
+pub(crate) struct Names {
     /// MD5 of the original code object.
-    original: String,
-    target: String,
-    lines: Option<LineTable>,
+    pub(crate) original: String,
+    pub(crate) target: String,
+    pub(crate) lines: Option<LineTable>,
 }
 
 impl Tracer {
@@ -98,7 +98,7 @@ fn sites_of(trace: &Trace, object: u32) -> BTreeMap<u64, Counts> {
 }
 
 /// From addresses of a rewritten kernel to those of the original. Instructions that the rewrite added have none.
-struct Originals {
+pub(crate) struct Originals {
     /// By rewritten address; `None` when the kernel runs as it was compiled.
     rewritten: Option<BTreeMap<u64, u64>>,
     /// Text of the counted instructions, by original address.
@@ -108,7 +108,7 @@ struct Originals {
 }
 
 impl Originals {
-    fn of(loaded: &Loaded, kernel: &str, code: &CodeObject<'_>) -> Self {
+    pub(crate) fn of(loaded: &Loaded, kernel: &str, code: &CodeObject<'_>) -> Self {
         let map = loaded.counters.as_ref().and_then(|counters| counters.map.kernels.iter().find(|mapped| mapped.name == kernel));
         let Some(map) = map else { return Originals { rewritten: None, texts: HashMap::new(), original_end: 0 } };
         Originals {
@@ -118,7 +118,7 @@ impl Originals {
         }
     }
 
-    fn address(&self, address: u64) -> Option<u64> {
+    pub(crate) fn address(&self, address: u64) -> Option<u64> {
         match &self.rewritten {
             None => Some(address),
             // A function that the rewrite left alone is still where it was, below all new code.
@@ -126,7 +126,7 @@ impl Originals {
         }
     }
 
-    fn instruction(&self, code: &CodeObject<'_>, target: Target, address: u64) -> String {
+    pub(crate) fn instruction(&self, code: &CodeObject<'_>, target: Target, address: u64) -> String {
         self.texts.get(&address).cloned().unwrap_or_else(|| text_at(code, target, address).unwrap_or_default())
     }
 }
@@ -141,7 +141,7 @@ fn text_at(code: &CodeObject<'_>, target: Target, address: u64) -> Option<String
 }
 
 impl Names {
-    fn of(loaded: &Loaded) -> Result<Self> {
+    pub(crate) fn of(loaded: &Loaded) -> Result<Self> {
         let code = CodeObject::parse(&loaded.bytes)?;
         let (original, target) = match &loaded.counters {
             Some(counters) => (counters.map.original.clone(), counters.map.target.clone()),

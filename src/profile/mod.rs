@@ -4,13 +4,16 @@
 //! - [`record`]: what one wave leaves in the record buffer;
 //! - [`map`]: the site table inside a rewritten object, which says what the counters of a record count;
 //! - [`mod@file`]: the profile file: totals per site, and on request every wave's;
-//! - [`collect`]: folding drained records into totals.
+//! - [`collect`]: folding drained records into totals;
+//! - [`time`], [`samples`]: what the emulator's timing model says, as totals and as stall samples. Modelled, never measured.
 
 pub mod collect;
 pub mod control;
 pub mod file;
 pub mod map;
 pub mod record;
+pub mod samples;
+pub mod time;
 
 /// Writes a virtual address as `"0x1a40"`, as every JSON output does.
 pub mod hex {

@@ -4,7 +4,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::model::{Branch, BranchCounts, Kernel, Report};
 use super::table::grouped;
-use super::text::{mode_name, operation_text, ran_on};
+use super::text::{Style, mode_name, operation_text, ran_on};
 use crate::profile::map::Source;
 
 /// Follows the reader's light or dark setting; a bar shows how often a branch diverges.
@@ -43,6 +43,9 @@ pub fn render(report: &Report) -> String {
                 @for kernel in &report.kernels { (kernel_section(kernel)) }
                 @if report.kernels.is_empty() { p { "No instrumented kernel was dispatched." } }
                 @if !report.refused.is_empty() { (refused_section(report)) }
+                @if let Some(time) = &report.time {
+                    section { h2 { "Modelled time" } pre { (super::time::render(time, Style::default())) } }
+                }
             }
         }
     };

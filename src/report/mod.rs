@@ -18,6 +18,7 @@ pub mod rewrite;
 pub mod slice;
 pub mod table;
 pub mod text;
+pub mod time;
 pub mod verify;
 
 pub use model::{Branch, BranchCounts, Kernel, REPORT_SCHEMA, Report, RunInfo};

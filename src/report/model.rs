@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::profile::file::{Backend, Counts, ExecCounts, KernelTotals, Origin, Profile, ScalarCounts, SiteTotals, Work};
 use crate::profile::hex;
 use crate::profile::map::{CounterMode, Refused, Resources, Source};
+use crate::profile::time::TimeProfile;
 use crate::slice::WaitSlice;
 
 /// Schema of a report.
@@ -42,6 +43,9 @@ pub struct Report {
     pub kernels: Vec<Kernel>,
     /// Kernels that were left uncounted, and why.
     pub refused: Vec<Refused>,
+    /// Modelled time of the same program, uninstrumented, where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<TimeProfile>,
 }
 
 /// One kernel of a report.
@@ -137,6 +141,7 @@ impl Report {
             complete: profile.complete,
             kernels: profile.kernels.iter().map(Kernel::new).collect(),
             refused: profile.refused.clone(),
+            time: None,
         }
     }
 

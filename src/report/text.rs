@@ -70,6 +70,10 @@ pub fn render(report: &Report, style: Style) -> String {
         lines.push(String::new());
         refused_lines(&report.refused, style, &mut lines);
     }
+    if let Some(time) = &report.time {
+        lines.push(String::new());
+        super::time::render_to(time, style, &mut lines);
+    }
     lines.push(String::new());
     lines.join("\n")
 }

@@ -62,6 +62,7 @@ pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
             target,
             profile: executable.is_some().then_some(&profile),
             trace: executable.is_none().then_some(&profile),
+            timing: None,
             stdout: Some(stdout),
         };
         let code = run.execute()?;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use wavetap::error::{Result, ResultExt};
 use wavetap::pipeline::{Options, waits};
 use wavetap::profile::file::{Backend, Origin, Profile};
+use wavetap::profile::time::TimeProfile;
 use wavetap::report::{Report, text};
 
 use super::run::launch_code;
@@ -37,6 +38,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
         target: args.select.target.first().map(String::as_str),
         profile: Some(&collected),
         trace: None,
+        timing: None,
         stdout: None,
     };
     let code = run.execute()?;
@@ -46,9 +48,31 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     }
     let mut report = Report::new(&profile, launch::info(&args.backend, code));
     waits::explain(&mut report, &profile, &original).within(|| app.path.display().to_string())?;
+    if args.timing.wanted() {
+        report.time = modelled(args, &app, folder.path())?;
+    }
     output::emit(&args.report, colour, &report, text::render)?;
     output::say_refused(&report.refused);
     Ok(launch_code(if code == 0 && report.has_gaps() { REFUSED } else { code }))
+}
+
+/// Models the time of the application as it is: counting takes time that the original does not.
+fn modelled(args: &ProfileArgs, app: &launch::App, folder: &Path) -> Result<Option<TimeProfile>> {
+    let time = folder.join("time.json");
+    let nowhere =
+        std::fs::File::options().write(true).open("/dev/null").map_err(|error| files::io(Path::new("/dev/null"), "cannot open", &error))?;
+    let run = launch::Run {
+        app,
+        executable: None,
+        backend: &args.backend,
+        target: args.select.target.first().map(String::as_str),
+        profile: None,
+        trace: None,
+        timing: Some(launch::Modelled { time: &time, latencies: &args.timing.latency, samples: None, interval: None }),
+        stdout: Some(nowhere),
+    };
+    run.execute()?;
+    launch::modelled(&time)
 }
 
 /// Writes the rewritten application, executable as the original is.

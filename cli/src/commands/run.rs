@@ -3,27 +3,32 @@
 use std::process::ExitCode;
 
 use wavetap::error::Result;
+use wavetap::report;
 
-use crate::args::RunArgs;
-use crate::{files, launch};
+use crate::args::{ColorChoice, RunArgs};
+use crate::{files, launch, output};
 
 /// Runs it; the exit code is the application's.
-pub fn run(args: &RunArgs) -> Result<ExitCode> {
+pub fn run(args: &RunArgs, colour: ColorChoice) -> Result<ExitCode> {
     launch::choose(args.backend.backend)?;
+    output::check(&args.report)?;
     let app = launch::App::find(&args.app)?;
-    let outputs = [&args.output, &args.trace];
+    let outputs = [&args.output, &args.trace, &args.samples];
     for path in outputs.into_iter().flatten() {
-        files::may_write(path, args.force)?;
+        files::may_write(path, args.report.force)?;
         files::not_the_same(&app.path, path)?;
     }
-    let [profile, trace] = outputs.map(|path| path.as_deref().map(launch::absolute).transpose());
-    let (profile, trace) = (profile?, trace?);
+    let [profile, trace, samples] = outputs.map(|path| path.as_deref().map(launch::absolute).transpose());
+    let (profile, trace, samples) = (profile?, trace?, samples?);
     // The stand-in replaces the file whenever there is more to keep, so a killed run leaves what had been collected; an old file must not pass for it.
-    for path in [&profile, &trace].into_iter().flatten() {
+    for path in [&profile, &trace, &samples].into_iter().flatten() {
         if path.exists() {
             std::fs::remove_file(path).map_err(|error| files::io(path, "cannot replace", &error))?;
         }
     }
+    let timed = args.timing.wanted() || samples.is_some();
+    let folder = if timed { Some(launch::scratch()?) } else { None };
+    let time = folder.as_ref().map(|folder| folder.path().join("time.json"));
     let run = launch::Run {
         app: &app,
         executable: None,
@@ -31,6 +36,12 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
         target: args.target.as_deref(),
         profile: profile.as_deref(),
         trace: trace.as_deref(),
+        timing: time.as_deref().map(|time| launch::Modelled {
+            time,
+            latencies: &args.timing.latency,
+            samples: samples.as_deref(),
+            interval: args.sample_interval,
+        }),
         stdout: None,
     };
     let code = run.execute()?;
@@ -41,6 +52,12 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
                 eprintln!("wavetap: the profile is empty: no instrumented kernel ran (`wavetap rewrite` makes an executable that counts)");
             }
             Some(_) => {}
+        }
+    }
+    if let Some(path) = &time {
+        match launch::modelled(path)? {
+            None => eprintln!("wavetap: no time was modelled: the application never used the HIP runtime"),
+            Some(time) => output::emit(&args.report, colour, &time, report::time::render)?,
         }
     }
     Ok(launch_code(code))

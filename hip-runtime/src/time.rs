@@ -1,0 +1,229 @@
+//! What the timing model says of each dispatch, collected by kernel, and its samples.
+
+use std::collections::HashMap;
+
+use wavetap::code_object::{CodeObject, demangle};
+use wavetap::emulator::{DispatchStats, ModelledTime, StallReason, Timing};
+use wavetap::error::Result;
+use wavetap::isa::Target;
+use wavetap::profile::map::Source;
+use wavetap::profile::samples::{
+    self, CorrelationId, DispatchInfo, HardwareId, KernelDispatch, KernelSymbol, Pc, Record, Sample, Samples, Snapshot, WorkgroupId,
+};
+use wavetap::profile::time::{DispatchTime, InstructionCycles, KernelTime, MemoryTime, TimeProfile};
+
+use crate::images::Loaded;
+use crate::trace::{Names, Originals};
+
+/// Most samples of a run that are kept.
+const MOST_SAMPLES: usize = 4 << 20;
+
+/// Collects modelled time.
+pub(crate) struct Timer {
+    time: TimeProfile,
+    samples: Option<Samples>,
+    kernels: HashMap<(String, String), usize>,
+    objects: HashMap<u32, Names>,
+    /// Where the texts of samples are, by object and address.
+    texts: Texts,
+    /// Modelled cycles of all dispatches so far.
+    now: u64,
+}
+
+/// Where the text of an instruction is in a file of samples, and its original address; by object and address.
+type Texts = HashMap<(u32, u64), (usize, u64)>;
+
+/// An instruction of the original.
+type Instruction = (u64, String, Option<Source>);
+
+impl Timer {
+    pub(crate) fn new(timing: &Timing) -> Self {
+        Timer {
+            time: TimeProfile::new(timing.latencies.iter().map(ToString::to_string).collect()),
+            samples: timing.sample_interval.map(|interval| Samples::new(interval.get())),
+            kernels: HashMap::new(),
+            objects: HashMap::new(),
+            texts: HashMap::new(),
+            now: 0,
+        }
+    }
+
+    pub(crate) fn time(&self) -> &TimeProfile {
+        &self.time
+    }
+
+    pub(crate) fn samples(&self) -> Option<&Samples> {
+        self.samples.as_ref()
+    }
+
+    pub(crate) fn finish(&mut self) {
+        self.time.complete = true;
+    }
+
+    /// Adds a dispatch of `kernel`, the run's `ordinal`-th.
+    pub(crate) fn add(&mut self, kernel: &str, loaded: &Loaded, target: Target, ordinal: u64, stats: &DispatchStats) -> Result<()> {
+        let Some(modelled) = &stats.time else { return Ok(()) };
+        let id = loaded.object.id.0;
+        let code = CodeObject::parse(&loaded.bytes)?;
+        let original = Originals::of(loaded, kernel, &code);
+        let names = match self.objects.entry(id) {
+            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::hash_map::Entry::Vacant(entry) => entry.insert(Names::of(loaded)?),
+        };
+        let time = &mut self.time;
+        let at = *self.kernels.entry((names.original.clone(), kernel.to_owned())).or_insert_with(|| {
+            time.kernels.push(empty(kernel, names));
+            time.kernels.len() - 1
+        });
+        let totals = &mut time.kernels[at];
+        totals.waves += stats.waves;
+        totals.most_waves_per_simd = totals.most_waves_per_simd.max(modelled.most_waves);
+        totals.modelled_cycles += modelled.cycles;
+        totals.modelled_wave_cycles += modelled.wave_cycles;
+        totals.dispatches.push(DispatchTime { dispatch: ordinal, modelled_cycles: modelled.cycles });
+        add_memory(&mut totals.memory, modelled);
+        // What the run-time's own instructions and other objects' took is not left out of the sum.
+        let instruction = |address: u64| -> Option<Instruction> {
+            let address = original.address(address)?;
+            let source = names.lines.as_ref().and_then(|lines| lines.location(address));
+            let source = source.map(|place| Source { file: place.file, line: place.line });
+            Some((address, original.instruction(&code, target, address), source))
+        };
+        for (place, cycles) in &modelled.instructions {
+            let sum = cycles.issued + cycles.stalls();
+            let found = if place.object.0 == id { original.address(place.address) } else { None };
+            let Some(address) = found else {
+                totals.modelled_added_cycles += sum;
+                continue;
+            };
+            let at = match totals.instructions.binary_search_by_key(&address, |each| each.address) {
+                Ok(at) => at,
+                Err(at) => {
+                    let Some((address, instruction, source)) = instruction(place.address) else { continue };
+                    let new = InstructionCycles {
+                        address,
+                        instruction,
+                        source,
+                        executions: 0,
+                        modelled_issued: 0,
+                        modelled_stalled: Default::default(),
+                    };
+                    totals.instructions.insert(at, new);
+                    at
+                }
+            };
+            let each = &mut totals.instructions[at];
+            each.executions += cycles.executions;
+            each.modelled_issued += cycles.issued;
+            for reason in StallReason::ALL.into_iter().filter(|reason| cycles.stalled(*reason) > 0) {
+                *each.modelled_stalled.entry(reason.name().to_owned()).or_default() += cycles.stalled(reason);
+            }
+        }
+        if let Some(samples) = &mut self.samples {
+            let numbers = Numbers { object: id, kernel: at as u64 + 1, dispatch: ordinal + 1, start: self.now };
+            add_samples(samples, &mut self.texts, modelled, &numbers, instruction, names, (kernel, &totals.demangled));
+        }
+        self.now += modelled.cycles;
+        Ok(())
+    }
+}
+
+/// What a dispatch is called in a file of samples.
+struct Numbers {
+    object: u32,
+    kernel: u64,
+    dispatch: u64,
+    start: u64,
+}
+
+fn add_samples(
+    all: &mut Samples,
+    texts: &mut Texts,
+    modelled: &ModelledTime,
+    numbers: &Numbers,
+    instruction: impl Fn(u64) -> Option<Instruction>,
+    names: &Names,
+    (kernel, demangled): (&str, &str),
+) {
+    let object = u64::from(numbers.object) + 1;
+    if all.code_objects.iter().all(|known| known.code_object_id != object) {
+        all.code_objects.push(samples::CodeObject { code_object_id: object, md5: names.original.clone() });
+    }
+    if all.kernel_symbols.iter().all(|known| known.kernel_id != numbers.kernel) {
+        all.kernel_symbols.push(KernelSymbol {
+            kernel_id: numbers.kernel,
+            code_object_id: object,
+            kernel_name: format!("{kernel}.kd"),
+            formatted_kernel_name: demangled.to_owned(),
+        });
+    }
+    all.buffer_records.kernel_dispatch.push(KernelDispatch {
+        start_timestamp: numbers.start,
+        end_timestamp: numbers.start + modelled.cycles,
+        dispatch_info: DispatchInfo { dispatch_id: numbers.dispatch, kernel_id: numbers.kernel },
+    });
+    all.metadata.lost += modelled.lost_samples;
+    for sample in modelled.samples.iter().filter(|sample| sample.place.object.0 == numbers.object) {
+        if all.buffer_records.pc_sample_stochastic.len() >= MOST_SAMPLES {
+            all.metadata.lost += 1;
+            continue;
+        }
+        let key = (numbers.object, sample.place.address);
+        let (inst_index, offset) = match texts.get(&key) {
+            Some(known) => *known,
+            None => {
+                let Some((offset, text, source)) = instruction(sample.place.address) else { continue };
+                all.strings.pc_sample_instructions.push(text);
+                all.strings.pc_sample_comments.push(source.map(|place| format!("{}:{}", place.file, place.line)).unwrap_or_default());
+                let new = (all.strings.pc_sample_instructions.len() - 1, offset);
+                texts.insert(key, new);
+                new
+            }
+        };
+        let [x, y, z] = sample.workgroup;
+        all.buffer_records.pc_sample_stochastic.push(Sample {
+            record: Record {
+                hw_id: HardwareId { simd_id: sample.simd, cu_or_wgp_id: sample.unit, ..HardwareId::default() },
+                pc: Pc { code_object_id: object, code_object_offset: offset },
+                exec_mask: sample.exec,
+                timestamp: numbers.start + sample.cycle,
+                dispatch_id: numbers.dispatch,
+                corr_id: CorrelationId { internal: numbers.dispatch, external: 0 },
+                wrkgrp_id: WorkgroupId { x, y, z },
+                wave_in_grp: sample.wave,
+                wave_issued: sample.stalled.is_none().into(),
+                inst_type: if sample.stalled.is_none() { sample.instruction_type() } else { "NO_INST" },
+                wave_cnt: sample.resident,
+                snapshot: Snapshot { stall_reason: sample.stalled.map_or("NONE", StallReason::name), dual_issue_valu: 0 },
+            },
+            inst_index,
+        });
+    }
+}
+
+fn add_memory(sum: &mut MemoryTime, modelled: &ModelledTime) {
+    let memory = &modelled.memory;
+    sum.l1_hits += memory.l1_hits;
+    sum.l1_misses += memory.l1_misses;
+    sum.l2_hits += memory.l2_hits;
+    sum.l2_misses += memory.l2_misses;
+    sum.modelled_lds_conflict_cycles += memory.lds_conflict_cycles;
+    sum.serialized_atomics += memory.serialized_atomics;
+}
+
+fn empty(kernel: &str, names: &Names) -> KernelTime {
+    KernelTime {
+        name: kernel.to_owned(),
+        demangled: demangle(kernel).into_owned(),
+        target: names.target.clone(),
+        object: names.original.clone(),
+        waves: 0,
+        most_waves_per_simd: 0,
+        modelled_cycles: 0,
+        modelled_wave_cycles: 0,
+        modelled_added_cycles: 0,
+        dispatches: Vec::new(),
+        memory: MemoryTime::default(),
+        instructions: Vec::new(),
+    }
+}
