@@ -56,10 +56,10 @@ fn kernel_lines(kernel: &KernelTime, style: Style, lines: &mut Vec<String>) {
     let memory = &kernel.memory;
     let found = |hits: u64, misses: u64| match hits + misses {
         0 => "not used".to_owned(),
-        all => format!("{} % of {} lines", hits * 100 / all, grouped(all)),
+        all => format!("found {} % of {} lines", hits * 100 / all, grouped(all)),
     };
     let mut caches =
-        vec![format!("L1 has {}", found(memory.l1_hits, memory.l1_misses)), format!("L2 {}", found(memory.l2_hits, memory.l2_misses))];
+        vec![format!("L1 {}", found(memory.l1_hits, memory.l1_misses)), format!("L2 {}", found(memory.l2_hits, memory.l2_misses))];
     if memory.modelled_lds_conflict_cycles > 0 {
         caches.push(format!("{} modelled cycles of LDS bank conflicts", grouped(memory.modelled_lds_conflict_cycles)));
     }
@@ -173,13 +173,13 @@ modelled time
   modelled with other latencies: valu32=8
 
 k()
-  gfx90a, 2 dispatches, 4 waves, at most 1 a SIMD, 3,000 modelled cycles, 1,000 to 2,000 modelled cycles a dispatch
+  gfx90a, 2 dispatches, 4 waves, at most 1 a SIMD, 3000 modelled cycles, 1000 to 2000 modelled cycles a dispatch
   waves, modelled: WAITCNT 99.7 %, issued 0.3 %
-  memory, modelled: L1 has 75 % of 4 lines; L2 not used; 7 modelled cycles of LDS bank conflicts
+  memory, modelled: L1 found 75 % of 4 lines; L2 not used; 7 modelled cycles of LDS bank conflicts
 
   costliest instructions (modelled cycles of all waves)
   address  instruction         executions  modelled cycles   of all  modelled stalls
-   0x1000  s_waitcnt vmcnt(0)           4            5,000  100.0 %  WAITCNT 4,984
+   0x1000  s_waitcnt vmcnt(0)           4             5000  100.0 %  WAITCNT 4984
 ";
         assert_eq!(text, expected);
         for line in text.lines().filter(|line| line.contains("cycles")) {
