@@ -119,7 +119,7 @@ fn working_sets_are_in_the_cache_that_holds_them() {
     }
     // A branch that is taken takes 32 cycles beyond the load: 120 + 4 of the wait + 32.
     let of = |bytes| around("gfx90c", bytes, &Timing::default());
-    let (small, medium, large) = (of(8 << 10), of(256 << 10), of(2 << 20));
+    let (small, medium, large) = (of(8 << 10), of(256 << 10), of(4 << 20));
     assert_eq!(small, 156.0, "in L1");
     assert_eq!(medium, 336.0, "in L2");
     assert!((735.0..740.0).contains(&large), "in memory: {large}");
@@ -127,7 +127,7 @@ fn working_sets_are_in_the_cache_that_holds_them() {
     assert_eq!(around("gfx90a", 2 << 20, &Timing::default()), 336.0);
     assert_eq!(around("gfx90c", 256 << 10, &changed(&["l2=200"])), 236.0);
     assert_eq!(around("gfx90c", 256 << 10, &changed(&["memory=2000"])), 336.0, "memory is not what it waits for");
-    assert_eq!(around("gfx90c", 2 << 20, &changed(&["memory=1000"])) - large, 300.0);
+    assert_eq!(around("gfx90c", 4 << 20, &changed(&["memory=1000"])) - large, 300.0);
 }
 
 #[test]
