@@ -169,6 +169,7 @@ fn kind(op: &Op, unit: Unit, matrix: bool) -> SampleKind {
         Unit::Vmem if op.inst.variant.encoding == crate::isa::Encoding::Flat => SampleKind::Flat,
         Unit::Vmem => SampleKind::Vmem,
         Unit::Lds => SampleKind::Lds,
+        Unit::Branch if op.inst.variant.encoding != crate::isa::Encoding::Sopp => SampleKind::Jump,
         Unit::Branch => SampleKind::Branch,
         Unit::Export if op.inst.variant.latency == Latency::Export => SampleKind::Export,
         Unit::Export => SampleKind::Message,

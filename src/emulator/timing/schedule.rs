@@ -220,6 +220,7 @@ impl Scheduler<'_, '_> {
         clock.stall(&mut self.book, here, StallReason::InternalInstruction, now + facts.internal);
         if state.pc != op.next {
             clock.fetched = at + self.machine.latency(Latency::Branch);
+            self.book.taken(clock, at);
         } else if facts.unit == Unit::Branch {
             clock.fetched = at + self.machine.not_taken;
         }

@@ -1,7 +1,7 @@
 //! The clock of a wave: when its registers are ready, what it has in flight, and to which instructions its cycles were charged.
 
 use super::facts::Facts;
-use super::{InstructionTime, StallReason, WaveSample};
+use super::{InstructionTime, SampleKind, StallReason, WaveSample};
 use crate::emulator::pending::SLOTS;
 use crate::emulator::trace::CodeAddress;
 use crate::isa::Counter;
@@ -41,6 +41,17 @@ impl Book {
             self.counts.resize(index + 1, InstructionTime::default());
         }
         &mut self.counts[index]
+    }
+
+    /// The branch that was issued at a cycle is taken: what the last sample, which may be one of it, could not know.
+    pub(super) fn taken(&mut self, wave: &WaveClock, at: u64) {
+        let its = |sample: &&mut WaveSample| (sample.workgroup, sample.wave) == (wave.workgroup, wave.index as u32);
+        if let Some(sample) = self.samples.last_mut().filter(its)
+            && (sample.kind, sample.stalled) == (SampleKind::Branch, None)
+            && sample.cycle >= at
+        {
+            sample.kind = SampleKind::BranchTaken;
+        }
     }
 
     /// Samples of a wave from cycle `from` to `to`. Waves are sampled at different cycles, so that what they do in step is seen at all of its steps.
