@@ -10,6 +10,7 @@ use super::memory::View;
 use super::op::{Op, Source, Ty};
 use super::pending::Pending;
 use super::random::Random;
+use super::strict::{GroupChecks, WaveChecks};
 use super::trace::DispatchStats;
 use super::vector_fast::Work;
 
@@ -89,6 +90,7 @@ pub(super) struct Wave {
     pub index: u32,
     pub pending: Pending,
     pub hazards: Hazards,
+    pub checks: WaveChecks,
 }
 
 impl Wave {
@@ -165,7 +167,7 @@ pub(super) const SHARED_APERTURE: u32 = 0x0001_0000;
 pub(super) const PRIVATE_APERTURE: u32 = 0x0002_0000;
 
 /// The barrier of a workgroup that waves signal and wait for in two steps (gfx12).
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Default)]
 pub(super) struct Barrier {
     /// Waves that have not ended.
     pub members: u32,
@@ -173,6 +175,8 @@ pub(super) struct Barrier {
     pub arrived: u32,
     /// How often all have.
     pub phase: u64,
+    /// What the strict mode knows of the workgroup.
+    pub checks: GroupChecks,
 }
 
 impl Barrier {

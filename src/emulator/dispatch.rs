@@ -12,6 +12,7 @@ use super::lanes::Register;
 use super::memory::{AllocationKind, Memory, View};
 use super::pending::Pending;
 use super::random::Random;
+use super::strict::WaveChecks;
 
 /// What a kernel dispatch packet says (HSA runtime specification, "kernel dispatch packet").
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -290,6 +291,7 @@ impl Plan {
             index,
             pending: Pending::new(strict),
             hazards: Hazards::new(strict, self.launch.wait_states),
+            checks: WaveChecks::default(),
             flat_scratch: if self.launch.architected_scratch { scratch } else { 0 },
             lanes: if self.launch.lanes == 32 { 0xffff_ffff } else { u64::MAX },
             signalled: 0,

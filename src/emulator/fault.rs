@@ -18,6 +18,21 @@ pub enum MemoryAccess {
     Fetch,
 }
 
+/// An earlier access of LDS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LdsAccess {
+    /// What it did.
+    pub access: MemoryAccess,
+    /// Name of the instruction.
+    pub instruction: &'static str,
+    /// Its code address (virtual, in the object).
+    pub address: u64,
+    /// The wave within the workgroup.
+    pub wave: u32,
+    /// It is the same wave's, and may still be in flight.
+    pub in_flight: bool,
+}
+
 /// What went wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FaultKind {
@@ -81,6 +96,24 @@ pub enum FaultKind {
         /// The register or resource concerned.
         resource: Box<str>,
     },
+    /// Two accesses of LDS that nothing orders, of different waves or of one that has not waited.
+    LdsRace {
+        /// The first byte they share.
+        offset: u32,
+        /// What was being done.
+        access: MemoryAccess,
+        /// The access before.
+        other: LdsAccess,
+    },
+    /// A use of bits that nothing has written.
+    Uninitialised {
+        /// The register, as an assembler names it.
+        register: Box<str>,
+        /// Where its bits come from.
+        origin: Box<str>,
+        /// What it was used for.
+        used: &'static str,
+    },
     /// A register outside what the kernel descriptor allocates.
     RegisterBounds {
         /// The register, as an assembler names it.
@@ -136,17 +169,22 @@ pub struct Fault {
     pub wave: u32,
 }
 
+impl fmt::Display for MemoryAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            MemoryAccess::Load => "load",
+            MemoryAccess::Store => "store",
+            MemoryAccess::Atomic => "atomic",
+            MemoryAccess::Fetch => "instruction fetch",
+        })
+    }
+}
+
 impl fmt::Display for FaultKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FaultKind::Memory { address, size, access, nearest } => {
-                let what = match access {
-                    MemoryAccess::Load => "load",
-                    MemoryAccess::Store => "store",
-                    MemoryAccess::Atomic => "atomic",
-                    MemoryAccess::Fetch => "instruction fetch",
-                };
-                write!(f, "{what} of {size} bytes at {address:#x} is outside every allocation")?;
+                write!(f, "{access} of {size} bytes at {address:#x} is outside every allocation")?;
                 if let Some(nearest) = nearest {
                     write!(f, " (nearest: {:#x}..{:#x})", nearest.address, nearest.address + nearest.size)?;
                 }
@@ -165,6 +203,14 @@ impl fmt::Display for FaultKind {
             }
             FaultKind::Hazard { rule, required, found, resource } => {
                 write!(f, "hazard on {resource}: {rule} needs {required} wait states, there are {found}")
+            }
+            FaultKind::LdsRace { offset, access, other } => {
+                let LdsAccess { access: before, instruction, address, wave, in_flight } = other;
+                write!(f, "race in LDS: {access} of byte {offset:#x} after {before} by `{instruction}` at {address:#x} of wave {wave}, ")?;
+                f.write_str(if *in_flight { "which may still be in flight" } else { "with no barrier between them" })
+            }
+            FaultKind::Uninitialised { register, origin, used } => {
+                write!(f, "{register} is used as {used}, but has bits that were never written ({origin})")
             }
             FaultKind::RegisterBounds { register, allocated } => {
                 write!(f, "{register} is outside the {allocated} registers that the kernel descriptor allocates")

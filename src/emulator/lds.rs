@@ -7,6 +7,7 @@ use super::core::{Core, LANES, Step, active, at_lane, undefined};
 use super::fault::FaultKind;
 use super::op::{Meaning, Op, Semantics, Ty};
 use super::pending::{EffectParts, Kind, Space};
+use super::strict::Access;
 use super::vector_memory::extend;
 
 pub(super) fn addresses(core: &mut Core, op: &Op) -> Step<[u64; LANES]> {
@@ -97,6 +98,7 @@ fn read_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> Step
     for lane in active(core.wave.exec()) {
         for (n, offset) in offsets.iter().enumerate() {
             let at = check(core, base[lane] + offset, size, lane)?;
+            core.note(Access::read(lane, at, size, n));
             for word in 0..words {
                 let bytes = &core.lds[at + 4 * word..at + 4 * word + 4];
                 let value = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
@@ -125,7 +127,7 @@ fn write_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usize, high: 
     order(core, false)?;
     let id = issue(core, op, None);
     for lane in active(core.wave.exec()) {
-        for (offset, reg) in offsets.iter().zip(&registers) {
+        for (n, (offset, reg)) in offsets.iter().zip(&registers).enumerate() {
             let at = check(core, base[lane] + offset, size, lane)?;
             let mut buffer = [0; 16];
             for word in 0..words {
@@ -133,6 +135,7 @@ fn write_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usize, high: 
                 let value = if high { value >> 16 } else { value };
                 buffer[4 * word..4 * word + 4].copy_from_slice(&value.to_le_bytes());
             }
+            core.note(Access::write(lane, at, &buffer[..size], n));
             put(core, id, at, &buffer[..size]);
             core.stats.lds_bytes += size as u64;
         }
@@ -151,6 +154,7 @@ fn read_narrow(core: &mut Core, op: &Op) -> Step {
     let offset = single_offset(op);
     for lane in active(core.wave.exec()) {
         let at = check(core, base[lane] + offset, size, lane)?;
+        core.note(Access::read(lane, at, size, 0));
         let value = extend(&core.lds[at..at + size], signed);
         let cell = &mut core.file(dst.file)[usize::from(dst.first)][lane];
         *cell = match d16 {
@@ -187,6 +191,7 @@ fn run_atomic(core: &mut Core, op: &Op) -> Step {
         if !at.is_multiple_of(size) {
             return at_lane(Err(FaultKind::Misaligned { address: at as u64, align: size as u32 }), lane);
         }
+        core.note(Access::atomic(lane, at, size, 0));
         let value = |core: &mut Core, reg: Reg| {
             let file = core.file(reg.file);
             let low = u64::from(file[usize::from(reg.first)][lane]);
@@ -235,6 +240,8 @@ fn second_in_lds(core: &mut Core, op: &Op) -> Step {
     for lane in active(core.wave.exec()) {
         let at = check(core, base[lane], size, lane)?;
         let from = check(core, base[lane].wrapping_add_signed(distance) & 0xffff_ffff, size, lane)?;
+        core.note(Access::read(lane, from, size, 0));
+        core.note(Access::atomic(lane, at, size, 0));
         let value = |lds: &[u8], at: usize| {
             let mut buffer = [0; 8];
             buffer[..size].copy_from_slice(&lds[at..at + size]);
@@ -261,6 +268,9 @@ fn exchange_two(core: &mut Core, op: &Op, offsets: &[u64; 2], size: usize) -> St
     core.writing(op, dst.file, dst.first, 2 * words)?;
     for lane in active(core.wave.exec()) {
         let places = [check(core, base[lane] + offsets[0], size, lane)?, check(core, base[lane] + offsets[1], size, lane)?];
+        for (n, at) in places.into_iter().enumerate() {
+            core.note(Access::atomic(lane, at, size, n));
+        }
         let news = sources
             .map(|reg| std::array::from_fn::<u32, 2, _>(|n| core.file(reg.file).get(usize::from(reg.first) + n).map_or(0, |r| r[lane])));
         let olds = places.map(|at| {
@@ -288,6 +298,9 @@ fn append(core: &mut Core, op: &Op, sign: i64) -> Step {
     core.writing(op, dst.file, dst.first, 1)?;
     let exec = core.wave.exec();
     let at = check(core, (m0 & 0xffff) + single_offset(op), 4, 0)?;
+    if let Some(lane) = active(exec).next() {
+        core.note(Access::atomic(lane, at, 4, 0));
+    }
     let old = u32::from_le_bytes([core.lds[at], core.lds[at + 1], core.lds[at + 2], core.lds[at + 3]]);
     let new = (i64::from(old) + sign * i64::from(exec.count_ones())) as u32;
     core.lds[at..at + 4].copy_from_slice(&new.to_le_bytes());
@@ -317,8 +330,10 @@ fn add_lane(core: &mut Core, op: &Op, read: bool) -> Step {
         if read {
             let value = u32::from_le_bytes([core.lds[at], core.lds[at + 1], core.lds[at + 2], core.lds[at + 3]]);
             core.file(reg.file)[usize::from(reg.first)][lane] = value;
+            core.note(Access::read(lane, at, 4, 0));
         } else {
             let value = core.file(reg.file)[usize::from(reg.first)][lane];
+            core.note(Access::write(lane, at, &value.to_le_bytes(), 0));
             core.lds[at..at + 4].copy_from_slice(&value.to_le_bytes());
         }
         core.stats.lds_bytes += 4;
@@ -413,6 +428,7 @@ fn conditional_exchange(core: &mut Core, op: &Op) -> Step {
         let start = check(core, (base[lane] + single_offset(op)) & !7, 8, lane)?;
         for half in 0..2 {
             let at = start + 4 * half;
+            core.note(Access::atomic(lane, at, 4, half));
             let old = u32::from_le_bytes([core.lds[at], core.lds[at + 1], core.lds[at + 2], core.lds[at + 3]]);
             let new = core.file(source.file)[usize::from(source.first) + half][lane];
             if new >> 31 != 0 {

@@ -144,6 +144,16 @@ impl Pending {
         id
     }
 
+    /// The id of the operation that was issued last, and of the next.
+    pub(super) fn ids(&self) -> (u32, u32) {
+        (self.next - 1, self.next)
+    }
+
+    /// Whether no wait has guaranteed an operation yet.
+    pub(super) fn is_in_flight(&self, id: u32) -> bool {
+        self.operations.iter().flatten().any(|operation| operation.id == id)
+    }
+
     /// A wait for at most `allowed` outstanding operations of a counter.
     pub(super) fn wait(&mut self, counter: usize, allowed: u32) {
         let mut later = [0_u32; ORDERS];

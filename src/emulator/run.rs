@@ -13,6 +13,7 @@ use super::loader::ObjectId;
 use super::memory::{Memory, View};
 use super::op::{Class, Op, Site};
 use super::random::Random;
+use super::strict;
 use super::trace::{BranchCounts, CodeAddress, DispatchStats, ExecSiteCounts, Trace};
 use super::vector_fast::Work;
 
@@ -252,6 +253,7 @@ impl<'a> Worker<'a> {
         for wave in &mut group.waves {
             if wave.status == Status::AtSplitBarrier && group.barrier.phase != wave.signalled {
                 wave.status = Status::Running;
+                group.barrier.checks.races.pass(wave.signalled, wave.index);
             }
         }
         let mut ready: Vec<usize> = (0..group.waves.len()).filter(|&n| group.waves[n].status == Status::Running).collect();
@@ -264,6 +266,9 @@ impl<'a> Worker<'a> {
                     wave.status = Status::Running;
                     ready.push(n);
                 }
+            }
+            if self.options.strict && !yielding {
+                strict::at_barrier(&mut group.barrier, &group.waves);
             }
         }
         let Some(&first) = ready.first() else {
@@ -334,6 +339,7 @@ impl<'a> Worker<'a> {
             }
             if launch.strict {
                 core.wave.hazards.advance(u64::from(op.slots));
+                strict::after(&mut core, op).map_err(|stop| Box::new(Stopped { stop: *stop, op: Some(index), pc }))?;
             }
             counts[index].executed += 1;
             if options.trace && op.site != Site::None {

@@ -118,6 +118,7 @@ fn wait(core: &mut Core, op: &Op) -> Step {
 fn signal_barrier(core: &mut Core, op: &Op) -> Step {
     whole_workgroup(op)?;
     core.wave.signalled = core.barrier.phase;
+    super::strict::signals(core);
     core.barrier.arrived += 1;
     core.barrier.settle();
     Ok(())
@@ -143,6 +144,8 @@ fn wait_at_barrier(core: &mut Core, op: &Op) -> Step {
     whole_workgroup(op)?;
     if core.barrier.phase == core.wave.signalled {
         core.wave.status = Status::AtSplitBarrier;
+    } else {
+        core.barrier.checks.races.pass(core.wave.signalled, core.wave.index);
     }
     Ok(())
 }

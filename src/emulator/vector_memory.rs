@@ -9,6 +9,7 @@ use super::fault::{FaultKind, MemoryAccess};
 use super::op::{Meaning, Op, Semantics, Source, Ty};
 use super::pending::{EffectParts, Kind, Space};
 use super::scratch_fast;
+use super::strict::Access;
 
 /// Where the access of a lane goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,11 +117,15 @@ pub(super) fn read_place(core: &mut Core, lane: usize, place: Place, into: &mut 
         Place::Global(address) => core.memory.read(address, into, access),
         Place::Lds(offset) => {
             let at = check_lds(core, offset, into.len())?;
+            if access != MemoryAccess::Atomic {
+                core.note(Access::read(lane, at, into.len(), 0));
+            }
             into.copy_from_slice(&core.lds[at..at + into.len()]);
             Ok(())
         }
         Place::Scratch(offset) => {
             let offset = check_scratch(core, offset, into.len())?;
+            core.note(Access::read(lane, offset as usize, into.len(), 0).of_scratch());
             for (n, byte) in scratch_pieces(offset, into.len()) {
                 let address = swizzled(core, lane, offset + n as u64);
                 core.memory.read(address, &mut into[n..n + byte], access)?;
@@ -153,11 +158,14 @@ pub(super) fn write_place(core: &mut Core, lane: usize, place: Place, from: &[u8
         Place::Global(address) => core.memory.write(address, from, access),
         Place::Lds(offset) => {
             let at = check_lds(core, offset, from.len())?;
+            let atomic = access == MemoryAccess::Atomic;
+            core.note(if atomic { Access::atomic(lane, at, from.len(), 0) } else { Access::write(lane, at, from, 0) });
             core.lds[at..at + from.len()].copy_from_slice(from);
             Ok(())
         }
         Place::Scratch(offset) => {
             let offset = check_scratch(core, offset, from.len())?;
+            core.note(Access::write(lane, offset as usize, from, 0).of_scratch());
             for (n, piece) in scratch_pieces(offset, from.len()) {
                 let address = swizzled(core, lane, offset + n as u64);
                 core.memory.write(address, &from[n..n + piece], access)?;
@@ -293,6 +301,7 @@ fn load_to_lds(core: &mut Core, op: &Op, places: &[Place; LANES], size: usize, s
         }
         let width = size.max(4);
         let at = at_lane(check_lds(core, m0 + offset + (width * lane) as u64, width), lane)?;
+        core.note(Access::write(lane, at, &buffer[..width], 0));
         core.lds[at..at + width].copy_from_slice(&buffer[..width]);
     }
     if core.launch.strict {
@@ -478,6 +487,7 @@ fn store_from_lds(core: &mut Core, op: &Op) -> Step {
     for lane in active(mask) {
         let at = at_lane(check_lds(core, m0 + 4 * lane as u64, 4), lane)?;
         let bytes = [core.lds[at], core.lds[at + 1], core.lds[at + 2], core.lds[at + 3]];
+        core.note(Access::read(lane, at, 4, 0));
         at_lane(write_place(core, lane, places[lane], &bytes, MemoryAccess::Store), lane)?;
     }
     issue_store(core, op);

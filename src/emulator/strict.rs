@@ -1,0 +1,207 @@
+//! What the strict mode checks behind an instruction: how it accessed LDS, and what became of bits that nothing has written.
+//!
+//! The handlers of memory instructions note every access of a lane; the checks go through the notes when the instruction is done. They need not know how
+//! addresses are made.
+
+use crate::isa::{Access as Operand, Branch, Condition, Encoding, Flags, Inst, RegFile, Role, decode};
+
+use super::core::{Barrier, Core, Status, Step, Stop, Wave};
+use super::op::{Op, Semantics};
+use super::races::{How, Operation, Races};
+
+/// An access of a lane that a memory instruction has noted.
+#[derive(Clone, Copy)]
+pub(super) struct Access {
+    pub lane: u8,
+    /// Bytes.
+    pub size: u8,
+    /// Which element of an instruction that has two.
+    pub element: u8,
+    /// The lane's private memory rather than LDS.
+    pub scratch: bool,
+    /// First byte.
+    pub at: u32,
+    pub how: How,
+}
+
+impl Access {
+    fn new(lane: usize, at: usize, size: usize, element: usize, how: How) -> Access {
+        Access { lane: lane as u8, size: size as u8, element: element as u8, scratch: false, at: at as u32, how }
+    }
+
+    pub(super) fn read(lane: usize, at: usize, size: usize, element: usize) -> Access {
+        Access::new(lane, at, size, element, How::Read)
+    }
+
+    pub(super) fn write(lane: usize, at: usize, bytes: &[u8], element: usize) -> Access {
+        let value = bytes.iter().rev().fold(0, |value, &byte| value << 8 | u128::from(byte));
+        Access::new(lane, at, bytes.len(), element, How::Write(value))
+    }
+
+    pub(super) fn atomic(lane: usize, at: usize, size: usize, element: usize) -> Access {
+        Access::new(lane, at, size, element, How::Atomic)
+    }
+
+    /// The same in scratch.
+    pub(super) fn of_scratch(self) -> Access {
+        Access { scratch: true, ..self }
+    }
+}
+
+/// What is known of a wave.
+#[derive(Default)]
+pub(super) struct WaveChecks {
+    /// Accesses of the instruction that is running.
+    accesses: Vec<Access>,
+    /// Operations that write LDS and may still be in flight.
+    lds_writes: Vec<u32>,
+}
+
+/// What is known of a workgroup.
+#[derive(Default)]
+pub(super) struct GroupChecks {
+    pub races: Races,
+}
+
+impl Core<'_> {
+    /// Notes an access of a lane.
+    pub(super) fn note(&mut self, access: Access) {
+        if self.launch.strict {
+            self.wave.checks.accesses.push(access);
+        }
+    }
+}
+
+/// An instruction has run.
+pub(super) fn after(core: &mut Core, op: &Op) -> Step {
+    if core.wave.checks.accesses.is_empty() {
+        if core.wave.status == Status::Ended {
+            let (_, next) = core.wave.pending.ids();
+            core.barrier.checks.races.end(core.wave.index, next);
+        }
+        return Ok(());
+    }
+    let accesses = std::mem::take(&mut core.wave.checks.accesses);
+    let result = races(core, op, &accesses);
+    core.wave.checks.accesses = accesses;
+    core.wave.checks.accesses.clear();
+    result
+}
+
+fn races(core: &mut Core, op: &Op, accesses: &[Access]) -> Step {
+    // One wave is in nobody's way, but for its own loads into LDS.
+    let of_memory = op.inst.variant.encoding != Encoding::Ds;
+    let (id, _) = core.wave.pending.ids();
+    let operation = Operation {
+        wave: core.wave.index,
+        id,
+        pc: op.pc,
+        address: op.address,
+        name: op.inst.variant.name,
+        returns: match op.semantics {
+            Semantics::Atomic { returns, .. } => returns,
+            _ => true,
+        },
+        loads: of_memory && matches!(op.semantics, Semantics::Load { .. }),
+    };
+    let mut writes = false;
+    let Core { memory, wave, launch, barrier, lds, .. } = core;
+    let pending = &wave.pending;
+    for access in accesses.iter().filter(|access| !access.scratch) {
+        writes |= access.how != How::Read;
+        let mut polls = |pc: u64| {
+            let mut fetch = |at: u64, into: &mut [u8]| memory.peek(at, into).is_ok();
+            polls(launch.target, pc, &mut fetch)
+        };
+        let place = (access.at as usize, usize::from(access.size), access.how);
+        let found = barrier.checks.races.access(&operation, lds.len(), place, &|id| pending.is_in_flight(id), &mut polls);
+        found.map_err(|kind| Box::new(Stop { kind, lane: Some(access.lane) }))?;
+    }
+    if writes {
+        let WaveChecks { lds_writes, .. } = &mut wave.checks;
+        lds_writes.retain(|id| wave.pending.is_in_flight(*id));
+        lds_writes.push(id);
+    }
+    Ok(())
+}
+
+/// The number of a wave, its next operation, and the first of those that write LDS and may still be in flight.
+fn unfinished(wave: &Wave) -> (u32, u32, u32) {
+    let (_, next) = wave.pending.ids();
+    if wave.status == Status::Ended {
+        return (wave.index, next, next);
+    }
+    let oldest = wave.checks.lds_writes.iter().copied().filter(|&id| wave.pending.is_in_flight(id)).min();
+    (wave.index, next, oldest.unwrap_or(next))
+}
+
+/// All waves that have not ended have come to the barrier.
+pub(super) fn at_barrier(barrier: &mut Barrier, waves: &[Wave]) {
+    barrier.checks.races.barrier(waves.iter().map(unfinished));
+}
+
+/// A wave signals the split barrier.
+pub(super) fn signals(core: &mut Core) {
+    if core.launch.strict {
+        let Core { wave, barrier, .. } = core;
+        barrier.checks.races.signal(barrier.phase, unfinished(wave));
+    }
+}
+
+/// Most instructions of a loop that polls.
+const POLL: usize = 64;
+
+/// Whether the load of LDS at an address is in a small loop that repeats it until another wave writes: the loop writes no LDS, has no barrier, and leaves the address
+/// as it is. Such is what compilers make of waiting for an atomic flag; any other loop would have had the load moved out of it.
+fn polls(target: crate::isa::Target, pc: u64, fetch: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> bool {
+    let mut instruction = |at: u64| -> Option<Inst> {
+        // The last instruction may be shorter than the longest.
+        (1..=3).rev().map(|dwords| 4 * dwords).find_map(|length| {
+            let mut bytes = [0; 12];
+            if fetch(at, &mut bytes[..length]) { decode(target, &bytes[..length]).ok() } else { None }
+        })
+    };
+    let Some(load) = instruction(pc) else { return false };
+    let address = load.operand(Role::Addr).or_else(|| load.operand(Role::Vaddr)).and_then(|operand| operand.reg());
+    let mut at = pc;
+    for _ in 0..POLL {
+        let Some(inst) = instruction(at) else { return false };
+        at += u64::from(inst.size);
+        let conditional = matches!(inst.variant.branch, Branch::Conditional(condition) if condition != Condition::Debug);
+        let Some(displacement) = inst.branch_displacement() else {
+            let ends =
+                matches!(inst.name(), "s_endpgm" | "s_barrier" | "s_setpc_b64" | "s_swappc_b64" | "s_barrier_signal" | "s_barrier_wait");
+            if ends {
+                return false;
+            }
+            continue;
+        };
+        let to = at.wrapping_add_signed(4 * displacement);
+        if to <= pc {
+            return keeps(&mut instruction, to, at, address);
+        }
+        if !conditional {
+            at = to;
+        }
+    }
+    false
+}
+
+/// Whether nothing in a loop writes LDS or the registers of an address.
+fn keeps(instruction: &mut dyn FnMut(u64) -> Option<Inst>, from: u64, to: u64, address: Option<crate::isa::Reg>) -> bool {
+    let mut at = from;
+    for _ in 0..POLL {
+        if at >= to {
+            return true;
+        }
+        let Some(inst) = instruction(at) else { return false };
+        let stores = inst.variant.encoding == Encoding::Ds && inst.variant.flags.contains(Flags::STORE);
+        let mut written = inst.operands.iter().filter(|operand| operand.access != Operand::Read).filter_map(|operand| operand.reg());
+        let changes = written.any(|reg| reg.file == RegFile::Vector && address.is_some_and(|address| address.overlaps(reg)));
+        if stores || changes || inst.name() == "s_barrier" {
+            return false;
+        }
+        at += u64::from(inst.size);
+    }
+    false
+}
