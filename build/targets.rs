@@ -253,12 +253,16 @@ impl Targets {
     }
 }
 
-/// A fact as Rust source: a truth value, a number, or pairs of numbers.
+/// A fact as Rust source: a truth value, a number, pairs of numbers, or words.
 fn literal(value: &Value) -> Option<String> {
     match value {
         Value::Bool(value) => Some(value.to_string()),
         Value::Number(value) => Some(value.to_string()),
-        Value::Sequence(_) => serde_yaml::from_value::<Vec<(u32, u32)>>(value.clone()).ok().map(|pairs| format!("&{pairs:?}")),
+        Value::Sequence(_) => {
+            let pairs = serde_yaml::from_value::<Vec<(u32, u32)>>(value.clone()).map(|pairs| format!("&{pairs:?}"));
+            let words = || serde_yaml::from_value::<Vec<String>>(value.clone()).map(|words| format!("&{words:?}"));
+            pairs.or_else(|_| words()).ok()
+        }
         _ => None,
     }
 }

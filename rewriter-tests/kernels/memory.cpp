@@ -54,13 +54,13 @@ KERNEL(dynamic_lds)(const u32 *in, u32 *out, u32 n) {
     DYNAMIC_SHARED(u32, words);
     SHARED u32 fixed[64];
     u32 i = global_id(), l = local_id(), size = group_size();
-    fixed[l % 64] = l;
+    fixed[l % 64] = l % 64;
     words[l] = in[i];
     words[l + size] = ~in[i];
     barrier();
     u32 sum = 0;
     for (u32 k = 0; k < 8; k++) sum += words[(l * 5 + k * 33) % (2 * size)];
-    out[i] = sum ^ fixed[(l + 1) % 64] % 64;
+    out[i] = sum ^ fixed[(l + 1) % 64];
 }
 TEST(dynamic_lds, .grid = {256}, .group = {128}, .in = 256, .out = 256, .dynamic = 1024);
 

@@ -1,6 +1,6 @@
 //! One wave in the middle of an instruction: access to its registers with every check the strict mode makes.
 
-use crate::isa::{Counter, RegFile, Target, WaitStates, scalar};
+use crate::isa::{Counter, EventHazards, RegFile, Target, WaitStates, scalar};
 
 use super::fault::FaultKind;
 use super::float::Env;
@@ -120,6 +120,7 @@ impl Wave {
 }
 
 /// What the target and the dispatch fix for all waves.
+#[derive(Clone)]
 pub(super) struct Launch {
     pub strict: bool,
     /// The target, with the wave size of the kernel.
@@ -128,6 +129,8 @@ pub(super) struct Launch {
     pub lanes: usize,
     /// The wait states that are checked.
     pub wait_states: WaitStates,
+    /// The hazards that are checked, of those that are not counted in slots.
+    pub event_hazards: EventHazards,
     /// The hardware sets up scratch.
     pub architected_scratch: bool,
     /// FLAT_SCRATCH is a hardware register, no pair of scalar registers.
@@ -145,6 +148,11 @@ impl Launch {
     /// Halves of 32 lanes that a wave has: 1 or 2.
     pub(super) fn halves(&self) -> usize {
         self.lanes / 32
+    }
+
+    /// The same without checks.
+    pub(super) fn friendly(&self) -> Launch {
+        Launch { strict: false, ..self.clone() }
     }
 
     /// CDNA3 and relatives, which need more wait states.

@@ -2,12 +2,15 @@
 //!
 //! The descriptor is read here from device memory, on purpose not through the code that rewrites descriptors.
 
+use std::ops::Range;
+
 use crate::isa::{Demand, Target, scalar};
 
 use super::core::{Launch, PRIVATE_APERTURE, Registers, SHARED_APERTURE, Status, Wave, is_quick};
 use super::fault::{FaultKind, MemoryAccess};
 use super::float::Env;
 use super::hazard::Hazards;
+use super::known::Known;
 use super::lanes::Register;
 use super::memory::{AllocationKind, Memory, View};
 use super::pending::Pending;
@@ -161,6 +164,7 @@ impl Plan {
                 target,
                 lanes: lanes as usize,
                 wait_states: target.wait_states(),
+                event_hazards: target.event_hazards(),
                 architected_scratch: target.architected_flat_scratch(),
                 flat_scratch_hidden: target.generation() >= 10,
                 offset_scratch: target.offset_flat_scratch(),
@@ -266,7 +270,7 @@ impl Plan {
         let lanes = (total - first).min(width);
         let exec = if lanes == 64 { u64::MAX } else { (1 << lanes) - 1 };
         self.work_item_ids(&mut vgpr, size, first, lanes);
-        self.scalars(memory, &mut sgpr, group_id, index, total, scratch_offset as u32)?;
+        let written = self.scalars(memory, &mut sgpr, group_id, index, total, scratch_offset as u32)?;
         if strict && scratch != 0 {
             fill(memory, random, scratch, self.launch.wave_scratch_size)?;
         }
@@ -291,12 +295,15 @@ impl Plan {
             index,
             pending: Pending::new(strict),
             hazards: Hazards::new(strict, self.launch.wait_states),
-            checks: WaveChecks::default(),
+            checks: WaveChecks::new(strict),
             flat_scratch: if self.launch.architected_scratch { scratch } else { 0 },
             lanes: if self.launch.lanes == 32 { 0xffff_ffff } else { u64::MAX },
             signalled: 0,
         };
         wave.set_pair(scalar::EXEC, exec);
+        if strict {
+            self.initially_known(&mut wave.checks.known, exec, written);
+        }
         if self.launch.architected_scratch && !self.launch.flat_scratch_hidden {
             wave.set_pair(scalar::FLAT_SCRATCH, scratch);
         }
@@ -307,6 +314,21 @@ impl Plan {
             wave.sgpr[TTMP + 8] = index << 25;
         }
         Ok(wave)
+    }
+
+    /// Which registers hold something at the kernel's entry.
+    fn initially_known(&self, known: &mut Known, lanes: u64, scalars: [Range<usize>; 2]) {
+        for written in scalars {
+            known.define(written.start as u16, written.len() as u16);
+        }
+        let ids = if self.launch.target.packed_work_item_ids() { 1 } else { (self.descriptor.rsrc2 >> 11 & 3) as u16 + 1 };
+        (0..ids).for_each(|register| known.define_lanes(register, lanes));
+        if self.launch.architected_scratch && !self.launch.flat_scratch_hidden {
+            known.define(scalar::FLAT_SCRATCH, 2);
+        }
+        if self.launch.target.architected_workgroup_ids() {
+            known.define(TTMP as u16 + 7, 3);
+        }
     }
 
     /// MODE at the kernel's entry.
@@ -342,7 +364,7 @@ impl Plan {
         }
     }
 
-    /// Scalar registers: user ones in the order of the descriptor's bits, then the system's.
+    /// Scalar registers: user ones in the order of the descriptor's bits, then the system's. Gives which were written.
     fn scalars(
         &self,
         memory: &View,
@@ -351,7 +373,7 @@ impl Plan {
         index: u32,
         total: u32,
         scratch_offset: u32,
-    ) -> Result<(), FaultKind> {
+    ) -> Result<[Range<usize>; 2], FaultKind> {
         let d = &self.descriptor;
         let mut user: Vec<u32> = Vec::new();
         let pair = |value: u64| [value as u32, (value >> 32) as u32];
@@ -413,7 +435,7 @@ impl Plan {
         if d.rsrc2 & 1 != 0 && !self.launch.architected_scratch {
             system(scratch_offset);
         }
-        Ok(())
+        Ok([0..user.len(), declared..next])
     }
 }
 

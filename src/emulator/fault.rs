@@ -89,7 +89,7 @@ pub enum FaultKind {
     Hazard {
         /// The rule.
         rule: &'static str,
-        /// Wait states required.
+        /// Wait states required; 0 for a rule that is not about their number.
         required: u32,
         /// Wait states there were.
         found: u32,
@@ -201,6 +201,7 @@ impl fmt::Display for FaultKind {
                 let verb = if *overwritten { "overwrites" } else { "reads" };
                 write!(f, "{verb} {register} while `{pending}` at {pending_at:#x} may still be in flight: {counter} was not waited for")
             }
+            FaultKind::Hazard { rule, required: 0, resource, .. } => write!(f, "hazard on {resource}: {rule}"),
             FaultKind::Hazard { rule, required, found, resource } => {
                 write!(f, "hazard on {resource}: {rule} needs {required} wait states, there are {found}")
             }

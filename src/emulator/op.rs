@@ -9,6 +9,7 @@ use super::core::{Core, Step};
 use super::float::Env;
 use super::lanes::{BitOperation, Comparison, Operation};
 use super::loader::ObjectId;
+use super::undefined::Rule;
 
 /// How the bits of a vector operand are understood. The `F` types flush denormals as MODE says, the `B` types never do; negate and absolute value act on
 /// the sign bit of either.
@@ -209,6 +210,8 @@ pub(super) struct Op {
     pub flat_in_order: bool,
     /// What it waits for.
     pub waits: WaitCount,
+    /// What it does with undefined bits.
+    pub unknown: Rule,
     /// The operations of an instruction that is two.
     pub pair: Option<Box<[Op; 2]>>,
     /// For the short way of a vector instruction.
@@ -368,6 +371,7 @@ impl Op {
         };
         let waits = wait_count(target, &inst).unwrap_or_default();
         let counters = issued(&inst);
+        let unknown = Rule::new(&inst, class);
         Op {
             run,
             semantics,
@@ -400,6 +404,7 @@ impl Op {
             counters,
             flat_in_order: target.flat_in_order(),
             waits,
+            unknown,
             pair: None,
             quick,
         }

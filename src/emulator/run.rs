@@ -330,6 +330,7 @@ impl<'a> Worker<'a> {
             core.wave.pc = op.next;
             if launch.strict {
                 let checked = core.wave.hazards.check_clause(op);
+                let checked = checked.and_then(|()| strict::before(&mut core, op));
                 checked.map_err(|stop| Box::new(Stopped { stop: *stop, op: Some(index), pc }))?;
             }
             let before = if op.site == Site::Exec { core.wave.exec() } else { 0 };

@@ -6,8 +6,17 @@
 use crate::isa::{Access as Operand, Branch, Condition, Encoding, Flags, Inst, RegFile, Role, decode};
 
 use super::core::{Barrier, Core, Status, Step, Stop, Wave};
+use super::known::Known;
 use super::op::{Op, Semantics};
 use super::races::{How, Operation, Races};
+
+/// An instruction is about to run.
+pub(super) fn before(core: &mut Core, op: &Op) -> Step {
+    events::check(core, op)?;
+    undefined::before(core, op)
+}
+use super::events::{self, Events};
+use super::{undefined, undefined_memory};
 
 /// An access of a lane that a memory instruction has noted.
 #[derive(Clone, Copy)]
@@ -49,18 +58,27 @@ impl Access {
 }
 
 /// What is known of a wave.
-#[derive(Default)]
 pub(super) struct WaveChecks {
+    pub known: Known,
     /// Accesses of the instruction that is running.
     accesses: Vec<Access>,
     /// Operations that write LDS and may still be in flight.
     lds_writes: Vec<u32>,
+    pub events: Events,
+}
+
+impl WaveChecks {
+    pub(super) fn new(strict: bool) -> WaveChecks {
+        WaveChecks { known: Known::new(strict), accesses: Vec::new(), lds_writes: Vec::new(), events: Events::default() }
+    }
 }
 
 /// What is known of a workgroup.
 #[derive(Default)]
 pub(super) struct GroupChecks {
     pub races: Races,
+    /// The undefined bits of LDS; empty before the first access.
+    pub lds: Vec<u8>,
 }
 
 impl Core<'_> {
@@ -79,10 +97,13 @@ pub(super) fn after(core: &mut Core, op: &Op) -> Step {
             let (_, next) = core.wave.pending.ids();
             core.barrier.checks.races.end(core.wave.index, next);
         }
-        return Ok(());
+        return undefined_memory::stores(core, op, &[]);
     }
     let accesses = std::mem::take(&mut core.wave.checks.accesses);
-    let result = races(core, op, &accesses);
+    let result = races(core, op, &accesses).and_then(|()| {
+        undefined_memory::values(core, op, &accesses);
+        undefined_memory::stores(core, op, &accesses)
+    });
     core.wave.checks.accesses = accesses;
     core.wave.checks.accesses.clear();
     result

@@ -31,7 +31,7 @@ pub use occupancy::{Demand, Limit, Occupancy};
 pub use pair::HalfOperation;
 pub(crate) use print_names::{BUFFER_DATA_FORMATS, BUFFER_NUMBER_FORMATS};
 pub use table::{Branch, Condition, Counters, Encoding, Flags, Implicit, Latency, Memory, OperandSpec, Variant, Written};
-pub use target::{LatencyRange, Target, WaitStates};
+pub use target::{EventHazards, LatencyRange, Target, WaitStates};
 pub use wait::{AluWait, Counter, WaitCount, alu_wait, issued, wait_count, wait_immediate, waits_for};
 
 use crate::error::Result;

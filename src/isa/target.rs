@@ -39,6 +39,28 @@ pub enum WaitStates {
     Gfx94x,
 }
 
+bitflags::bitflags! {
+    /// Hazards of gfx10 and later that software must see to: sequences of instructions rather than numbers of wait states. `isa-tables/targets.yaml` says which
+    /// target has which and what they are, by these names in lower case.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    #[allow(missing_docs)] // Explained with the facts.
+    pub struct EventHazards: u16 {
+        const VMEM_TO_SCALAR_WRITE = 1;
+        const SMEM_TO_VECTOR_WRITE = 1 << 1;
+        const VCMPX_EXEC_WAR = 1 << 2;
+        const VCMPX_PERMLANE = 1 << 3;
+        const LDS_BRANCH_VMEM = 1 << 4;
+        const BRANCH_OFFSET = 1 << 5;
+        const FLAT_OFFSET = 1 << 6;
+        const FLOAT_ATOMIC_DENORM_MODE = 1 << 7;
+        const VALU_TRANS_USE = 1 << 8;
+        const VALU_PARTIAL_FORWARD = 1 << 9;
+        const VALU_MASK_WRITE = 1 << 10;
+        const WMMA_RAW = 1 << 11;
+        const DEALLOC_VGPRS = 1 << 12;
+    }
+}
+
 /// The facts of one target (from `isa-tables/targets.yaml`, where they are explained and their sources are).
 #[derive(Debug)]
 pub(crate) struct TargetData {
@@ -91,6 +113,7 @@ pub(crate) struct TargetData {
     pub(crate) wide_broadcast_only: bool,
     pub(crate) wave_shifts: bool,
     pub(crate) wait_states: u8,
+    pub(crate) hazards: &'static [&'static str],
     pub(crate) keeps_high_half: bool,
     pub(crate) lds_limit_in_m0: bool,
     pub(crate) fnuz_fp8: bool,
@@ -489,6 +512,13 @@ impl Target {
             3 => WaitStates::Gfx90a,
             _ => WaitStates::Gfx94x,
         }
+    }
+
+    /// Which hazards software must see to that are not about a number of wait states.
+    #[must_use]
+    pub fn event_hazards(self) -> EventHazards {
+        let of = |name: &&str| EventHazards::from_name(&name.to_uppercase()).unwrap_or(EventHazards::empty());
+        self.data.hazards.iter().map(of).collect()
     }
 
     /// Whether operations on 16 bits leave the other half of their destination as it is.

@@ -83,6 +83,43 @@ pub fn known_processors() -> Result<BTreeSet<String>, Failure> {
 /// # Errors
 /// If it cannot be compiled.
 pub fn object(source: &str, variant: Variant) -> Result<Vec<u8>, Failure> {
+    let file = made(&format!("{}.co", named(source, variant)), CLANG, &device_arguments(source, variant)?)?;
+    fs::read(&file).map_err(|e| format!("{}: {e}", file.display()))
+}
+
+/// What the compiler makes of a source, as text for [`assembled`].
+///
+/// # Errors
+/// If it cannot be compiled.
+pub fn assembly(source: &str, variant: Variant) -> Result<String, Failure> {
+    let mut arguments = device_arguments(source, variant)?;
+    arguments.push("-S".into());
+    read(&made(&format!("{}.s", named(source, variant)), CLANG, &arguments)?)
+}
+
+/// The code object of a text in assembly language.
+///
+/// # Errors
+/// If it cannot be assembled.
+pub fn assembled(text: &str, variant: Variant) -> Result<Vec<u8>, Failure> {
+    let mut hasher = DefaultHasher::new();
+    (text, variant.target.name()).hash(&mut hasher);
+    let source = made_folder()?.join(format!("edited-{:016x}.s", hasher.finish()));
+    write_whole(&source, text.as_bytes())?;
+    let processor = format!("-mcpu={}", variant.target.name());
+    let mut arguments = strings(&["--target=amdgcn-amd-amdhsa", "-x", "assembler", "-nogpulib", &processor]);
+    arguments.extend([format!("-mcode-object-version={}", variant.version).into(), source.clone().into()]);
+    let name = source.with_extension("co").file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let file = made(&name, CLANG, &arguments)?;
+    fs::read(&file).map_err(|e| format!("{}: {e}", file.display()))
+}
+
+fn named(source: &str, variant: Variant) -> String {
+    let Variant { target, level, version } = variant;
+    format!("{source}-{}-w{}-{level}-v{version}", target.name(), target.wave_size())
+}
+
+fn device_arguments(source: &str, variant: Variant) -> Result<Vec<OsString>, Failure> {
     let text = read(&folder().join(format!("{source}.cpp")))?;
     let target = variant.target;
     let mut arguments: Vec<OsString> = strings(SAME_MEANING);
@@ -108,9 +145,7 @@ pub fn object(source: &str, variant: Variant) -> Result<Vec<u8>, Failure> {
         }
     }
     arguments.push(folder().join(format!("{source}.cpp")).into());
-    let name = format!("{source}-{}-w{}-{}-v{}.co", target.name(), target.wave_size(), variant.level, variant.version);
-    let file = made(&name, CLANG, &arguments)?;
-    fs::read(&file).map_err(|e| format!("{}: {e}", file.display()))
+    Ok(arguments)
 }
 
 /// The constants by which the device libraries learn what they are linked for. Debian's release has files of them for the targets of its time alone.

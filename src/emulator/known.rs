@@ -1,0 +1,165 @@
+//! Which bits of a wave's registers and scratch something has written: for reports of uninitialised values.
+//!
+//! As valgrind's memcheck, it lets undefined bits be copied and computed with, and stops where they matter: a branch, EXEC, an address, the choice of a lane,
+//! data that goes to memory of others. [`super::undefined`] has the rules; this is the state.
+
+use crate::isa::{RegFile, scalar};
+
+use super::core::{LANES, register_name};
+use super::pending::{SLOTS, slot};
+
+/// A register of every lane.
+type Row = [u32; LANES];
+
+/// Where bits come from that nothing has written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// A register, by slot.
+    Register(u16),
+    /// A byte of LDS, loaded by the instruction at a code address.
+    Lds(u32, u64),
+    /// A byte of the lane's private memory.
+    Scratch(u32, u64),
+    /// The scalar condition code.
+    Condition,
+}
+
+/// Undefined bits of a row: the lanes that have any, and which; no bits are all bits.
+#[derive(Clone)]
+pub(super) struct Bits {
+    pub lanes: u64,
+    bits: Option<Box<Row>>,
+}
+
+impl Bits {
+    /// Nothing was written.
+    pub(super) const ALL: Bits = Bits { lanes: u64::MAX, bits: None };
+
+    pub(super) fn get(&self, lane: usize) -> u32 {
+        if self.lanes >> lane & 1 == 0 { 0 } else { self.bits.as_ref().map_or(u32::MAX, |row| row[lane]) }
+    }
+
+    pub(super) fn set(&mut self, lane: usize, bits: u32) {
+        if bits == 0 {
+            self.lanes &= !(1 << lane);
+            return;
+        }
+        if bits != u32::MAX || self.bits.is_some() {
+            self.bits.get_or_insert_with(|| Box::new([u32::MAX; LANES]))[lane] = bits;
+        }
+        self.lanes |= 1 << lane;
+    }
+}
+
+/// The undefined bits of a wave.
+pub(super) struct Known {
+    /// By slot: vector and accumulation registers.
+    vector: Vec<Bits>,
+    scalar: [u32; 128],
+    /// SCC is undefined.
+    pub scc: bool,
+    origins: Vec<Option<Origin>>,
+    /// By dword of the private segment; none was never written.
+    scratch: Vec<Option<Bits>>,
+}
+
+/// Slots of vectors.
+const VECTORS: usize = 512;
+
+impl Known {
+    /// With nothing known; empty outside the strict mode.
+    pub(super) fn new(strict: bool) -> Known {
+        let (vectors, slots) = if strict { (VECTORS, SLOTS) } else { (0, 0) };
+        let mut known =
+            Known { vector: vec![Bits::ALL; vectors], scalar: [u32::MAX; 128], scc: true, origins: vec![None; slots], scratch: Vec::new() };
+        known.define(scalar::EXEC, 2);
+        known.define(scalar::NULL, 1);
+        known
+    }
+
+    /// Scalar registers have been written.
+    pub(super) fn define(&mut self, first: u16, count: u16) {
+        for code in first..first + count {
+            self.scalar[usize::from(code & 127)] = 0;
+        }
+    }
+
+    /// Lanes of a vector register have been written.
+    pub(super) fn define_lanes(&mut self, register: u16, lanes: u64) {
+        if let Some(bits) = self.vector.get_mut(usize::from(register)) {
+            bits.lanes &= !lanes;
+        }
+    }
+
+    pub(super) fn scalar(&self, code: u16) -> u32 {
+        self.scalar[usize::from(code & 127)]
+    }
+
+    pub(super) fn set_scalar(&mut self, code: u16, bits: u32) {
+        self.scalar[usize::from(code & 127)] = if code == scalar::NULL { 0 } else { bits };
+    }
+
+    pub(super) fn pair(&self, code: u16) -> u64 {
+        u64::from(self.scalar(code)) | u64::from(self.scalar(code + 1)) << 32
+    }
+
+    pub(super) fn vector(&self, slot: usize) -> &Bits {
+        &self.vector[slot]
+    }
+
+    pub(super) fn vector_mut(&mut self, slot: usize) -> &mut Bits {
+        &mut self.vector[slot]
+    }
+
+    /// The lanes in which a vector register has undefined bits.
+    pub(super) fn lanes(&self, slot: usize) -> u64 {
+        self.vector[slot].lanes
+    }
+
+    pub(super) fn scratch(&self, at: u32) -> Option<&Bits> {
+        self.scratch.get(at as usize / 4)?.as_ref()
+    }
+
+    pub(super) fn scratch_mut(&mut self, at: u32) -> &mut Bits {
+        let at = at as usize / 4;
+        if self.scratch.len() <= at {
+            self.scratch.resize(at + 1, None);
+        }
+        self.scratch[at].get_or_insert(Bits::ALL)
+    }
+
+    pub(super) fn set_origin(&mut self, slot: usize, origin: Origin) {
+        self.origins[slot] = Some(origin);
+    }
+
+    pub(super) fn origin(&self, slot: usize) -> Origin {
+        self.origins[slot].unwrap_or(Origin::Register(slot as u16))
+    }
+}
+
+/// The register of a slot.
+pub(super) fn name_of(at: usize) -> String {
+    match at {
+        0..256 => register_name(RegFile::Vector, at as u16),
+        256..512 => register_name(RegFile::Accum, (at - 256) as u16),
+        _ => register_name(RegFile::Scalar, (at - 512) as u16),
+    }
+}
+
+/// The slot of a scalar register.
+pub(super) fn scalar_slot(code: u16) -> usize {
+    slot(RegFile::Scalar, code)
+}
+
+impl Origin {
+    /// In words.
+    pub(super) fn text(self) -> Box<str> {
+        match self {
+            Origin::Register(at) => format!("{} was never written", name_of(usize::from(at))),
+            Origin::Lds(at, by) => format!("loaded at {by:#x} from byte {at:#x} of LDS, which was never written"),
+            Origin::Scratch(at, by) => format!("loaded at {by:#x} from byte {at:#x} of scratch, which was never written"),
+            Origin::Condition => "scc was never written".to_owned(),
+        }
+        .into()
+    }
+}

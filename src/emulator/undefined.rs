@@ -1,0 +1,469 @@
+//! What instructions do with bits that nothing has written.
+//!
+//! Where all sources are known the results are, which is nearly always and costs a few masks. Elsewhere the instruction is tried several times on a copy of
+//! the wave with its undefined bits filled differently: result bits that come out differently are undefined. So every instruction has the exact
+//! rule that its own meaning gives it (a selection, a mask, a shift, a move between lanes), and none is reported that cannot matter. Among the fillings are those in
+//! which an undefined source equals the other, for comparisons.
+//!
+//! Reported is the use of undefined bits as the condition of a branch, as EXEC, in an address, as the number of a lane, and a store to memory that
+//! others see of a value none of whose bits is known (parts of a wide store may be padding). Global memory counts as written.
+
+use smallvec::SmallVec;
+
+use crate::isa::{Access, Branch, Condition, Inst, RegFile, Role, scalar};
+
+use super::core::{Core, LANES, Launch, Step, Stop, active};
+use super::fault::FaultKind;
+use super::known::{Origin, name_of, scalar_slot};
+use super::op::{Class, Op, Source};
+use super::pending::slot;
+
+/// Registers that follow each other, by slot.
+type Span = (u16, u16);
+
+/// What must be known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Address,
+    Lane,
+    Target,
+}
+
+impl Use {
+    fn text(self) -> &'static str {
+        match self {
+            Use::Address => "an address",
+            Use::Lane => "the number of a lane",
+            Use::Target => "the target of a branch",
+        }
+    }
+}
+
+/// How the lanes of an instruction depend on each other.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Across {
+    /// A lane's results are of its own sources, and all of them are written.
+    No,
+    /// Of any lane's, or parts are written.
+    Yes,
+    /// All lanes are read and written whatever EXEC is.
+    Matrix,
+}
+
+/// What an instruction does to undefined bits; found once.
+pub(super) struct Rule {
+    kind: Kind,
+    across: Across,
+    vectors: SmallVec<[Span; 4]>,
+    scalars: SmallVec<[Span; 4]>,
+    writes: SmallVec<[Span; 2]>,
+    scalar_writes: SmallVec<[Span; 2]>,
+    uses: SmallVec<[(Span, Use); 2]>,
+    reads_scc: bool,
+    writes_scc: bool,
+    writes_exec: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Nothing,
+    Compute,
+    /// Addresses must be known; the rest is [`super::strict`]'s.
+    Memory,
+    BranchScc,
+    BranchVcc,
+}
+
+impl Rule {
+    pub(super) fn new(inst: &Inst, class: Class) -> Rule {
+        let name = inst.variant.name;
+        let kind = match (class, inst.variant.branch) {
+            _ if name.starts_with("s_setreg") || name.starts_with("s_getreg") || name.starts_with("s_barrier") => Kind::Nothing,
+            // The exchanges between lanes are computations.
+            (Class::Lds, _) if name.contains("permute") || name.contains("swizzle") => Kind::Compute,
+            (Class::Smem | Class::Vmem | Class::Lds, _) => Kind::Memory,
+            (Class::Branch, Branch::Conditional(Condition::Scc0 | Condition::Scc1)) => Kind::BranchScc,
+            (Class::Branch, Branch::Conditional(Condition::VccZ | Condition::VccNz)) => Kind::BranchVcc,
+            (Class::Branch, _) => Kind::Memory,
+            (Class::Valu | Class::Salu, _) => Kind::Compute,
+            (Class::Wait | Class::Other, _) => Kind::Nothing,
+        };
+        let modifiers = &inst.modifiers;
+        let moved = modifiers.dpp.is_some() || modifiers.dpp8.is_some() || class == Class::Lds;
+        let lanes =
+            ["readlane", "readfirstlane", "writelane", "permlane", "movrel", "swap", "mov_b64_dpp"].iter().any(|part| name.contains(part));
+        let part = modifiers.sdwa.is_some_and(|sdwa| sdwa.dst_sel != 6)
+            || modifiers.op_sel & 8 != 0
+            || inst.operands.iter().any(|operand| operand.access != Access::Read && operand.half != crate::isa::Half::Whole)
+            || ["16", "fp8", "bf8", "u8"].iter().any(|part| name.contains(part));
+        let matrix = ["v_mfma", "v_smfmac", "v_wmma", "v_swmmac"].iter().any(|start| name.starts_with(start));
+        let across = match () {
+            () if matrix => Across::Matrix,
+            () if moved || lanes || part => Across::Yes,
+            () => Across::No,
+        };
+        let mut rule = Rule {
+            kind,
+            across,
+            vectors: SmallVec::new(),
+            scalars: SmallVec::new(),
+            writes: SmallVec::new(),
+            scalar_writes: SmallVec::new(),
+            uses: SmallVec::new(),
+            reads_scc: false,
+            writes_scc: false,
+            writes_exec: false,
+        };
+        if kind != Kind::Nothing {
+            rule.registers(inst, class);
+        }
+        rule
+    }
+
+    /// Whether it writes EXEC.
+    pub(super) fn writes_exec(&self) -> bool {
+        self.writes_exec
+    }
+
+    fn registers(&mut self, inst: &Inst, class: Class) {
+        for operand in &inst.operands {
+            let Some(reg) = operand.reg() else { continue };
+            if operand.access == Access::Write || (reg.file == RegFile::Scalar && reg.first >= 128) {
+                continue;
+            }
+            let span = (slot(reg.file, reg.first) as u16, u16::from(operand.dwords.max(1)));
+            let name = inst.variant.name;
+            let lane = matches!(operand.role, Role::Src1) && (name.contains("readlane") || name.contains("writelane"));
+            let used = match operand.role {
+                _ if self.kind == Kind::Memory && class == Class::Branch => Some(Use::Target),
+                Role::Vdata | Role::Data0 | Role::Data1 | Role::Sdata | Role::Vdst | Role::Old => None,
+                _ if self.kind == Kind::Memory => Some(Use::Address),
+                _ if lane => Some(Use::Lane),
+                _ => None,
+            };
+            if let Some(used) = used {
+                self.uses.push((span, used));
+            }
+        }
+        for reg in inst.reads() {
+            match (reg.file, reg.first) {
+                (RegFile::Scalar, scalar::SCC) => self.reads_scc = true,
+                (RegFile::Scalar, scalar::EXEC | 127..) => {}
+                (RegFile::Scalar, first) => self.scalars.push((first, reg.dwords.into())),
+                (file, first) => self.vectors.push((slot(file, first) as u16, reg.dwords.into())),
+            }
+        }
+        for reg in inst.writes() {
+            match (reg.file, reg.first) {
+                (RegFile::Scalar, scalar::SCC) => self.writes_scc = true,
+                (RegFile::Scalar, 128..) => {}
+                (RegFile::Scalar, first) => {
+                    self.writes_exec |= first + u16::from(reg.dwords) > scalar::EXEC;
+                    self.scalar_writes.push((first, reg.dwords.into()));
+                }
+                (file, first) => self.writes.push((slot(file, first) as u16, reg.dwords.into())),
+            }
+        }
+    }
+}
+
+fn registers(spans: &[Span]) -> impl Iterator<Item = usize> + '_ {
+    spans.iter().flat_map(|&(first, count)| usize::from(first)..usize::from(first + count))
+}
+
+fn uninitialised<T>(register: String, origin: Origin, used: &'static str, lane: Option<u8>) -> Step<T> {
+    let kind = FaultKind::Uninitialised { register: register.into(), origin: origin.text(), used };
+    Err(Box::new(Stop { kind, lane }))
+}
+
+/// A register is used for what must be known.
+pub(super) fn report<T>(core: &Core, at: usize, used: &'static str, lane: Option<u8>) -> Step<T> {
+    uninitialised(name_of(at), core.wave.checks.known.origin(at), used, lane)
+}
+
+/// An instruction is about to run.
+pub(super) fn before(core: &mut Core, op: &Op) -> Step {
+    if let Some(pair) = op.pair.as_deref() {
+        // Both read before either writes.
+        let [first, second] = pair;
+        let meets = registers(&first.unknown.writes).any(|at| registers(&second.unknown.vectors).any(|other| other == at));
+        let [first, second] = if meets { [second, first] } else { [first, second] };
+        before(core, first)?;
+        return before(core, second);
+    }
+    let rule = &op.unknown;
+    match rule.kind {
+        Kind::Nothing => Ok(()),
+        Kind::Compute => compute(core, op, rule),
+        Kind::Memory => addresses(core, op, rule),
+        Kind::BranchScc if core.wave.checks.known.scc => uninitialised("scc".into(), Origin::Condition, "the condition of a branch", None),
+        Kind::BranchScc => Ok(()),
+        Kind::BranchVcc => {
+            let undefined = core.wave.checks.known.pair(scalar::VCC) & core.wave.lanes;
+            if undefined != 0 && core.wave.mask(scalar::VCC) & !undefined == 0 {
+                return report(core, scalar_slot(scalar::VCC), "the condition of a branch", None);
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Checks what must be known.
+fn uses(core: &Core, rule: &Rule) -> Step {
+    let exec = core.wave.exec();
+    for &((first, count), used) in &rule.uses {
+        for at in usize::from(first)..usize::from(first + count) {
+            let (undefined, lane) = if at >= scalar_slot(0) {
+                let vector = !rule.vectors.is_empty() && used == Use::Address;
+                (core.wave.checks.known.scalar((at - scalar_slot(0)) as u16) != 0 && (exec != 0 || !vector), None)
+            } else {
+                let lanes = core.wave.checks.known.lanes(at) & exec;
+                (lanes != 0, Some(lanes.trailing_zeros() as u8))
+            };
+            if undefined {
+                return report(core, at, used.text(), lane);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn addresses(core: &mut Core, op: &Op, rule: &Rule) -> Step {
+    uses(core, rule)?;
+    let exec = core.wave.exec();
+    let known = &mut core.wave.checks.known;
+    for (first, count) in &rule.scalar_writes {
+        known.define(*first, *count);
+    }
+    if op.class == Class::Smem || op.class == Class::Branch {
+        return Ok(());
+    }
+    let half = matches!(op.semantics, super::op::Semantics::Load { d16: Some(_), .. });
+    for at in registers(&rule.writes) {
+        if !half {
+            known.vector_mut(at).lanes &= !exec;
+        }
+    }
+    if let (super::op::Semantics::Load { d16: Some(high), .. }, Some(at)) = (op.semantics, registers(&rule.writes).next()) {
+        let bits = known.vector_mut(at);
+        for lane in active(exec & bits.lanes) {
+            bits.set(lane, bits.get(lane) & if high { 0xffff } else { 0xffff_0000 });
+        }
+    }
+    Ok(())
+}
+
+fn compute(core: &mut Core, op: &Op, rule: &Rule) -> Step {
+    if !rule.uses.is_empty() {
+        uses(core, rule)?;
+    }
+    let exec = core.wave.exec();
+    let indexed = op.class == Class::Valu && core.is_indexing();
+    let known = &mut core.wave.checks.known;
+    let read = if rule.across == Across::No { exec } else { core.wave.lanes };
+    let mut undefined = 0;
+    for at in registers(&rule.vectors) {
+        undefined |= known.lanes(at) & read;
+    }
+    for code in registers(&rule.scalars) {
+        undefined |= u64::from(known.scalar(code as u16));
+    }
+    if rule.across == Across::Yes || indexed {
+        for at in registers(&rule.writes) {
+            undefined |= known.lanes(at) & core.wave.lanes;
+        }
+    }
+    if undefined != 0 || indexed || (rule.reads_scc && known.scc) {
+        return compare(core, op, rule, indexed);
+    }
+    let written = if rule.across == Across::Matrix { u64::MAX } else { exec };
+    for at in registers(&rule.writes) {
+        known.vector_mut(at).lanes &= !written;
+    }
+    for &(first, count) in &rule.scalar_writes {
+        known.define(first, count);
+    }
+    if rule.writes_scc {
+        known.scc = false;
+    }
+    Ok(())
+}
+
+/// How often an instruction is tried.
+const TRIES: usize = 5;
+
+/// What an instruction made of one filling.
+struct Outcome {
+    vectors: Vec<[u32; LANES]>,
+    scalars: [u32; 128],
+    scc: bool,
+}
+
+/// Tries the instruction with undefined bits filled differently.
+fn compare(core: &mut Core, op: &Op, rule: &Rule, indexed: bool) -> Step {
+    let friendly = core.launch.friendly();
+    let mut touched: SmallVec<[usize; 16]> = registers(&rule.vectors).chain(registers(&rule.writes)).collect();
+    let relative = op.inst.variant.name.contains("movrel");
+    if indexed || relative {
+        let m0 = core.wave.sgpr[usize::from(scalar::M0)];
+        let offset = if relative { m0 & 0x3ff } else { m0 & 0xff };
+        let further: SmallVec<[usize; 8]> = touched.iter().map(|at| at + offset as usize).filter(|&at| at < 256).collect();
+        touched.extend(further);
+    }
+    touched.sort_unstable();
+    touched.dedup();
+    touched.retain(|at| row(core, *at).is_some());
+    let saved: Vec<[u32; LANES]> = touched.iter().filter_map(|&at| row(core, at).copied()).collect();
+    let sgpr = core.wave.sgpr;
+    let (scc, mode, trapsts, pc, jumped, status) =
+        (core.wave.scc, core.wave.mode, core.wave.trapsts, core.wave.pc, core.wave.jumped, core.wave.status);
+    let random = [core.random.next() as u32, core.random.next() as u32, core.random.next() as u32];
+    let mut outcomes: Vec<Outcome> = Vec::with_capacity(TRIES);
+    for attempt in 0..TRIES {
+        fill(core, op, rule, &touched, &saved, &sgpr, attempt, random);
+        let result = run(core, op, &friendly);
+        if result.is_ok() {
+            let vectors = touched.iter().filter_map(|&at| row(core, at).copied()).collect();
+            outcomes.push(Outcome { vectors, scalars: core.wave.sgpr, scc: core.wave.scc });
+        }
+        for (&at, before) in touched.iter().zip(&saved) {
+            if let Some(row) = row_mut(core, at) {
+                *row = *before;
+            }
+        }
+        core.wave.sgpr = sgpr;
+        if core.wave.mode != mode {
+            core.wave.set_mode(mode);
+        }
+        (core.wave.scc, core.wave.trapsts, core.wave.pc, core.wave.jumped, core.wave.status) = (scc, trapsts, pc, jumped, status);
+    }
+    settle(core, rule, &touched, &outcomes)
+}
+
+/// Takes what differs between the outcomes as undefined.
+fn settle(core: &mut Core, rule: &Rule, touched: &[usize], outcomes: &[Outcome]) -> Step {
+    let Some((first, others)) = outcomes.split_first() else { return Ok(()) };
+    let origin = origin(core, rule);
+    let lanes = core.wave.lanes;
+    let known = &mut core.wave.checks.known;
+    for (n, &at) in touched.iter().enumerate() {
+        let mut any = false;
+        for lane in active(lanes) {
+            let bits = others.iter().fold(0, |bits, other| bits | (other.vectors[n][lane] ^ first.vectors[n][lane]));
+            any |= bits != 0;
+            if bits != known.vector(at).get(lane) {
+                known.vector_mut(at).set(lane, bits);
+            }
+        }
+        if any && registers(&rule.writes).any(|written| written == at) {
+            known.set_origin(at, origin);
+        }
+    }
+    for &(start, count) in &rule.scalar_writes {
+        for code in start..start + count {
+            let at = usize::from(code & 127);
+            let bits = others.iter().fold(0, |bits, other| bits | (other.scalars[at] ^ first.scalars[at]));
+            known.set_scalar(code, bits);
+            if bits != 0 {
+                known.set_origin(scalar_slot(code), origin);
+            }
+        }
+    }
+    if rule.writes_scc {
+        known.scc = others.iter().any(|other| other.scc != first.scc);
+    }
+    if rule.writes_exec {
+        let undefined = known.pair(scalar::EXEC) & lanes;
+        known.define(scalar::EXEC, 2);
+        if undefined != 0 {
+            return uninitialised("exec".into(), origin, "EXEC", Some(undefined.trailing_zeros() as u8));
+        }
+    }
+    Ok(())
+}
+
+/// Where the undefined bits among the sources come from.
+fn origin(core: &Core, rule: &Rule) -> Origin {
+    let known = &core.wave.checks.known;
+    let vector = registers(&rule.vectors).find(|&at| known.lanes(at) & core.wave.exec() != 0).map(|at| known.origin(at));
+    let scalar =
+        || registers(&rule.scalars).find(|&code| known.scalar(code as u16) != 0).map(|code| known.origin(scalar_slot(code as u16)));
+    vector.or_else(scalar).unwrap_or(Origin::Condition)
+}
+
+/// Fills the undefined bits of all sources.
+#[allow(clippy::too_many_arguments)]
+fn fill(
+    core: &mut Core,
+    op: &Op,
+    rule: &Rule,
+    touched: &[usize],
+    saved: &[[u32; LANES]],
+    sgpr: &[u32; 128],
+    attempt: usize,
+    random: [u32; 3],
+) {
+    // The other source, for two of the tries: its constant, or its register.
+    let other = |lane: usize| -> u32 {
+        let source = if attempt == 3 { op.src[0] } else { op.src[1] };
+        match source {
+            Source::Vector(register) => {
+                let at = touched.iter().position(|&at| at == slot(RegFile::Vector, register));
+                at.map_or(0, |n| saved[n][lane])
+            }
+            Source::Scalar(code) if code < 128 => sgpr[usize::from(code)],
+            Source::Const(bits) => bits as u32,
+            _ => 0,
+        }
+    };
+    let filled = |value: u32, undefined: u32, lane: usize, at: usize| match attempt {
+        0 => value & !undefined,
+        1 => value | undefined,
+        2 => value ^ (random[at % 3].rotate_left((lane + 7 * at) as u32) & undefined),
+        _ => value & !undefined | other(lane) & undefined,
+    };
+    for (n, &at) in touched.iter().enumerate() {
+        let mut new = saved[n];
+        let bits = core.wave.checks.known.vector(at);
+        for lane in active(bits.lanes & core.wave.lanes) {
+            new[lane] = filled(new[lane], bits.get(lane), lane, at);
+        }
+        if let Some(row) = row_mut(core, at) {
+            *row = new;
+        }
+    }
+    for code in registers(&rule.scalars).chain(registers(&rule.scalar_writes)) {
+        let undefined = core.wave.checks.known.scalar(code as u16);
+        if undefined == 0 || code >= usize::from(scalar::EXEC) {
+            continue;
+        }
+        let by_role = |n: usize| match op.scalars[n][0] {
+            Source::Scalar(other) if other < 128 => sgpr[usize::from(other)],
+            Source::Const(bits) => bits as u32,
+            _ => 0,
+        };
+        let value = sgpr[code];
+        core.wave.sgpr[code] = match attempt {
+            3 | 4 if op.class == Class::Salu => value & !undefined | by_role(attempt - 3) & undefined,
+            _ => filled(value, undefined, 0, code),
+        };
+    }
+    if rule.reads_scc && core.wave.checks.known.scc {
+        core.wave.scc = attempt & 1 != 0;
+    }
+}
+
+/// Runs an instruction without the checks of the strict mode.
+fn run(core: &mut Core, op: &Op, launch: &Launch) -> Step {
+    let Core { memory, lds, wave, random, stats, clock, barrier, .. } = core;
+    let mut copy = Core { memory, lds, wave, launch, random, stats, clock, barrier };
+    (op.run)(&mut copy, op)
+}
+
+fn row<'a>(core: &'a Core, at: usize) -> Option<&'a [u32; LANES]> {
+    if at < 256 { core.wave.vgpr.get(at) } else { core.wave.agpr.get(at - 256) }
+}
+
+fn row_mut<'a>(core: &'a mut Core, at: usize) -> Option<&'a mut [u32; LANES]> {
+    if at < 256 { core.wave.vgpr.get_mut(at) } else { core.wave.agpr.get_mut(at - 256) }
+}

@@ -1,0 +1,147 @@
+//! Undefined bits on their way through LDS and scratch, and to memory that others see.
+
+use crate::isa::{Operand, RegFile, Role};
+
+use super::core::{Core, Step, active};
+use super::known::Origin;
+use super::op::{Class, Op, Semantics};
+use super::pending::slot;
+use super::races::How;
+use super::strict::Access;
+use super::undefined::report;
+
+/// The undefined bits of bytes that an access touches, those of a dword together.
+fn bits_of(core: &Core, access: &Access, word: usize, bytes: usize) -> u32 {
+    let at = access.at as usize + 4 * word;
+    let lane = usize::from(access.lane);
+    let scratch = |at: usize| core.wave.checks.known.scratch(at as u32).map_or(u32::MAX, |bits| bits.get(lane));
+    if access.scratch && at.is_multiple_of(4) && bytes == 4 {
+        return scratch(at);
+    }
+    (0..bytes).fold(0, |all, n| {
+        let at = at + n;
+        let byte = if access.scratch {
+            scratch(at & !3) >> (8 * (at % 4)) & 0xff
+        } else {
+            u32::from(core.barrier.checks.lds.get(at).copied().unwrap_or(0))
+        };
+        all | byte << (8 * n)
+    })
+}
+
+fn set_bits(core: &mut Core, access: &Access, word: usize, bytes: usize, bits: u32) {
+    let at = access.at as usize + 4 * word;
+    let lane = usize::from(access.lane);
+    for n in 0..bytes {
+        let (at, byte) = (at + n, bits >> (8 * n) & 0xff);
+        if access.scratch {
+            let shift = 8 * (at % 4);
+            let known = core.wave.checks.known.scratch_mut((at & !3) as u32);
+            if at % 4 == 0 && bytes - n >= 4 {
+                known.set(lane, bits);
+                return;
+            }
+            known.set(lane, known.get(lane) & !(0xff << shift) | byte << shift);
+        } else if let Some(place) = core.barrier.checks.lds.get_mut(at) {
+            *place = byte as u8;
+        }
+    }
+}
+
+/// The first slot of the registers with an operand's data.
+fn data(op: &Op, role: Role) -> Option<usize> {
+    op.inst.operand(role).and_then(Operand::reg).filter(|reg| reg.file != RegFile::Scalar).map(|reg| slot(reg.file, reg.first))
+}
+
+/// Takes undefined bits along what an instruction has read and written.
+pub(super) fn values(core: &mut Core, op: &Op, accesses: &[Access]) {
+    if core.barrier.checks.lds.is_empty() && accesses.iter().any(|access| !access.scratch) {
+        core.barrier.checks.lds = vec![0xff; core.lds.len()];
+    }
+    if op.inst.variant.name.ends_with("_block") {
+        // Which registers M0 chooses is not followed: what was written is known.
+        for access in accesses {
+            set_bits(core, access, 0, 4, 0);
+        }
+        return;
+    }
+    let sources = match op.class {
+        Class::Lds => [data(op, Role::Data0), data(op, Role::Data1)],
+        _ => [data(op, Role::Vdata), None],
+    };
+    let to = op.dst.filter(|reg| reg.file != RegFile::Scalar).map(|reg| slot(reg.file, reg.first));
+    for access in accesses {
+        let words = usize::from(access.size).div_ceil(4);
+        for word in 0..words {
+            let bytes = (usize::from(access.size) - 4 * word).min(4);
+            let register = usize::from(access.element) * words + word;
+            match access.how {
+                How::Read => load(core, op, access, (word, bytes), to.map(|to| to + register)),
+                How::Write(_) => {
+                    let from = sources[usize::from(access.element).min(1)].or(sources[0]);
+                    let bits = from.map_or(0, |from| core.wave.checks.known.vector(from + word).get(usize::from(access.lane)));
+                    let high = op.inst.variant.name.contains("d16_hi");
+                    set_bits(core, access, word, bytes, if high { bits >> 16 } else { bits });
+                }
+                How::Atomic => {
+                    load(core, op, access, (word, bytes), to.map(|to| to + register));
+                    let from = sources[0].map_or(0, |from| core.wave.checks.known.vector(from + word).get(usize::from(access.lane)));
+                    let bits = bits_of(core, access, word, bytes) | from;
+                    set_bits(core, access, word, bytes, bits);
+                }
+            }
+        }
+    }
+}
+
+/// A word of memory comes into a register.
+fn load(core: &mut Core, op: &Op, access: &Access, (word, bytes): (usize, usize), to: Option<usize>) {
+    let Some(to) = to else { return };
+    let lane = usize::from(access.lane);
+    let mut bits = bits_of(core, access, word, bytes);
+    let old = core.wave.checks.known.vector(to).get(lane);
+    if let Semantics::Load { signed, d16, .. } = op.semantics {
+        if signed && bytes < 4 && bits >> (8 * bytes - 1) & 1 != 0 {
+            bits |= u32::MAX << (8 * bytes);
+        }
+        bits = match d16 {
+            None => bits,
+            Some(false) => old & 0xffff_0000 | bits & 0xffff,
+            Some(true) => old & 0xffff | bits << 16,
+        };
+    }
+    if bits != old {
+        core.wave.checks.known.vector_mut(to).set(lane, bits);
+    }
+    if bits != 0 {
+        let origin = if access.scratch { Origin::Scratch(access.at, op.address) } else { Origin::Lds(access.at, op.address) };
+        core.wave.checks.known.set_origin(to, origin);
+    }
+}
+
+/// A store or atomic to memory that others see: no lane may have data of which no byte is wholly known.
+pub(super) fn stores(core: &Core, op: &Op, accesses: &[Access]) -> Step {
+    let (size, high) = match (op.class, op.semantics) {
+        (Class::Vmem, Semantics::Store { bytes, high }) => (usize::from(bytes), high),
+        (Class::Vmem, Semantics::Atomic { bytes, .. }) => (usize::from(bytes), false),
+        _ => return Ok(()),
+    };
+    let Some(first) = data(op, Role::Vdata) else { return Ok(()) };
+    let words = size.div_ceil(4);
+    let known = &core.wave.checks.known;
+    let lanes = (first..first + words).fold(core.wave.exec(), |lanes, at| lanes & known.lanes(at));
+    if lanes == 0 {
+        return Ok(());
+    }
+    let elsewhere = accesses.iter().fold(0, |lanes, access| lanes | 1_u64 << access.lane);
+    for lane in active(lanes & !elsewhere) {
+        let unknown = |n: usize| {
+            let shift = 8 * (n % 4) + if high { 16 } else { 0 };
+            known.vector(first + n / 4).get(lane) >> shift & 0xff != 0
+        };
+        if (0..size).all(unknown) {
+            return report(core, first, "data for memory that others see", Some(lane as u8));
+        }
+    }
+    Ok(())
+}
