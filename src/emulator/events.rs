@@ -222,7 +222,7 @@ impl Events {
         if rules.contains(Rules::LDS_BRANCH_VMEM) {
             let kind = match op.class {
                 Class::Lds => Some(Kind::Lds),
-                Class::Vmem if inst.variant.encoding != Encoding::Flat && op.counters != Default::default() => Some(Kind::Vmem),
+                Class::Vmem if inst.variant.encoding != Encoding::Flat && !op.counters.is_empty() => Some(Kind::Vmem),
                 _ => None,
             };
             if let Some(kind) = kind {
@@ -293,7 +293,7 @@ impl Events {
         self.stale.0 &= !written;
         if op.class == Class::Salu {
             self.stale.0 |= stale;
-        } 
+        }
         Ok(())
     }
 
@@ -342,7 +342,10 @@ impl Events {
                     && self.valu - second.valu <= FORWARD_USE
             };
             if forwards && recent(&first) && reads().any(|other| early(&self.written[other])) {
-                return hazard("VALU writes VGPR, SALU writes EXEC, VALU writes another VGPR, VALU reads both with no wait for VALU", name());
+                return hazard(
+                    "VALU writes VGPR, SALU writes EXEC, VALU writes another VGPR, VALU reads both with no wait for VALU",
+                    name(),
+                );
             }
         }
         self.valu += 1;
@@ -355,5 +358,4 @@ impl Events {
         }
         Ok(())
     }
-
 }

@@ -4,8 +4,8 @@
 //! itself, resolves every instruction to its meaning by the name in the instruction tables, and counts branches by watching its own EXEC.
 //!
 //! In strict mode (see [`Options::strict`]) everything the hardware leaves open is made unkind: undefined registers, LDS and scratch hold seeded random bits, a
-//! result that no wait has guaranteed must not be touched, stores become visible to other waves late, required wait states are checked (on gfx8 and gfx9, where
-//! they are software's business; RDNA's own rules are not), and waves run in seeded random order.
+//! result that no wait has guaranteed must not be touched, stores become visible to other waves late, required wait states and forbidden sequences are checked, so are races in
+//! LDS and uses of what was never written, and waves run in seeded random order. `docs/strict-mode.md` says what is checked and what is not.
 //!
 //! Common instructions go short ways that give the same results (`vector_fast`; `global_fast`, `lds_fast` and `scratch_fast`, not in strict mode), and outside strict mode
 //! the workgroups of a long dispatch are divided among threads (`workers`). Which operations have no meaning here, and

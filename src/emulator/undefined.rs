@@ -44,7 +44,9 @@ impl Use {
 enum Across {
     /// A lane's results are of its own sources, and all of them are written.
     No,
-    /// Of any lane's, or parts are written.
+    /// The same, but parts of registers are written.
+    Part,
+    /// Of any lane's, or only some lanes are written.
     Yes,
     /// All lanes are read and written whatever EXEC is.
     Matrix,
@@ -99,7 +101,8 @@ impl Rule {
         let matrix = ["v_mfma", "v_smfmac", "v_wmma", "v_swmmac"].iter().any(|start| name.starts_with(start));
         let across = match () {
             () if matrix => Across::Matrix,
-            () if moved || lanes || part => Across::Yes,
+            () if moved || lanes => Across::Yes,
+            () if part => Across::Part,
             () => Across::No,
         };
         let mut rule = Rule {
@@ -260,7 +263,7 @@ fn compute(core: &mut Core, op: &Op, rule: &Rule) -> Step {
     let exec = core.wave.exec();
     let indexed = op.class == Class::Valu && core.is_indexing();
     let known = &mut core.wave.checks.known;
-    let read = if rule.across == Across::No { exec } else { core.wave.lanes };
+    let read = if matches!(rule.across, Across::No | Across::Part) { exec } else { core.wave.lanes };
     let mut undefined = 0;
     for at in registers(&rule.vectors) {
         undefined |= known.lanes(at) & read;
@@ -268,9 +271,9 @@ fn compute(core: &mut Core, op: &Op, rule: &Rule) -> Step {
     for code in registers(&rule.scalars) {
         undefined |= u64::from(known.scalar(code as u16));
     }
-    if rule.across == Across::Yes || indexed {
+    if matches!(rule.across, Across::Yes | Across::Part) {
         for at in registers(&rule.writes) {
-            undefined |= known.lanes(at) & core.wave.lanes;
+            undefined |= known.lanes(at) & read;
         }
     }
     if undefined != 0 || indexed || (rule.reads_scc && known.scc) {

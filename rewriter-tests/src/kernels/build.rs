@@ -103,11 +103,14 @@ pub fn assembly(source: &str, variant: Variant) -> Result<String, Failure> {
 /// If it cannot be assembled.
 pub fn assembled(text: &str, variant: Variant) -> Result<Vec<u8>, Failure> {
     let mut hasher = DefaultHasher::new();
-    (text, variant.target.name()).hash(&mut hasher);
+    (text, variant.target.name(), variant.target.wave_size()).hash(&mut hasher);
     let source = made_folder()?.join(format!("edited-{:016x}.s", hasher.finish()));
     write_whole(&source, text.as_bytes())?;
     let processor = format!("-mcpu={}", variant.target.name());
     let mut arguments = strings(&["--target=amdgcn-amd-amdhsa", "-x", "assembler", "-nogpulib", &processor]);
+    if variant.target.wave_size() == 64 && variant.target.with_wave_size(32).is_some() {
+        arguments.push("-mwavefrontsize64".into());
+    }
     arguments.extend([format!("-mcode-object-version={}", variant.version).into(), source.clone().into()]);
     let name = source.with_extension("co").file_name().unwrap_or_default().to_string_lossy().into_owned();
     let file = made(&name, CLANG, &arguments)?;
