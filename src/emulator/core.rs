@@ -131,6 +131,8 @@ pub(super) struct Launch {
     pub wait_states: WaitStates,
     /// The hazards that are checked, of those that are not counted in slots.
     pub event_hazards: EventHazards,
+    /// Waves of a workgroup may run on different compute units, which share no cache (WGP mode).
+    pub apart: bool,
     /// The hardware sets up scratch.
     pub architected_scratch: bool,
     /// FLAT_SCRATCH is a hardware register, no pair of scalar registers.

@@ -65,6 +65,9 @@ mod property {
     pub(super) const WAVEFRONT_SIZE32: u16 = 1024;
 }
 
+/// Bit of `compute_pgm_rsrc1` (AMDGPUUsage, WGP_MODE).
+const WGP_MODE: u32 = 1 << 29;
+
 /// Everything the waves of a dispatch share.
 pub(super) struct Plan {
     pub launch: Launch,
@@ -165,6 +168,7 @@ impl Plan {
                 lanes: lanes as usize,
                 wait_states: target.wait_states(),
                 event_hazards: target.event_hazards(),
+                apart: target.has_wgp_mode() && descriptor.rsrc1 & WGP_MODE != 0,
                 architected_scratch: target.architected_flat_scratch(),
                 flat_scratch_hidden: target.generation() >= 10,
                 offset_scratch: target.offset_flat_scratch(),

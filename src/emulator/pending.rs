@@ -154,6 +154,21 @@ impl Pending {
         self.operations.iter().flatten().any(|operation| operation.id == id)
     }
 
+    /// Stores to memory that no wait has guaranteed: where, how long, by which instruction (its name and address), and their counters.
+    pub(super) fn stores(&self) -> impl Iterator<Item = (u64, u8, &'static str, u64, Box<str>)> + '_ {
+        let global = self.effects.iter().filter(|effect| effect.space == Space::Global);
+        global.filter_map(|effect| {
+            let found = self.operations.iter().flatten().find(|operation| operation.id == effect.id)?;
+            Some((effect.address, effect.bytes, found.text, found.address, self.counters_of(effect.id)))
+        })
+    }
+
+    /// The names of the counters that are to be waited for.
+    fn counters_of(&self, id: u32) -> Box<str> {
+        let waiting = Counter::ALL.into_iter().filter(|counter| self.operations[*counter as usize].iter().any(|other| other.id == id));
+        waiting.map(Counter::name).collect::<Vec<_>>().join(" and ").into()
+    }
+
     /// A wait for at most `allowed` outstanding operations of a counter.
     pub(super) fn wait(&mut self, counter: usize, allowed: u32) {
         let mut later = [0_u32; ORDERS];
@@ -211,8 +226,7 @@ impl Pending {
         let (file, index) = register(slot);
         let register = register_name(file, index).into();
         let found = self.operations.iter().flatten().find(|operation| operation.id == id);
-        let waiting = Counter::ALL.into_iter().filter(|counter| self.operations[*counter as usize].iter().any(|other| other.id == id));
-        let counter = waiting.map(Counter::name).collect::<Vec<_>>().join(" and ").into();
+        let counter = self.counters_of(id);
         let (pending, pending_at) = found.map_or(("", 0), |operation| (operation.text, operation.address));
         stop(FaultKind::MissingWait { register, pending, pending_at, counter, overwritten })
     }

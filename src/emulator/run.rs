@@ -268,7 +268,7 @@ impl<'a> Worker<'a> {
                 }
             }
             if self.options.strict && !yielding {
-                strict::at_barrier(&mut group.barrier, &group.waves);
+                strict::at_barrier(&mut group.barrier, &group.waves, &plan.launch);
             }
         }
         let Some(&first) = ready.first() else {

@@ -5,7 +5,8 @@
 
 use crate::isa::{Access as Operand, Branch, Condition, Encoding, Flags, Inst, RegFile, Role, decode};
 
-use super::core::{Barrier, Core, Status, Step, Stop, Wave};
+use super::core::{Barrier, Core, Launch, Status, Step, Stop, Wave};
+use super::fault::FaultKind;
 use super::known::Known;
 use super::op::{Op, Semantics};
 use super::races::{How, Operation, Races};
@@ -79,6 +80,53 @@ pub(super) struct GroupChecks {
     pub races: Races,
     /// The undefined bits of LDS; empty before the first access.
     pub lds: Vec<u8>,
+    /// Stores to memory that were in flight at the last barrier.
+    late: Vec<LateStore>,
+}
+
+/// A store that a wave had not waited for when it came to the barrier.
+struct LateStore {
+    wave: u32,
+    address: u64,
+    bytes: u8,
+    name: &'static str,
+    at: u64,
+    counter: Box<str>,
+}
+
+impl GroupChecks {
+    /// A wave comes to the barrier. Its stores are visible to the others behind it only if it has waited for them, where these may run on another compute
+    /// unit, with a cache of its own.
+    fn arrives(&mut self, wave: &Wave, launch: &Launch) {
+        if launch.apart {
+            self.late.retain(|late| late.wave != wave.index);
+            let stores = wave.pending.stores();
+            self.late.extend(stores.map(|(address, bytes, name, at, counter)| LateStore {
+                wave: wave.index,
+                address,
+                bytes,
+                name,
+                at,
+                counter,
+            }));
+        }
+    }
+
+    /// A wave loads from memory: none of what may still be on its way to where it can see it.
+    pub(super) fn check_load(&self, wave: u32, address: u64, size: usize) -> Result<(), FaultKind> {
+        let overlaps =
+            |late: &&LateStore| late.wave != wave && late.address < address + size as u64 && address < late.address + u64::from(late.bytes);
+        match self.late.iter().find(overlaps) {
+            None => Ok(()),
+            Some(late) => Err(FaultKind::MissingWait {
+                register: format!("memory at {address:#x}").into(),
+                pending: late.name,
+                pending_at: late.at,
+                counter: late.counter.clone(),
+                overwritten: false,
+            }),
+        }
+    }
 }
 
 impl Core<'_> {
@@ -157,14 +205,16 @@ fn unfinished(wave: &Wave) -> (u32, u32, u32) {
 }
 
 /// All waves that have not ended have come to the barrier.
-pub(super) fn at_barrier(barrier: &mut Barrier, waves: &[Wave]) {
+pub(super) fn at_barrier(barrier: &mut Barrier, waves: &[Wave], launch: &Launch) {
+    waves.iter().for_each(|wave| barrier.checks.arrives(wave, launch));
     barrier.checks.races.barrier(waves.iter().map(unfinished));
 }
 
 /// A wave signals the split barrier.
 pub(super) fn signals(core: &mut Core) {
     if core.launch.strict {
-        let Core { wave, barrier, .. } = core;
+        let Core { wave, barrier, launch, .. } = core;
+        barrier.checks.arrives(wave, launch);
         barrier.checks.races.signal(barrier.phase, unfinished(wave));
     }
 }

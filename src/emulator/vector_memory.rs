@@ -114,7 +114,10 @@ fn check_lds(core: &Core, offset: u64, size: usize) -> Result<usize, FaultKind> 
 
 pub(super) fn read_place(core: &mut Core, lane: usize, place: Place, into: &mut [u8], access: MemoryAccess) -> Result<(), FaultKind> {
     match place {
-        Place::Global(address) => core.memory.read(address, into, access),
+        Place::Global(address) => {
+            core.barrier.checks.check_load(core.wave.index, address, into.len())?;
+            core.memory.read(address, into, access)
+        }
         Place::Lds(offset) => {
             let at = check_lds(core, offset, into.len())?;
             if access != MemoryAccess::Atomic {

@@ -542,4 +542,32 @@ pub static FAULTS: &[Fault] = &[
         Drop("s_nop 0", 0),
         &["hazard on message", "gives vector registers back", "s_sendmsg"],
     ),
+    // The counter of stores.
+    lds(
+        "gfx1030",
+        32,
+        "no wait for a store before the barrier",
+        Insert(&["fix: s_waitcnt_vscnt null, 0x0", "s_barrier", "v_mov_b32_e32 v8, 0", "global_load_dword v9, v8, s[2:3]"]),
+        &["reads memory at 0x", "while `global_store_dwordx4", "vscnt was not waited for", "global_load_dword"],
+    ),
+    lds(
+        "gfx1100",
+        32,
+        "no wait for a store before the barrier",
+        Insert(&["fix: s_waitcnt_vscnt null, 0x0", "s_barrier", "v_mov_b32_e32 v8, 0", "global_load_b32 v9, v8, s[2:3]"]),
+        &["reads memory at 0x", "while `global_store_b128", "vscnt was not waited for", "global_load_b32"],
+    ),
+    lds(
+        "gfx1200",
+        32,
+        "no wait for a store before the barrier",
+        Insert(&[
+            "fix: s_wait_storecnt 0x0",
+            "s_barrier_signal -1",
+            "s_barrier_wait -1",
+            "v_mov_b32_e32 v8, 0",
+            "global_load_b32 v9, v8, s[2:3]",
+        ]),
+        &["reads memory at 0x", "while `global_store_b128", "storecnt was not waited for", "global_load_b32"],
+    ),
 ];
