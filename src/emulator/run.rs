@@ -252,8 +252,8 @@ impl<'a> Worker<'a> {
     fn turn(&mut self, plan: &Plan, group: &mut Group) -> Result<u64, Fault> {
         for wave in &mut group.waves {
             if wave.status == Status::AtSplitBarrier && group.barrier.phase != wave.signalled {
+                strict::passes(&mut group.barrier, wave);
                 wave.status = Status::Running;
-                group.barrier.checks.races.pass(wave.signalled, wave.index);
             }
         }
         let mut ready: Vec<usize> = (0..group.waves.len()).filter(|&n| group.waves[n].status == Status::Running).collect();
@@ -267,7 +267,7 @@ impl<'a> Worker<'a> {
                     ready.push(n);
                 }
             }
-            if self.options.strict && !yielding {
+            if self.shared.options.strict && !yielding && !ready.is_empty() {
                 strict::at_barrier(&mut group.barrier, &group.waves, &plan.launch);
             }
         }

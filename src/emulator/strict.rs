@@ -6,7 +6,7 @@
 use crate::isa::{Access as Operand, Branch, Condition, Encoding, Flags, Inst, RegFile, Role, decode};
 
 use super::core::{Barrier, Core, Launch, Status, Step, Stop, Wave};
-use super::fault::FaultKind;
+use super::fault::{FaultKind, MemoryAccess};
 use super::known::Known;
 use super::op::{Op, Semantics};
 use super::races::{How, Operation, Races};
@@ -179,7 +179,7 @@ fn races(core: &mut Core, op: &Op, accesses: &[Access]) -> Step {
     for access in accesses.iter().filter(|access| !access.scratch) {
         writes |= access.how != How::Read;
         let mut polls = |pc: u64| {
-            let mut fetch = |at: u64, into: &mut [u8]| memory.peek(at, into).is_ok();
+            let mut fetch = |at: u64, into: &mut [u8]| memory.read(at, into, MemoryAccess::Fetch).is_ok();
             polls(launch.target, pc, &mut fetch)
         };
         let place = (access.at as usize, usize::from(access.size), access.how);
@@ -208,6 +208,11 @@ fn unfinished(wave: &Wave) -> (u32, u32, u32) {
 pub(super) fn at_barrier(barrier: &mut Barrier, waves: &[Wave], launch: &Launch) {
     waves.iter().for_each(|wave| barrier.checks.arrives(wave, launch));
     barrier.checks.races.barrier(waves.iter().map(unfinished));
+}
+
+/// A wave is let through the split barrier.
+pub(super) fn passes(barrier: &mut Barrier, wave: &Wave) {
+    barrier.checks.races.pass(wave.signalled, wave.index);
 }
 
 /// A wave signals the split barrier.

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use crate::isa::{Access, Branch, Condition, Inst, RegFile, Role, scalar};
 
-use super::core::{Core, LANES, Launch, Step, Stop, active};
+use super::core::{Core, GPR_IDX_EN, LANES, Launch, Step, Stop, active};
 use super::fault::FaultKind;
 use super::known::{Origin, name_of, scalar_slot};
 use super::op::{Class, Op, Source};
@@ -261,7 +261,7 @@ fn compute(core: &mut Core, op: &Op, rule: &Rule) -> Step {
         uses(core, rule)?;
     }
     let exec = core.wave.exec();
-    let indexed = op.class == Class::Valu && core.is_indexing();
+    let indexed = op.class == Class::Valu && core.wave.mode & GPR_IDX_EN != 0;
     let known = &mut core.wave.checks.known;
     let read = if matches!(rule.across, Across::No | Across::Part) { exec } else { core.wave.lanes };
     let mut undefined = 0;
@@ -458,15 +458,15 @@ fn fill(
 
 /// Runs an instruction without the checks of the strict mode.
 fn run(core: &mut Core, op: &Op, launch: &Launch) -> Step {
-    let Core { memory, lds, wave, random, stats, clock, barrier, .. } = core;
-    let mut copy = Core { memory, lds, wave, launch, random, stats, clock, barrier };
+    let Core { memory, lds, wave, random, stats, clock, barrier, work, .. } = core;
+    let mut copy = Core { memory, lds, wave, launch, random, stats, clock, barrier, work };
     (op.run)(&mut copy, op)
 }
 
 fn row<'a>(core: &'a Core, at: usize) -> Option<&'a [u32; LANES]> {
-    if at < 256 { core.wave.vgpr.get(at) } else { core.wave.agpr.get(at - 256) }
+    if at < 256 { core.wave.vgpr.get(at).map(|row| &row.0) } else { core.wave.agpr.get(at - 256).map(|row| &row.0) }
 }
 
 fn row_mut<'a>(core: &'a mut Core, at: usize) -> Option<&'a mut [u32; LANES]> {
-    if at < 256 { core.wave.vgpr.get_mut(at) } else { core.wave.agpr.get_mut(at - 256) }
+    if at < 256 { core.wave.vgpr.get_mut(at).map(|row| &mut row.0) } else { core.wave.agpr.get_mut(at - 256).map(|row| &mut row.0) }
 }

@@ -114,6 +114,8 @@ impl Machine {
     fn nothing(&mut self, code: &mut Vec<u8>) {
         self.emit(code, &["s_nop"], &[Value::Imm(15)]);
         self.emit(code, &["s_nop"], &[Value::Imm(15)]);
+        // gfx10 and later: all that instructions have yet to read or to write.
+        self.try_emit(code, &["s_waitcnt_depctr"], &[Value::Imm(0)]);
     }
 
     fn set_mode(&mut self, code: &mut Vec<u8>, mode: u32) {

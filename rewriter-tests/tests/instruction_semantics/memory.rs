@@ -1,6 +1,6 @@
 //! Vector memory and LDS: addresses, and the bytes that loads, stores and atomics move.
 
-use wavetap::isa::{Encoding, Flags, Inst, Modifier, Operand, RegFile, Role, Target, Value, Variant};
+use wavetap::isa::{Encoding, EventHazards, Flags, Inst, Modifier, Operand, RegFile, Role, Target, Value, Variant};
 
 use super::access::{self, Access};
 use super::choose::Wishes;
@@ -316,6 +316,12 @@ fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     Some(())
 }
 
+/// Whether some target that has the instruction fails with an offset in flat accesses.
+fn offsets_fail(variant: &Variant) -> bool {
+    let has = |target: &Target| variant.targets >> target.instruction_table() & 1 != 0;
+    Target::all().filter(has).any(|target| target.event_hazards().contains(EventHazards::FLAT_OFFSET))
+}
+
 /// The definition of a memory operation.
 pub fn definition(variant: &Variant) -> Option<Definition> {
     let name = variant.name;
@@ -332,6 +338,7 @@ pub fn definition(variant: &Variant) -> Option<Definition> {
                 _ => None,
             },
             (_, _, Encoding::Global) => |random, modifier| (modifier == Modifier::Offset).then(|| (random.below(128) as i64 - 64) as u64),
+            (_, _, Encoding::Flat) if offsets_fail(variant) => |_, modifier| (modifier == Modifier::Offset).then_some(0),
             _ => |random, modifier| (modifier == Modifier::Offset).then(|| random.below(3) * 16),
         };
     let wishes = Wishes { apart: true, no_float_constants: true, no_literals: true, ..Wishes::default() };

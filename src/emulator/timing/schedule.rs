@@ -16,6 +16,7 @@ use crate::emulator::core::Status;
 use crate::emulator::dispatch::Plan;
 use crate::emulator::fault::Fault;
 use crate::emulator::run::{Group, Worker};
+use crate::emulator::strict;
 use crate::emulator::trace::CodeAddress;
 use crate::isa::Latency;
 
@@ -257,6 +258,14 @@ impl Scheduler<'_, '_> {
     fn release(&mut self, slot: usize, status: Status, at: u64) {
         let Some(group) = &mut self.groups[slot] else { return };
         let until = at + self.machine.interval.max(self.machine.latency(Latency::Barrier));
+        if self.plan.launch.strict {
+            let (barrier, waves) = (&mut group.barrier, &group.waves);
+            match status {
+                Status::AtSplitBarrier => waves.iter().filter(|wave| wave.status == status).for_each(|wave| strict::passes(barrier, wave)),
+                _ if waves.iter().any(|wave| wave.status == status) => strict::at_barrier(barrier, waves, &self.plan.launch),
+                _ => {}
+            }
+        }
         for &wave in &self.members[slot] {
             // Those that have ended may have made room for others.
             let Some(clock) = self.waves[wave].as_mut().filter(|clock| clock.group == slot) else { continue };
