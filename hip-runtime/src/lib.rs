@@ -2,7 +2,7 @@
 //!
 //! It does what a program can observe of the real library where everything is executed in order: a launch has ended when it returns, so
 //! every stream is always idle, and only what is captured or put into a graph waits until it is launched. There is one device and as
-//! much memory as the emulator allows; fresh device memory holds a pattern that is no number.
+//! much memory as the emulator allows; fresh device memory holds a pattern.
 //!
 //! What it cannot do honestly is refused: an entry point that is not implemented prints its name and returns `hipErrorNotSupported`;
 //! the module `stubs` lists them. A kernel that accesses what it must not, or traps, is described on standard error, and from then on every call
@@ -37,7 +37,7 @@
 //! | `WAVETAP_LATENCY` | `CLASS=CYCLES,…`: latencies for the model |
 //! | `WAVETAP_SAMPLES`, `WAVETAP_SAMPLE_INTERVAL` | file for its stall samples; modelled cycles between those of a wave |
 //! | `WAVETAP_SKIP_KERNELS` | `1`: launches are checked and do nothing; a program that verifies its results must then fail |
-//! | `WAVETAP_POISON` | `0`: fresh device memory holds zeros, not 0x7ff4dead over and over |
+//! | `WAVETAP_POISON` | `0`: fresh device memory holds zeros, not 0xcdd4dead over and over |
 
 mod arrays;
 mod boards;

@@ -39,9 +39,10 @@ const DEFAULT_STACK: u32 = 16 << 10;
 /// Alignment of device memory.
 const ALIGNMENT: u64 = 256;
 
-/// What fresh device memory holds: no number in any format of floating point, as an integer large and easily recognised, as an address
-/// nowhere. (A little-endian 0x7ff4dead.)
-const POISON: [u8; 4] = [0xad, 0xde, 0xf4, 0x7f];
+/// What fresh device memory holds: large and easily recognised as an integer, finite and far from every likely result in each format of floating
+/// point (with what is no number, a check of the form `if (fabs(found - expected) > limit) fail();` would pass), as an address nowhere.
+/// (A little-endian 0xcdd4dead.)
+const POISON: [u8; 4] = [0xad, 0xde, 0xd4, 0xcd];
 
 /// No more than this of an allocation is filled: some programs allocate all there is and use little of it.
 const MOST_POISON: u64 = 1 << 30;

@@ -34,7 +34,7 @@ pub(crate) struct Settings {
     pub(crate) threads: usize,
     pub(crate) records: Records,
     pub(crate) per_wave: bool,
-    /// Fresh device memory holds a pattern that is no number.
+    /// Fresh device memory holds a pattern.
     pub(crate) poison: bool,
     /// Launches are checked and nothing runs.
     pub(crate) skip_kernels: bool,
