@@ -151,14 +151,20 @@ impl Pending {
 
     /// Whether no wait has guaranteed an operation yet.
     pub(super) fn is_in_flight(&self, id: u32) -> bool {
-        self.operations.iter().flatten().any(|operation| operation.id == id)
+        self.operation(id).is_some()
+    }
+
+    /// An operation in flight. Lists are in the order of issue, which is that of ids.
+    fn operation(&self, id: u32) -> Option<&Operation> {
+        let find = |list: &'_ Vec<Operation>| list.binary_search_by_key(&id, |operation| operation.id).ok();
+        self.operations.iter().find_map(|list| find(list).map(|at| &list[at]))
     }
 
     /// Stores to memory that no wait has guaranteed: where, how long, by which instruction (its name and address), and their counters.
     pub(super) fn stores(&self) -> impl Iterator<Item = (u64, u8, &'static str, u64, Box<str>)> + '_ {
         let global = self.effects.iter().filter(|effect| effect.space == Space::Global);
         global.filter_map(|effect| {
-            let found = self.operations.iter().flatten().find(|operation| operation.id == effect.id)?;
+            let found = self.operation(effect.id)?;
             Some((effect.address, effect.bytes, found.text, found.address, self.counters_of(effect.id)))
         })
     }

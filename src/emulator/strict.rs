@@ -3,6 +3,8 @@
 //! The handlers of memory instructions note every access of a lane; the checks go through the notes when the instruction is done. They need not know how
 //! addresses are made.
 
+use std::collections::VecDeque;
+
 use crate::isa::{Access as Operand, Branch, Condition, Encoding, Flags, Inst, RegFile, Role, decode};
 
 use super::core::{Barrier, Core, Launch, Status, Step, Stop, Wave};
@@ -64,13 +66,13 @@ pub(super) struct WaveChecks {
     /// Accesses of the instruction that is running.
     accesses: Vec<Access>,
     /// Operations that write LDS and may still be in flight.
-    lds_writes: Vec<u32>,
+    lds_writes: VecDeque<u32>,
     pub events: Events,
 }
 
 impl WaveChecks {
     pub(super) fn new(strict: bool) -> WaveChecks {
-        WaveChecks { known: Known::new(strict), accesses: Vec::new(), lds_writes: Vec::new(), events: Events::default() }
+        WaveChecks { known: Known::new(strict), accesses: Vec::new(), lds_writes: VecDeque::new(), events: Events::default() }
     }
 }
 
@@ -188,8 +190,13 @@ fn races(core: &mut Core, op: &Op, accesses: &[Access]) -> Step {
     }
     if writes {
         let WaveChecks { lds_writes, .. } = &mut wave.checks;
-        lds_writes.retain(|id| wave.pending.is_in_flight(*id));
-        lds_writes.push(id);
+        // A kernel may write all its life and never wait: only the oldest are looked at.
+        while lds_writes.front().is_some_and(|&oldest| !wave.pending.is_in_flight(oldest)) {
+            lds_writes.pop_front();
+        }
+        if lds_writes.back() != Some(&id) {
+            lds_writes.push_back(id);
+        }
     }
     Ok(())
 }
@@ -200,7 +207,7 @@ fn unfinished(wave: &Wave) -> (u32, u32, u32) {
     if wave.status == Status::Ended {
         return (wave.index, next, next);
     }
-    let oldest = wave.checks.lds_writes.iter().copied().filter(|&id| wave.pending.is_in_flight(id)).min();
+    let oldest = wave.checks.lds_writes.iter().copied().find(|&id| wave.pending.is_in_flight(id));
     (wave.index, next, oldest.unwrap_or(next))
 }
 
