@@ -212,7 +212,7 @@ fn lanes() {
         case!(
             masks,
             ALL,
-            "s_mov_b32 s9, exec_lo\nv_cmp_lt_u32 vcc_lo, 15, v7\ns_and_saveexec_b32 s8, vcc_lo\nv_mov_b32 v8, 1\ns_xor_b32 exec_lo, exec_lo, s8\nv_mov_b32 v8, 2\ns_mov_b32 exec_lo, s8\nv_cmpx_gt_u32 20, v7\nv_mov_b32 v9, 3\ns_mov_b32 exec_lo, s9\nv_mov_b32 v10, vcc_lo",
+            "s_mov_b32 s9, exec_lo\nv_cmp_lt_u32 vcc_lo, 15, v7\ns_and_saveexec_b32 s8, vcc_lo\nv_mov_b32 v8, 1\ns_xor_b32 exec_lo, exec_lo, s8\nv_mov_b32 v8, 2\ns_mov_b32 exec_lo, s8\nv_cmp_eq_u32 s10, 0, v7\nv_cmpx_gt_u32 20, v7\nv_mov_b32 v9, 3\ns_mov_b32 exec_lo, s9\nv_mov_b32 v10, vcc_lo",
             |l, i| {
                 let n = i[l][3];
                 // The comparison that writes EXEC leaves VCC alone.
@@ -230,7 +230,7 @@ fn lanes() {
         case!(
             exchanged,
             ALL,
-            "v_lshlrev_b32 v2, 2, v0\nv_xor_b32 v2, 0xc, v2\nds_bpermute_b32 v8, v2, v4\nv_and_b32 v3, 31, v0\nv_lshlrev_b32 v3, 7, v3\nds_write_b32 v3, v5\nds_read_b32 v9, v3",
+            "v_lshlrev_b32 v2, 2, v0\nv_xor_b32 v2, 0xc, v2\nds_bpermute_b32 v8, v2, v4\nv_and_b32 v3, 31, v0\nv_lshlrev_b32 v3, 7, v3\nv_lshrrev_b32 v20, 5, v0\nv_lshlrev_b32 v20, 2, v20\nv_or_b32 v3, v3, v20\nds_write_b32 v3, v5\nds_read_b32 v9, v3",
             |l, i| [i[l ^ 3][0], i[l][1], 0, 0]
         ),
     ];

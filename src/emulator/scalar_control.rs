@@ -222,13 +222,18 @@ fn subvector_begin(core: &mut Core, op: &Op) -> Step {
     let high = core.scalar(op, scalar::EXEC + 1)?;
     let saved_at = only_register(op)?;
     match (low, high) {
-        (0, 0) => jump(core, op),
+        (0, 0) => {
+            jump(core, op);
+            return Ok(());
+        }
         (0, _) => core.set_scalar(op, saved_at, 0)?,
         _ => {
             core.set_scalar(op, saved_at, high)?;
             core.set_scalar(op, scalar::EXEC + 1, 0)?;
         }
     }
+    // The tables have the register as one that is read, which is what the end of the loop does.
+    core.wave.checks.known.define(saved_at, 1);
     Ok(())
 }
 
