@@ -12,6 +12,10 @@
 //! - [`place`]: folders and files of the project;
 //! - [`real_code`]: the code of real objects.
 
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+
 pub mod accept;
 pub mod access;
 pub mod case;
@@ -26,6 +30,18 @@ pub mod sample;
 
 /// Why a test failed: what a person reads.
 pub type Failure = String;
+
+/// The end of a test binary whose tests are made while it runs: runs those that its arguments choose.
+pub fn run_trials(trials: Result<Vec<Trial>, Failure>) -> ExitCode {
+    let arguments = Arguments::from_args();
+    match trials {
+        Ok(trials) => libtest_mimic::run(&arguments, trials).exit_code(),
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
 
 /// Whether the long tests were asked for (`./test.sh --full`).
 #[must_use]

@@ -3,19 +3,12 @@
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Failed, Trial};
 use rewriter_tests::case::{self, Case};
 use rewriter_tests::{Failure, full, place, sample};
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    match trials() {
-        Ok(trials) => libtest_mimic::run(&arguments, trials).exit_code(),
-        Err(failure) => {
-            eprintln!("{failure}");
-            ExitCode::FAILURE
-        }
-    }
+    rewriter_tests::run_trials(trials())
 }
 
 fn trials() -> Result<Vec<Trial>, Failure> {

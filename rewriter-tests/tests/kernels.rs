@@ -10,7 +10,7 @@
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Failed, Trial};
 use rewriter_tests::kernels::build::{self, Variant};
 use rewriter_tests::kernels::compare::Rule;
 use rewriter_tests::kernels::{Test, launch};
@@ -40,14 +40,7 @@ const QUICK: &[(&str, u32, &str, u8)] = &[
 const FULL_SEEDS: std::ops::Range<u64> = 0..3;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    match trials() {
-        Ok(trials) => libtest_mimic::run(&arguments, trials).exit_code(),
-        Err(failure) => {
-            eprintln!("{failure}");
-            ExitCode::FAILURE
-        }
-    }
+    rewriter_tests::run_trials(trials())
 }
 
 fn trials() -> Result<Vec<Trial>, Failure> {

@@ -16,7 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Failed, Trial};
 use rewriter_tests::command::{self, Finished};
 use rewriter_tests::{Failure, place};
 use serde::Deserialize;
@@ -56,14 +56,7 @@ struct Program {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    match trials() {
-        Ok(trials) => libtest_mimic::run(&arguments, trials).exit_code(),
-        Err(failure) => {
-            eprintln!("{failure}");
-            ExitCode::FAILURE
-        }
-    }
+    rewriter_tests::run_trials(trials())
 }
 
 fn trials() -> Result<Vec<Trial>, Failure> {
