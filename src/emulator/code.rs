@@ -13,6 +13,8 @@ use super::{
 
 /// The longest instruction in bytes.
 const MAX_INSTRUCTION: u64 = 20;
+/// Most instructions that are decoded at once.
+const MAX_PLAIN: usize = 256;
 
 struct Range {
     start: u64,
@@ -86,7 +88,34 @@ impl Code {
         }
     }
 
+    /// Decodes an instruction, and those behind it that will run when it does.
     fn decode(&mut self, pc: u64, slot: usize, target: Target, memory: &View) -> Result<usize, FaultKind> {
+        let first = self.ops.len();
+        let mut next = self.decode_one(pc, slot, target, memory)?;
+        for _ in 1..MAX_PLAIN {
+            let Some(op) = self.ops.last().filter(|op| op.is_plain()) else { break };
+            debug_assert_eq!(op.next, next);
+            let range = &self.ranges[self.recent];
+            let slot = ((next - range.start) / 4) as usize;
+            // Whatever is wrong with it is said when the wave comes to it.
+            if range.index[by_wave_size(target)].get(slot).is_none_or(|&known| known != 0) {
+                break;
+            }
+            match self.decode_one(next, slot, target, memory) {
+                Ok(behind) => next = behind,
+                Err(_) => break,
+            }
+        }
+        let mut plain = 0;
+        for op in self.ops[first..].iter_mut().rev() {
+            plain = if op.is_plain() { plain + 1 } else { 0 };
+            op.plain = plain;
+        }
+        Ok(first)
+    }
+
+    /// Adds the instruction at an address to those decoded; gives the address behind it.
+    fn decode_one(&mut self, pc: u64, slot: usize, target: Target, memory: &View) -> Result<u64, FaultKind> {
         let range = &mut self.ranges[self.recent];
         let length = (range.end - pc).min(MAX_INSTRUCTION);
         let mut bytes = [0; MAX_INSTRUCTION as usize];
@@ -96,9 +125,10 @@ impl Code {
         let place = (range.object, pc - range.base, pc);
         let op = pair::op(target, &inst, place).or_else(|| Some(Op::new(target, inst.clone(), meaning(target, &inst)?, place)));
         let Some(op) = op else { return Err(FaultKind::UnknownInstruction { name: inst.variant.name.into() }) };
+        let next = op.next;
         self.ops.push(Op { replay: range.replay, ..op });
         range.index[by_wave_size(target)][slot] = self.ops.len() as u32;
-        Ok(self.ops.len() - 1)
+        Ok(next)
     }
 }
 

@@ -103,30 +103,35 @@ struct Words<'a, F>(F, Rows<'a>, &'a mut Row, usize);
 
 vector_loop!((F: Lane) Words<'_, F>, (), |this| {
     let Words(f, [a, b, c], out, halves) = this;
-    for half in 0..halves.min(2) {
-        let (a, b, c, out) = (&halved(a)[half], &halved(b)[half], &halved(c)[half], &mut halved_mut(out)[half]);
-        for lane in 0..HALF {
-            out[lane] = f(&Env::USUAL, &[u64::from(a[lane]), u64::from(b[lane]), u64::from(c[lane]), 0]) as u32;
-        }
+    let lanes = lanes_of(halves);
+    let sources = a[..lanes].iter().zip(&b[..lanes]).zip(&c[..lanes]);
+    for (out, ((&a, &b), &c)) in out[..lanes].iter_mut().zip(sources) {
+        *out = f(&Env::USUAL, &[u64::from(a), u64::from(b), u64::from(c), 0]) as u32;
     }
 });
+
+/// The lanes of one or two halves of a wave. A number that is not known when this is compiled: loops over so many lanes become loops of vector instructions,
+/// where those over a fixed number are unrolled before that is tried.
+#[inline(always)]
+fn lanes_of(halves: usize) -> usize {
+    HALF * halves.min(2)
+}
 
 struct Doubles<'a, F>(F, [[&'a Row; 2]; 3], [&'a mut Row; 2], usize);
 
 /// A 64-bit value of a lane.
 #[inline(always)]
-fn wide(row: [&Row; 2], half: usize, lane: usize) -> u64 {
-    u64::from(halved(row[0])[half][lane]) | u64::from(halved(row[1])[half][lane]) << 32
+fn wide([low, high]: [&[u32]; 2], lane: usize) -> u64 {
+    u64::from(low[lane]) | u64::from(high[lane]) << 32
 }
 
 vector_loop!((F: Lane) Doubles<'_, F>, (), |this| {
     let Doubles(f, [a, b, c], [low, high], halves) = this;
-    for half in 0..halves.min(2) {
-        let (low, high) = (&mut halved_mut(low)[half], &mut halved_mut(high)[half]);
-        for lane in 0..HALF {
-            let value = f(&Env::USUAL, &[wide(a, half, lane), wide(b, half, lane), wide(c, half, lane), 0]);
-            (low[lane], high[lane]) = (value as u32, (value >> 32) as u32);
-        }
+    let lanes = lanes_of(halves);
+    let ([a, b, c], low, high) = ([a, b, c].map(|[low, high]| [&low[..lanes], &high[..lanes]]), &mut low[..lanes], &mut high[..lanes]);
+    for lane in 0..lanes {
+        let value = f(&Env::USUAL, &[wide(a, lane), wide(b, lane), wide(c, lane), 0]);
+        (low[lane], high[lane]) = (value as u32, (value >> 32) as u32);
     }
 });
 
@@ -134,50 +139,40 @@ struct Tests<'a, F>(F, &'a Row, &'a Row, usize);
 
 vector_loop!((F: Test) Tests<'_, F>, u64, |this| {
     let Tests(f, a, b, halves) = this;
-    let mut bits = 0;
-    for half in 0..halves.min(2) {
-        let (a, b) = (&halved(a)[half], &halved(b)[half]);
-        let mut flags = [0; HALF];
-        for lane in 0..HALF {
-            flags[lane] = u8::from(f(&Env::USUAL, u64::from(a[lane]), u64::from(b[lane])));
-        }
-        bits |= pack(&flags) << (HALF * half);
+    let lanes = lanes_of(halves);
+    let mut flags = [0; LANES];
+    for (flag, (&a, &b)) in flags[..lanes].iter_mut().zip(a[..lanes].iter().zip(&b[..lanes])) {
+        *flag = u8::from(f(&Env::USUAL, u64::from(a), u64::from(b)));
     }
-    bits
+    pack(&flags)
 });
 
 struct Bits<'a, F>(F, Rows<'a>, &'a mut Row, usize);
 
 vector_loop!((F: LaneBit) Bits<'_, F>, u64, |this| {
     let Bits(f, [a, b, c], out, halves) = this;
-    let mut bits = 0;
-    for half in 0..halves.min(2) {
-        let (a, b, c, out) = (&halved(a)[half], &halved(b)[half], &halved(c)[half], &mut halved_mut(out)[half]);
-        let mut flags = [0; HALF];
-        for lane in 0..HALF {
-            let (value, flag) = f(&Env::USUAL, &[u64::from(a[lane]), u64::from(b[lane]), u64::from(c[lane]), 0]);
-            (out[lane], flags[lane]) = (value as u32, u8::from(flag));
-        }
-        bits |= pack(&flags) << (HALF * half);
+    let lanes = lanes_of(halves);
+    let mut flags = [0; LANES];
+    let sources = a[..lanes].iter().zip(&b[..lanes]).zip(&c[..lanes]);
+    for ((out, flag), ((&a, &b), &c)) in out[..lanes].iter_mut().zip(&mut flags[..lanes]).zip(sources) {
+        let (value, bit) = f(&Env::USUAL, &[u64::from(a), u64::from(b), u64::from(c), 0]);
+        (*out, *flag) = (value as u32, u8::from(bit));
     }
-    bits
+    pack(&flags)
 });
 
 struct DoubleBits<'a, F>(F, [[&'a Row; 2]; 3], [&'a mut Row; 2], usize);
 
 vector_loop!((F: LaneBit) DoubleBits<'_, F>, u64, |this| {
     let DoubleBits(f, [a, b, c], [low, high], halves) = this;
-    let mut bits = 0;
-    for half in 0..halves.min(2) {
-        let (low, high) = (&mut halved_mut(low)[half], &mut halved_mut(high)[half]);
-        let mut flags = [0; HALF];
-        for lane in 0..HALF {
-            let (value, flag) = f(&Env::USUAL, &[wide(a, half, lane), wide(b, half, lane), wide(c, half, lane), 0]);
-            (low[lane], high[lane], flags[lane]) = (value as u32, (value >> 32) as u32, u8::from(flag));
-        }
-        bits |= pack(&flags) << (HALF * half);
+    let lanes = lanes_of(halves);
+    let mut flags = [0; LANES];
+    let ([a, b, c], low, high) = ([a, b, c].map(|[low, high]| [&low[..lanes], &high[..lanes]]), &mut low[..lanes], &mut high[..lanes]);
+    for lane in 0..lanes {
+        let (value, bit) = f(&Env::USUAL, &[wide(a, lane), wide(b, lane), wide(c, lane), 0]);
+        (low[lane], high[lane], flags[lane]) = (value as u32, (value >> 32) as u32, u8::from(bit));
     }
-    bits
+    pack(&flags)
 });
 
 impl<F: Lane> Operation for F {
@@ -231,7 +226,7 @@ fn halved_mut(row: &mut Row) -> &mut [[u32; HALF]] {
 
 /// The flags as the bits of a number, the first lowest.
 #[inline(always)]
-fn pack(flags: &[u8; HALF]) -> u64 {
+fn pack(flags: &[u8; LANES]) -> u64 {
     let mut bits = 0;
     for (n, eight) in flags.as_chunks::<8>().0.iter().enumerate() {
         // Multiplication brings the lowest bits of the bytes together in the highest byte.
@@ -255,21 +250,20 @@ pub(super) fn bit_operation(f: impl LaneBit) -> &'static dyn BitOperation {
     Box::leak(Box::new(f))
 }
 
-struct Expand<'a>(u64, &'a mut Row);
+struct Expand<'a>(u32, &'a mut [u32]);
 
 vector_loop!(() Expand<'_>, (), |this| {
-    let Expand(mask, into) = this;
-    for half in 0..2 {
-        let (into, bits) = (&mut halved_mut(into)[half], (mask >> (HALF * half)) as u32);
-        for (lane, into) in (0..HALF).zip(into) {
-            *into = bits >> lane & 1;
-        }
+    let Expand(bits, into) = this;
+    for (into, lane) in into.iter_mut().zip(0..) {
+        *into = bits >> (lane & 31) & 1;
     }
 });
 
 /// The bits of a mask as numbers, the lowest in the first lane.
 pub(super) fn expand(mask: u64, into: &mut Row) {
-    ARCH.dispatch(Expand(mask, into));
+    for (half, into) in halved_mut(into).iter_mut().enumerate() {
+        ARCH.dispatch(Expand((mask >> (HALF * half)) as u32, into));
+    }
 }
 
 /// A part of each lane: shifted left, then right.
@@ -281,17 +275,18 @@ pub(super) struct Part {
     pub signed: bool,
 }
 
-struct TakePart<'a>(&'a Row, Part, &'a mut Row);
+struct TakePart<'a>(&'a [u32], Part, &'a mut [u32]);
 
 vector_loop!(() TakePart<'_>, (), |this| {
     let TakePart(row, Part { up, down, signed }, into) = this;
+    let (up, down) = (up & 31, down & 31);
     if signed {
-        for lane in 0..LANES {
-            into[lane] = ((row[lane] << (up & 31)) as i32 >> (down & 31)) as u32;
+        for (into, &word) in into.iter_mut().zip(row) {
+            *into = ((word << up) as i32 >> down) as u32;
         }
     } else {
-        for lane in 0..LANES {
-            into[lane] = row[lane] << (up & 31) >> (down & 31);
+        for (into, &word) in into.iter_mut().zip(row) {
+            *into = word << up >> down;
         }
     }
 });
@@ -301,52 +296,55 @@ pub(super) fn take_part(row: &Row, part: Part, into: &mut Row) {
     ARCH.dispatch(TakePart(row, part, into));
 }
 
-/// Gives the numbers of a row another sign: first none, then the other.
-pub(super) fn change_sign(row: &mut Row, absolute: bool, negate: bool) {
-    if absolute || negate {
-        let numbers = *row;
-        with_sign(&numbers, absolute, negate, row);
-    }
+/// What becomes of the sign of numbers: first none, then the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sign {
+    pub absolute: bool,
+    pub negate: bool,
 }
 
-struct WithSign<'a>(&'a Row, u32, u32, &'a mut Row);
+struct WithSign<'a>(&'a [u32], u32, u32, &'a mut [u32]);
 
 vector_loop!(() WithSign<'_>, (), |this| {
     let WithSign(row, keep, flip, into) = this;
-    for lane in 0..LANES {
-        into[lane] = row[lane] & keep ^ flip;
+    for (into, &word) in into.iter_mut().zip(row) {
+        *into = word & keep ^ flip;
     }
 });
 
-/// The numbers of a row with another sign: first none, then the other.
-pub(super) fn with_sign(row: &Row, absolute: bool, negate: bool, into: &mut Row) {
+/// The numbers of a row with another sign.
+pub(super) fn with_sign(row: &Row, sign: Sign, into: &mut Row) {
     const SIGN: u32 = 1 << 31;
-    ARCH.dispatch(WithSign(row, if absolute { !SIGN } else { u32::MAX }, if negate { SIGN } else { 0 }, into));
+    ARCH.dispatch(WithSign(row, if sign.absolute { !SIGN } else { u32::MAX }, if sign.negate { SIGN } else { 0 }, into));
 }
 
-struct Blend<'a>(&'a mut Row, &'a Row, u64);
+/// Gives the numbers of a row another sign.
+pub(super) fn change_sign(row: &mut Row, sign: Sign) {
+    if sign.absolute || sign.negate {
+        let numbers = *row;
+        with_sign(&numbers, sign, row);
+    }
+}
+
+struct Blend<'a>(&'a mut [u32], &'a [u32], u32);
 
 vector_loop!(() Blend<'_>, (), |this| {
     let Blend(register, values, mask) = this;
-    for half in 0..2 {
-        let (register, values) = (&mut halved_mut(register)[half], &halved(values)[half]);
-        let mask = (mask >> (HALF * half)) as u32;
-        for lane in 0..HALF {
-            let chosen = 0_u32.wrapping_sub(mask >> lane & 1);
-            register[lane] = register[lane] & !chosen | values[lane] & chosen;
-        }
+    for ((word, &value), lane) in register.iter_mut().zip(values).zip(0..) {
+        let chosen = 0_u32.wrapping_sub(mask >> (lane & 31) & 1);
+        *word = *word & !chosen | value & chosen;
     }
 });
 
 /// Puts the results of the lanes in `mask` into a register.
 #[inline]
 pub(super) fn blend(register: &mut Row, values: &Row, mask: u64) {
-    if mask == u64::MAX {
-        *register = *values;
-    } else if mask == u64::from(u32::MAX) {
-        register[..HALF].copy_from_slice(&values[..HALF]);
-    } else {
-        ARCH.dispatch(Blend(register, values, mask));
+    for (half, (register, values)) in halved_mut(register).iter_mut().zip(halved(values)).enumerate() {
+        match (mask >> (HALF * half)) as u32 {
+            0 => {}
+            u32::MAX => *register = *values,
+            mask => ARCH.dispatch(Blend(register, values, mask)),
+        }
     }
 }
 
@@ -358,8 +356,8 @@ mod tests {
 
     #[test]
     fn flags_become_bits() {
-        for mask in [0, 1, 0xffff_ffff, 0x8000_0000, 0x0123_4567, 0x89ab_cdef] {
-            let flags: [u8; HALF] = std::array::from_fn(|lane| (mask >> lane & 1) as u8);
+        for mask in [0, 1, 0xffff_ffff, 0x8000_0000_8000_0000, 0x0123_4567_89ab_cdef] {
+            let flags: [u8; LANES] = std::array::from_fn(|lane| (mask >> lane & 1) as u8);
             assert_eq!(pack(&flags), mask);
         }
         for mask in [0, 1, u64::MAX, 0x8000_0000_0000_0000, 0x0123_4567_89ab_cdef] {

@@ -1,7 +1,7 @@
 //! A decoded instruction made ready to run: its meaning found by name once, operands resolved, its role in traces and rules known.
 
 use crate::isa::{
-    Condition, Counters, Flags, Half, Inst, Memory as MemoryKind, Modifier, Operand, Reg, RegFile, Role, Target, Value, ValueType,
+    Branch, Condition, Counters, Flags, Half, Inst, Memory as MemoryKind, Modifier, Operand, Reg, RegFile, Role, Target, Value, ValueType,
     WaitCount, issued, scalar, wait_count,
 };
 
@@ -214,6 +214,8 @@ pub(super) struct Op {
     pub unknown: Rule,
     /// The operations of an instruction that is two.
     pub pair: Option<Box<[Op; 2]>>,
+    /// How many instructions from this one on are [plain](Op::is_plain) and follow each other, in the list of those decoded, too.
+    pub plain: u32,
     /// For the short way of a vector instruction.
     pub quick: Option<Box<super::vector_fast::Quick>>,
 }
@@ -406,8 +408,41 @@ impl Op {
             waits,
             unknown,
             pair: None,
+            plain: 0,
             quick,
         }
+    }
+
+    /// Whether all it does is to change registers and memory: the next instruction follows it, the wave goes on, it counts for no [`Site`], and it does not ask
+    /// for the time. Right or not is what the worker that runs such instructions in a row asserts.
+    pub(super) fn is_plain(&self) -> bool {
+        let inst = &self.inst;
+        let name = inst.variant.name;
+        let kind = match self.class {
+            Class::Valu => true,
+            Class::Salu => ![
+                "s_getpc",
+                "s_get_pc",
+                "s_getreg",
+                "s_setreg",
+                "s_subvector",
+                "s_cbranch",
+                "s_sendmsg",
+                "s_add_pc",
+                "s_barrier",
+                "s_sleep",
+            ]
+            .iter()
+            .any(|other| name.starts_with(other)),
+            Class::Smem => name.starts_with("s_load_") || name.starts_with("s_buffer_load_"),
+            Class::Vmem => true,
+            Class::Lds => !name.contains("gws"),
+            Class::Wait => name.starts_with("s_waitcnt"),
+            Class::Branch | Class::Other => {
+                name.starts_with("s_wait_") && name != "s_wait_event" || matches!(name, "s_nop" | "s_delay_alu" | "s_clause")
+            }
+        };
+        kind && self.site == Site::None && inst.variant.branch == Branch::None
     }
 }
 

@@ -6,7 +6,7 @@ use crate::isa::print;
 
 use super::Options;
 use super::code::Code;
-use super::core::{Barrier, Core, Status, Stop, Wave};
+use super::core::{Barrier, Core, Status, Step, Stop, Wave};
 use super::dispatch::Plan;
 use super::fault::{Fault, FaultKind};
 use super::loader::ObjectId;
@@ -36,7 +36,10 @@ pub(super) struct Group {
 /// What was counted at an instruction.
 #[derive(Clone, Copy, Default)]
 struct Count {
+    /// Executions one by one.
     executed: u64,
+    /// Executions of runs of instructions that begin here, less those of runs that ended before.
+    begun: i64,
     /// Branches only.
     taken: u64,
     exec: ExecSiteCounts,
@@ -132,8 +135,18 @@ impl<'a> Worker<'a> {
         }
     }
 
+    /// Adds the executions in runs to the others.
+    fn settle(&mut self) {
+        let mut running = 0;
+        for count in &mut self.counts {
+            running += std::mem::take(&mut count.begun);
+            count.executed += running as u64;
+        }
+    }
+
     /// What was done: totals, and the ticks of the clock.
     pub(super) fn finish(mut self) -> (DispatchStats, u64) {
+        self.settle();
         for (op, count) in self.code.ops.iter().zip(&self.counts) {
             add(&mut self.stats, op.class, count.executed);
         }
@@ -162,7 +175,8 @@ impl<'a> Worker<'a> {
     }
 
     /// Whether an instruction of this kind was executed.
-    pub(super) fn executed(&self, is: impl Fn(&Op) -> bool) -> bool {
+    pub(super) fn executed(&mut self, is: impl Fn(&Op) -> bool) -> bool {
+        self.settle();
         self.code.ops.iter().zip(&self.counts).any(|(op, count)| count.executed > 0 && is(op))
     }
 
@@ -310,23 +324,39 @@ impl<'a> Worker<'a> {
         let mut core = Core { memory, lds, wave, launch, random, stats, clock, barrier, work };
         // The place of the next instruction if the last one is followed by it: code is mostly decoded in the order in which it runs.
         let mut next = usize::MAX;
-        for _ in 0..quantum {
+        let mut left = quantum;
+        while left > 0 {
             let pc = core.wave.pc;
             let stopped = |kind: FaultKind, op: Option<usize>| Box::new(Stopped { stop: Stop { kind, lane: None }, op, pc });
             if *fuel == 0 {
                 return Err(stopped(FaultKind::OutOfFuel, None));
             }
-            *fuel -= 1;
-            *core.clock += 4;
             let index = match code.ops.get(next) {
                 Some(op) if op.pc == pc && op.inst.wave_size as usize == launch.lanes => next,
                 _ => code.at(pc, launch.target, core.memory).map_err(|kind| stopped(kind, None))?,
             };
-            next = index + 1;
-            if counts.len() <= index {
-                counts.resize(code.ops.len(), Count::default());
+            if counts.len() <= code.ops.len() {
+                counts.resize(code.ops.len() + 1, Count::default());
             }
             let op = &code.ops[index];
+            if op.plain > 1 && !launch.strict {
+                let plain = &code.ops[index..][..(op.plain as usize).min(left.min(*fuel) as usize)];
+                let (done, result) = run_plain(&mut core, plain);
+                next = index + done;
+                counts[index].begun += 1;
+                counts[next].begun -= 1;
+                *fuel -= done as u64;
+                left -= done as u64;
+                *core.clock += 4 * done as u64;
+                if let Err(stop) = result {
+                    return Err(Box::new(Stopped { stop: *stop, op: Some(next), pc: code.ops[next].pc }));
+                }
+                continue;
+            }
+            next = index + 1;
+            left -= 1;
+            *fuel -= 1;
+            *core.clock += 4;
             core.wave.pc = op.next;
             if launch.strict {
                 let checked = core.wave.hazards.check_clause(op);
@@ -394,6 +424,23 @@ impl<'a> Worker<'a> {
         }
         trace
     }
+}
+
+/// Runs plain instructions one after the other; gives how many were done, and why not all were.
+#[inline]
+fn run_plain(core: &mut Core, plain: &[Op]) -> (usize, Step) {
+    core.wave.jumped = false;
+    for (done, op) in plain.iter().enumerate() {
+        if let Err(stop) = (op.run)(core, op) {
+            return (done, Err(stop));
+        }
+        debug_assert!(core.wave.status == Status::Running && !core.wave.jumped, "{} is not plain", op.inst.variant.name);
+    }
+    if let Some(last) = plain.last() {
+        debug_assert_eq!(core.wave.pc, plain[0].pc, "an instruction that branches is not plain");
+        core.wave.pc = last.next;
+    }
+    (plain.len(), Ok(()))
 }
 
 fn add(stats: &mut DispatchStats, class: Class, executed: u64) {

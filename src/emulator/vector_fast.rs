@@ -6,21 +6,41 @@
 use crate::isa::{Inst, Reg, RegFile, scalar};
 
 use super::core::{Core, LANES, Step, Wave};
-use super::lanes::{self, Operation, Part, Register, Row, Rows, blend};
+use super::lanes::{self, Operation, Part, Register, Row, Rows, Sign, blend};
 use super::op::{Handler, Op, Semantics, Source, Ty};
 use super::vector::{run_lane, run_lane_bit, run_test};
 
 static ZERO: Row = [0; LANES];
 
-/// Rows that instructions work with; what is in them means nothing afterwards.
-#[derive(Default)]
+/// Rows that instructions work with; what is in them means nothing afterwards, but for those of scalars.
 pub(super) struct Work {
-    /// Scalar sources in all lanes, both dwords.
-    broadcast: [[Register; 2]; 3],
-    /// Sources with another sign.
+    broadcast: Broadcast,
+    /// Sources with another sign, and lane masks.
     signed: [Register; 3],
     /// Results.
     out: [Box<Register>; 2],
+}
+
+impl Default for Work {
+    fn default() -> Self {
+        Work { broadcast: Broadcast(vec![Register::default(); 128]), signed: Default::default(), out: Default::default() }
+    }
+}
+
+/// A row for each scalar register, in which all lanes are the same: what the register was when it was last a source. It mostly still is.
+struct Broadcast(Vec<Register>);
+
+impl Broadcast {
+    /// Makes the rows of some registers what these are now.
+    #[inline]
+    fn update(&mut self, wave: &Wave, first: u16, count: u16) {
+        for code in usize::from(first)..usize::from(first + count) {
+            let (value, row) = (wave.sgpr[code], &mut self.0[code]);
+            if row[0] != value {
+                row.fill(value);
+            }
+        }
+    }
 }
 
 /// What the short way of an instruction knows of it beforehand.
@@ -40,6 +60,8 @@ pub(super) struct Quick {
     changed: bool,
     /// The third source is a lane mask.
     masked: bool,
+    /// Which sources are scalar registers, the same for all lanes.
+    scalars: u8,
     /// How many registers of each file there must be.
     vector: u16,
     accum: u16,
@@ -64,6 +86,7 @@ impl Quick {
             parts: [None; 2],
             changed: abs | neg != 0,
             masked: false,
+            scalars: 0,
             vector: dst.0 + dst.1,
             accum: 0,
             scalar: 0,
@@ -74,9 +97,13 @@ impl Quick {
                 Source::Vector(first) => quick.vector = quick.vector.max(first + dwords),
                 Source::Accum(first) => quick.accum = quick.accum.max(first + dwords),
                 Source::Scalar(code) if code + dwords > 128 || (code..code + dwords).contains(&scalar::NULL) => return None,
-                // VCC and what follows are there whatever is allocated.
-                Source::Scalar(code) if code >= scalar::FLAT_SCRATCH => {}
-                Source::Scalar(code) => quick.scalar = quick.scalar.max(code + dwords),
+                Source::Scalar(code) => {
+                    quick.scalars |= 1 << at;
+                    // VCC and what follows are there whatever is allocated.
+                    if code < scalar::FLAT_SCRATCH {
+                        quick.scalar = quick.scalar.max(code + dwords);
+                    }
+                }
                 Source::Const(bits) => {
                     for (n, row) in quick.constants[at].iter_mut().enumerate().take(usize::from(dwords)) {
                         *row = Some(Box::new(Register([(bits >> (32 * n)) as u32; LANES])));
@@ -118,79 +145,78 @@ impl Quick {
 
     /// One dword of a source in all lanes: `n` is 0 or 1.
     #[inline(always)]
-    fn row<'a>(&'a self, wave: &'a Wave, at: usize, n: u16, broadcast: &'a mut Register) -> &'a Row {
+    fn row<'a>(&'a self, wave: &'a Wave, broadcast: &'a Broadcast, at: usize, n: u16) -> &'a Row {
         match self.sources[at].0 {
             Source::Vector(first) => &wave.vgpr[usize::from(first + n)],
             Source::None => &ZERO,
-            other => self.other_row(wave, (other, at, n), broadcast),
+            Source::Scalar(code) => &broadcast.0[usize::from(code + n)],
+            Source::Accum(first) => &wave.agpr[usize::from(first + n)],
+            Source::Const(_) | Source::LdsDirect => self.constants[at][usize::from(n)].as_deref().map_or(&ZERO, |register| register),
         }
     }
 
-    #[inline(never)]
-    fn other_row<'a>(&'a self, wave: &'a Wave, (source, at, n): (Source, usize, u16), broadcast: &'a mut Register) -> &'a Row {
-        match source {
-            Source::Accum(first) => &wave.agpr[usize::from(first + n)],
-            Source::Scalar(code) => {
-                broadcast.fill(wave.sgpr[usize::from(code + n)]);
-                broadcast
+    /// Makes scalar sources what they are now.
+    #[inline(always)]
+    fn update(&self, wave: &Wave, broadcast: &mut Broadcast) {
+        if self.scalars != 0 {
+            for (at, (source, dwords)) in self.sources.into_iter().enumerate() {
+                if let (Source::Scalar(code), true) = (source, self.scalars >> at & 1 != 0) {
+                    broadcast.update(wave, code, dwords);
+                }
             }
-            _ => self.constants[at][usize::from(n)].as_deref().map_or(&ZERO, |register| register),
         }
     }
 
     /// The first dwords of the sources, with their signs.
     #[inline(always)]
-    fn rows<'a>(&'a self, wave: &'a Wave, broadcast: &'a mut [[Register; 2]; 3], signs: &'a mut [Register; 3]) -> Rows<'a> {
-        let [[a, _], [b, _], [c, _]] = broadcast;
-        let third = if self.masked { self.bits(wave, 2, c) } else { self.row(wave, 2, 0, c) };
-        let mut rows = [self.row(wave, 0, 0, a), self.row(wave, 1, 0, b), third];
-        if self.changed {
-            for ((at, row), sign) in rows.iter_mut().enumerate().zip(signs) {
-                *row = match self.parts.get(at) {
-                    // The part is a number as wide as the operation's: the sign is that of the number.
-                    Some(Some(part)) => {
-                        lanes::take_part(row, *part, sign);
-                        lanes::change_sign(sign, self.abs >> at & 1 != 0, self.neg >> at & 1 != 0);
-                        sign
-                    }
-                    _ => self.signed(at, row, sign),
-                };
-            }
+    fn rows<'a>(&'a self, wave: &'a Wave, broadcast: &'a Broadcast, signed: &'a mut [Register; 3]) -> Rows<'a> {
+        let row = |at| self.row(wave, broadcast, at, 0);
+        let rows = [row(0), row(1), row(2)];
+        if self.changed { self.changed_rows(wave, rows, signed) } else { rows }
+    }
+
+    #[inline(never)]
+    fn changed_rows<'a>(&'a self, wave: &'a Wave, mut rows: Rows<'a>, signed: &'a mut [Register; 3]) -> Rows<'a> {
+        for ((at, row), buffer) in rows.iter_mut().enumerate().zip(signed) {
+            *row = match self.parts.get(at) {
+                _ if at == 2 && self.masked => {
+                    lanes::expand(self.mask(wave, at), buffer);
+                    buffer
+                }
+                // The part is a number as wide as the operation's: the sign is that of the number.
+                Some(Some(part)) => {
+                    lanes::take_part(row, *part, buffer);
+                    lanes::change_sign(buffer, self.sign(at));
+                    buffer
+                }
+                _ => with_sign(row, self.sign(at), buffer),
+            };
         }
         rows
     }
 
     /// Both dwords of the sources, with their signs; the high dword of what has one is zero.
     #[inline(always)]
-    fn pairs<'a>(
-        &'a self,
-        wave: &'a Wave,
-        types: &[Ty; 4],
-        broadcast: &'a mut [[Register; 2]; 3],
-        signs: &'a mut [Register; 3],
-    ) -> [[&'a Row; 2]; 3] {
+    fn pairs<'a>(&'a self, wave: &'a Wave, types: &[Ty; 4], broadcast: &'a Broadcast, signed: &'a mut [Register; 3]) -> [[&'a Row; 2]; 3] {
         let mut sources = [[&ZERO; 2]; 3];
-        for ((at, source), ([low, high], sign)) in sources.iter_mut().enumerate().zip(broadcast.iter_mut().zip(signs)) {
-            source[0] = self.row(wave, at, 0, low);
-            if types[at].dwords() == 2 {
-                source[1] = self.signed(at, self.row(wave, at, 1, high), sign);
-            } else {
-                source[0] = self.signed(at, source[0], sign);
+        for ((at, source), buffer) in sources.iter_mut().enumerate().zip(signed) {
+            source[0] = self.row(wave, broadcast, at, 0);
+            // The sign is in the last dword.
+            let wide = types[at].dwords() == 2;
+            if wide {
+                source[1] = self.row(wave, broadcast, at, 1);
+            }
+            if self.changed {
+                let last = &mut source[usize::from(wide)];
+                *last = with_sign(last, self.sign(at), buffer);
             }
         }
         sources
     }
 
-    /// Absolute value and negation of a source, on the dword that has the sign.
-    #[inline]
-    fn signed<'a>(&self, at: usize, row: &'a Row, buffer: &'a mut Register) -> &'a Row {
-        with_sign(row, self.abs >> at & 1 != 0, self.neg >> at & 1 != 0, buffer)
-    }
-
-    /// [`Quick::row`] of a lane mask: 0 or 1 in each lane.
-    fn bits<'a>(&'a self, wave: &'a Wave, at: usize, broadcast: &'a mut Register) -> &'a Row {
-        lanes::expand(self.mask(wave, at), broadcast);
-        broadcast
+    /// Absolute value and negation of a source.
+    fn sign(&self, at: usize) -> Sign {
+        Sign { absolute: self.abs >> at & 1 != 0, negate: self.neg >> at & 1 != 0 }
     }
 
     fn mask(&self, wave: &Wave, at: usize) -> u64 {
@@ -269,7 +295,9 @@ pub(super) fn faster(
             None => [None; 2],
         };
         let quick = Quick::new(inst, [used(0), used(1), used(2)], dst, dwords(wide))?;
-        Some(Box::new(Quick { masked: types[2] == Ty::Mask, parts, changed: quick.changed || parts != [None; 2], ..quick }))
+        let masked = types[2] == Ty::Mask;
+        let scalars = if masked { quick.scalars & 3 } else { quick.scalars };
+        Some(Box::new(Quick { masked, scalars, parts, changed: quick.changed || masked || parts != [None; 2], ..quick }))
     };
     let words_or_none = |types: &[Ty]| types.iter().all(|ty| is_word(*ty) || *ty == Ty::None);
     let (short, quick): (Handler, _) = match *semantics {
@@ -302,11 +330,11 @@ pub(super) fn faster(
 }
 
 #[inline]
-fn with_sign<'a>(row: &'a Row, absolute: bool, negate: bool, buffer: &'a mut Register) -> &'a Row {
-    if !absolute && !negate {
+fn with_sign<'a>(row: &'a Row, sign: Sign, buffer: &'a mut Register) -> &'a Row {
+    if !sign.absolute && !sign.negate {
         return row;
     }
-    lanes::with_sign(row, absolute, negate, buffer);
+    lanes::with_sign(row, sign, buffer);
     buffer
 }
 
@@ -316,6 +344,7 @@ fn run_words(core: &mut Core, op: &Op) -> Step {
         return run_lane(core, op);
     }
     let Core { wave, work: Work { broadcast, signed, out }, launch, .. } = core;
+    quick.update(wave, broadcast);
     f.words(quick.rows(wave, broadcast, signed), &mut out[0], launch.halves());
     quick.put(wave, out);
     Ok(())
@@ -328,6 +357,7 @@ fn run_doubles(core: &mut Core, op: &Op) -> Step {
     }
     let Core { wave, work: Work { broadcast, signed, out }, launch, .. } = core;
     let [low, high] = out;
+    quick.update(wave, broadcast);
     f.doubles(quick.pairs(wave, src, broadcast, signed), [low, high], launch.halves());
     quick.put(wave, out);
     Ok(())
@@ -340,6 +370,7 @@ fn run_double_bit(core: &mut Core, op: &Op) -> Step {
     }
     let Core { wave, work: Work { broadcast, signed, out }, launch, .. } = core;
     let [low, high] = out;
+    quick.update(wave, broadcast);
     let bits = f.doubles(quick.pairs(wave, src, broadcast, signed), [low, high], launch.halves());
     let mask = wave.exec();
     quick.put(wave, out);
@@ -352,6 +383,7 @@ fn run_word_test(core: &mut Core, op: &Op) -> Step {
         return run_test(core, op);
     }
     let Core { wave, work: Work { broadcast, signed, .. }, launch, .. } = core;
+    quick.update(wave, broadcast);
     let [a, b, _] = quick.rows(wave, broadcast, signed);
     let bits = f.words(a, b, launch.halves());
     super::vector::set_test(core, op, bits & core.wave.exec(), *exec)
@@ -363,6 +395,7 @@ fn run_word_bit(core: &mut Core, op: &Op) -> Step {
         return run_lane_bit(core, op);
     }
     let Core { wave, work: Work { broadcast, signed, out }, launch, .. } = core;
+    quick.update(wave, broadcast);
     let bits = f.words(quick.rows(wave, broadcast, signed), &mut out[0], launch.halves());
     let mask = wave.exec();
     quick.put(wave, out);
@@ -385,13 +418,14 @@ pub(super) fn run_packed32(core: &mut Core, op: &Op, f: &dyn Operation) -> Step<
     if !quick.open(core, op)? {
         return Ok(false);
     }
-    let Core { wave, work: Work { broadcast, signed: signs, out }, launch, .. } = core;
+    let Core { wave, work: Work { broadcast, signed, out }, launch, .. } = core;
+    quick.update(wave, broadcast);
     for (half, out) in out.iter_mut().enumerate() {
         let (select, negate) = if half == 0 { (modifiers.op_sel, modifiers.neg) } else { (modifiers.op_sel_hi, modifiers.neg_hi) };
         let mut rows = [&ZERO; 3];
-        for ((at, row), ([buffer, _], sign)) in rows.iter_mut().enumerate().zip(broadcast.iter_mut().zip(signs.iter_mut())) {
-            let source = quick.row(wave, at, u16::from(select >> at & 1), buffer);
-            *row = with_sign(source, false, negate >> at & 1 != 0, sign);
+        for ((at, row), buffer) in rows.iter_mut().enumerate().zip(signed.iter_mut()) {
+            let source = quick.row(wave, broadcast, at, u16::from(select >> at & 1));
+            *row = with_sign(source, Sign { absolute: false, negate: negate >> at & 1 != 0 }, buffer);
         }
         f.words(rows, out, launch.halves());
     }
