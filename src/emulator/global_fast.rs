@@ -1,14 +1,16 @@
-//! The short way of loads and stores of global memory, outside the strict mode: all lanes in one allocation.
+//! The short way of loads and stores of global memory: all lanes in one allocation.
 //!
-//! Whatever is not so, faults included, goes the general way of [`super::vector_memory`]; nothing is changed before that is known.
+//! Whatever is not so, faults included, goes the general way of [`super::vector_memory`]; nothing is changed before that is known. In the strict mode that is
+//! so of flat instructions, too, and of loads while stores of other waves may not have arrived.
 
 use crate::isa::{Encoding, Inst, Operand, Reg, RegFile, Role};
 
-use super::core::{Core, LANES, Step, active};
+use super::core::{Core, LANES, Step, Wave, active};
 use super::lanes::{Register, Row};
 use super::memory::Span;
 use super::op::{Handler, Op, Semantics, Source, Ty};
-use super::vector_memory::{extend, load, store};
+use super::pending::{EffectParts, Kind, Space};
+use super::vector_memory::{extend, load, order, store};
 
 /// What an address is made of.
 #[derive(Debug, Clone, Copy)]
@@ -78,12 +80,16 @@ fn load_global(core: &mut Core, op: &Op) -> Step {
         return load(core, op);
     };
     let mask = core.wave.exec();
-    if core.launch.strict || mask == 0 {
+    let strict = core.launch.strict;
+    if mask == 0 || (strict && (is_flat(op) || core.barrier.checks.has_late_stores())) {
         return load(core, op);
     }
     let addresses = address.lanes(core, op)?;
     let size = usize::from(bytes);
     let dwords = size.div_ceil(4);
+    if strict {
+        order(core, op, true)?;
+    }
     core.writing(op, dst.file, dst.first, dwords as u16)?;
     let mut rows: [Row; 4] = [[0; LANES]; 4];
     let Some(memory) = core.memory.span(addresses[mask.trailing_zeros() as usize]) else { return load(core, op) };
@@ -101,7 +107,15 @@ fn load_global(core: &mut Core, op: &Op) -> Step {
     for (row, register) in rows.iter().zip(&mut registers[usize::from(dst.first)..][..dwords]) {
         super::lanes::blend(register, row, mask);
     }
+    if strict {
+        core.wave.pending.issue(op, Kind::Vmem, &[(dst.file, dst.first, dwords as u16)]);
+    }
     Ok(())
+}
+
+/// Whether an instruction may access other memory than the global one.
+fn is_flat(op: &Op) -> bool {
+    op.inst.variant.encoding == Encoding::Flat
 }
 
 /// The elements of the lanes in a mask, each from its place; none if one is out of bounds.
@@ -162,7 +176,8 @@ fn store_global(core: &mut Core, op: &Op) -> Step {
     let (Semantics::Store { bytes, .. }, Some(address)) = (op.semantics, op.global) else { return store(core, op) };
     let mask = core.wave.exec();
     let data = op.inst.operand(Role::Vdata).and_then(Operand::reg);
-    let (Some(Reg { file, first, .. }), false) = (data, core.launch.strict || mask == 0) else { return store(core, op) };
+    let strict = core.launch.strict;
+    let (Some(Reg { file, first, .. }), false) = (data, mask == 0 || (strict && is_flat(op))) else { return store(core, op) };
     let addresses = address.lanes(core, op)?;
     let size = usize::from(bytes);
     let dwords = size.div_ceil(4);
@@ -175,6 +190,9 @@ fn store_global(core: &mut Core, op: &Op) -> Step {
         return store(core, op);
     }
     // All of it lies within the allocation: nothing below gives none.
+    if strict {
+        return delay_lanes(core, op, (file, first), (mask, size), &addresses);
+    }
     let stored = if mask == u64::MAX && size == 4 && follow(&addresses, 4) {
         memory.store_row(at(0), &registers[0])
     } else {
@@ -182,6 +200,27 @@ fn store_global(core: &mut Core, op: &Op) -> Step {
     };
     if stored.is_none() {
         return store(core, op);
+    }
+    core.stats.global_bytes += size as u64 * u64::from(mask.count_ones());
+    Ok(())
+}
+
+/// Notes a store that other waves see when it has been waited for.
+fn delay_lanes(core: &mut Core, op: &Op, (file, first): (RegFile, u16), (mask, size): (u64, usize), addresses: &[u64; LANES]) -> Step {
+    order(core, op, false)?;
+    let dwords = size.div_ceil(4);
+    if size > 8 {
+        core.wave.hazards.note_wide_store(file, first, dwords as u16);
+    }
+    let id = core.wave.pending.issue(op, Kind::Vmem, &[]);
+    let Wave { vgpr, agpr, pending, .. } = &mut *core.wave;
+    let registers = &(if file == RegFile::Accum { agpr } else { vgpr })[usize::from(first)..][..dwords];
+    for lane in active(mask) {
+        for (n, pair) in registers.chunks(2).enumerate() {
+            let data = pair.iter().rev().fold(0, |data, register| data << 32 | u64::from(register[lane]));
+            let (address, bytes) = (addresses[lane] + 8 * n as u64, (size - 8 * n).min(8) as u8);
+            pending.delay(id, EffectParts { space: Space::Global, address, bytes, data, compare: 0, atomic: None });
+        }
     }
     core.stats.global_bytes += size as u64 * u64::from(mask.count_ones());
     Ok(())

@@ -44,14 +44,14 @@ fn check(core: &Core, offset: u64, size: usize, lane: usize) -> Step<usize> {
 }
 
 /// Own earlier writes become visible before a read; now and then everyone sees them early.
-fn order(core: &mut Core, reads: bool) -> Step {
+pub(super) fn order(core: &mut Core, reads: bool) -> Step {
     if core.wave.pending.has_effects() && (reads || core.random.one_in(8)) {
         at_lane(core.wave.pending.publish(Some(Space::Lds), false, core.memory, core.lds), 0)?;
     }
     Ok(())
 }
 
-fn issue(core: &mut Core, op: &Op, written: Option<(RegFile, u16, u16)>) -> u32 {
+pub(super) fn issue(core: &mut Core, op: &Op, written: Option<(RegFile, u16, u16)>) -> u32 {
     if !core.launch.strict {
         return 0;
     }
@@ -62,7 +62,7 @@ fn issue(core: &mut Core, op: &Op, written: Option<(RegFile, u16, u16)>) -> u32 
 }
 
 /// A write that its own wave sees at once and others late.
-fn put(core: &mut Core, id: u32, at: usize, bytes: &[u8]) {
+pub(super) fn put(core: &mut Core, id: u32, at: usize, bytes: &[u8]) {
     if core.launch.strict {
         for (n, piece) in bytes.chunks(8).enumerate() {
             let mut data = [0; 8];

@@ -1,15 +1,16 @@
-//! The short way of LDS reads and writes, outside the strict mode: whole dwords at addresses in a vector register.
+//! The short way of LDS reads and writes: whole dwords at addresses in a vector register.
 //!
 //! What is not so, faults included, goes the general way of [`super::lds`]; nothing is changed before that is known.
 
 use crate::isa::{Operand, Reg, RegFile, Role};
 
 use super::core::{Core, LANES, Step, active};
+use super::lds::{issue, order, put};
 use super::op::{Op, Source, Ty};
+use super::strict::Access;
 
 /// The places in LDS of the lanes in a mask, an offset behind their addresses; none if one of them is out of bounds.
-fn places(core: &Core, op: &Op, offset: u64, size: usize, mask: u64) -> Option<[u32; LANES]> {
-    let Source::Vector(register) = op.source(Role::Addr, Ty::B32) else { return None };
+fn places(core: &Core, register: u16, offset: u64, size: usize, mask: u64) -> Option<[u32; LANES]> {
     let row = core.wave.vgpr.get(usize::from(register))?;
     let last = core.lds.len().checked_sub(size)?;
     let places: [u32; LANES] = std::array::from_fn(|lane| row[lane].wrapping_add(offset as u32));
@@ -24,20 +25,30 @@ fn each(mask: u64, mut f: impl FnMut(usize)) {
     if mask == u64::MAX { (0..LANES).for_each(f) } else { active(mask).for_each(&mut f) }
 }
 
-fn is_open(core: &Core) -> bool {
-    core.wave.quick && !core.launch.strict
+/// The register with the addresses, where the short way is open.
+fn address(core: &mut Core, op: &Op) -> Step<Option<u16>> {
+    let Source::Vector(register) = op.source(Role::Addr, Ty::B32) else { return Ok(None) };
+    if !core.wave.quick {
+        return Ok(None);
+    }
+    core.reading(op, RegFile::Vector, register, 1)?;
+    Ok(Some(register))
 }
 
 /// Reads elements of `size` bytes, a multiple of 4, into consecutive registers; false if the general way must be gone.
 pub(super) fn read(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> Step<bool> {
-    let (Some(Reg { file, first, .. }), true) = (op.dst, is_open(core)) else { return Ok(false) };
+    let (Some(Reg { file, first, .. }), Some(address)) = (op.dst, address(core, op)?) else { return Ok(false) };
     let (words, mask) = (size / 4, core.wave.exec());
     let mut found = [[0; LANES]; 2];
     for (found, offset) in found.iter_mut().zip(offsets) {
-        let Some(places) = places(core, op, *offset, size, mask) else { return Ok(false) };
+        let Some(places) = places(core, address, *offset, size, mask) else { return Ok(false) };
         *found = places;
     }
-    core.writing(op, file, first, (words * offsets.len()) as u16)?;
+    if core.launch.strict {
+        order(core, true)?;
+    }
+    let total = (words * offsets.len()) as u16;
+    core.writing(op, file, first, total)?;
     core.stats.lds_bytes += (size * offsets.len()) as u64 * u64::from(mask.count_ones());
     let Core { lds, wave, .. } = core;
     let registers = if file == RegFile::Accum { &mut wave.agpr } else { &mut wave.vgpr };
@@ -51,23 +62,35 @@ pub(super) fn read(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> St
             });
         }
     }
+    if core.launch.strict {
+        for lane in active(mask) {
+            for (n, places) in found.iter().take(offsets.len()).enumerate() {
+                core.note(Access::read(lane, places[lane] as usize, size, n));
+            }
+        }
+        issue(core, op, Some((file, first, total)));
+    }
     Ok(true)
 }
 
 /// Writes elements of `size` bytes, a multiple of 4, from registers; false if the general way must be gone.
 pub(super) fn write(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> Step<bool> {
-    if !is_open(core) || !size.is_multiple_of(4) {
+    if !size.is_multiple_of(4) {
         return Ok(false);
     }
+    let Some(address) = address(core, op)? else { return Ok(false) };
     let (words, mask) = (size / 4, core.wave.exec());
     let mut found = [([0; LANES], RegFile::Vector, 0); 2];
     for ((found, offset), role) in found.iter_mut().zip(offsets).zip([Role::Data0, Role::Data1]) {
         let Some(Reg { file, first, .. }) = op.inst.operand(role).and_then(Operand::reg) else { return Ok(false) };
-        let Some(places) = places(core, op, *offset, size, mask) else { return Ok(false) };
+        let Some(places) = places(core, address, *offset, size, mask) else { return Ok(false) };
         core.reading(op, file, first, words as u16)?;
         *found = (places, file, usize::from(first));
     }
     core.stats.lds_bytes += (size * offsets.len()) as u64 * u64::from(mask.count_ones());
+    if core.launch.strict {
+        return write_late(core, op, &found[..offsets.len()], (mask, size)).map(|()| true);
+    }
     let Core { lds, wave, .. } = core;
     let elements = found.each_ref().map(|(places, file, first)| {
         let registers = if *file == RegFile::Accum { &wave.agpr } else { &wave.vgpr };
@@ -84,4 +107,22 @@ pub(super) fn write(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> S
         }
     });
     Ok(true)
+}
+
+/// Notes a write that other waves see when it has been waited for: the places, the file and the first register of each element.
+fn write_late(core: &mut Core, op: &Op, elements: &[([u32; LANES], RegFile, usize)], (mask, size): (u64, usize)) -> Step {
+    order(core, false)?;
+    let id = issue(core, op, None);
+    for lane in active(mask) {
+        for (n, (places, file, first)) in elements.iter().enumerate() {
+            let at = places[lane] as usize;
+            let mut buffer = [0; 16];
+            for (bytes, register) in buffer[..size].as_chunks_mut().0.iter_mut().zip(&core.file(*file)[*first..]) {
+                *bytes = register[lane].to_le_bytes();
+            }
+            core.note(Access::write(lane, at, &buffer[..size], n));
+            put(core, id, at, &buffer[..size]);
+        }
+    }
+    Ok(())
 }

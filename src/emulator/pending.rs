@@ -4,11 +4,13 @@
 //! overwrite it before then is a fault whatever the timing would have been. A wait for at most N outstanding operations guarantees one that completes in order if
 //! more than N operations of its kind, itself included, were issued since; and one that completes out of order only if N is 0.
 
+use smallvec::SmallVec;
+
 use crate::isa::{Counter, Counters, RegFile};
 
 use super::core::{Step, register_name, stop};
 use super::fault::FaultKind;
-use super::memory::View;
+use super::memory::{Span, View};
 use super::op::{AtomicFn, Class, Op};
 
 /// Which operations complete in order among themselves.
@@ -51,8 +53,8 @@ struct Operation {
     /// Its text and address, for the message.
     text: &'static str,
     address: u64,
-    /// Slots of the registers it writes.
-    slots: Vec<u16>,
+    /// The registers it writes: the slot of the first, and how many.
+    written: SmallVec<[(u16, u16); 2]>,
 }
 
 /// Where a delayed store goes.
@@ -106,6 +108,11 @@ pub(super) fn slot(file: RegFile, index: u16) -> usize {
 
 pub(super) const SLOTS: usize = 640;
 
+/// The slots of runs of registers.
+fn slots(runs: &[(u16, u16)]) -> impl Iterator<Item = usize> + '_ {
+    runs.iter().flat_map(|&(first, count)| usize::from(first)..usize::from(first + count))
+}
+
 fn register(slot: usize) -> (RegFile, u16) {
     match slot {
         0..256 => (RegFile::Vector, slot as u16),
@@ -128,17 +135,13 @@ impl Pending {
     pub(super) fn issue(&mut self, op: &Op, kind: Kind, written: &[(RegFile, u16, u16)]) -> u32 {
         let id = self.next;
         self.next += 1;
-        let mut slots = Vec::new();
-        for &(file, first, count) in written {
-            for index in first..first + count {
-                let slot = slot(file, index);
-                self.owner[slot] = id;
-                slots.push(slot as u16);
-            }
+        let written: SmallVec<[(u16, u16); 2]> = written.iter().map(|&(file, first, count)| (slot(file, first) as u16, count)).collect();
+        for at in slots(&written) {
+            self.owner[at] = id;
         }
         for counter in counted(op.counters) {
             let order = kind.order(counter, op.flat_in_order);
-            let operation = Operation { id, kind, order, text: op.inst.variant.name, address: op.address, slots: slots.clone() };
+            let operation = Operation { id, kind, order, text: op.inst.variant.name, address: op.address, written: written.clone() };
             self.operations[counter as usize].push(operation);
         }
         id
@@ -178,7 +181,7 @@ impl Pending {
     /// A wait for at most `allowed` outstanding operations of a counter.
     pub(super) fn wait(&mut self, counter: usize, allowed: u32) {
         let mut later = [0_u32; ORDERS];
-        let mut done = Vec::new();
+        let mut done: SmallVec<[Operation; 4]> = SmallVec::new();
         for at in (0..self.operations[counter].len()).rev() {
             let outstanding = match self.operations[counter][at].order {
                 Some(order) => {
@@ -194,9 +197,9 @@ impl Pending {
         for operation in done {
             // A flat operation is done when either counter has proved it.
             self.operations.iter_mut().for_each(|list| list.retain(|other| other.id != operation.id));
-            for &slot in &operation.slots {
-                if self.owner[usize::from(slot)] == operation.id {
-                    self.owner[usize::from(slot)] = 0;
+            for at in slots(&operation.written) {
+                if self.owner[at] == operation.id {
+                    self.owner[at] = 0;
                 }
             }
         }
@@ -249,21 +252,22 @@ impl Pending {
 
     /// Makes effects visible, in order: those a wait has guaranteed, or all of a space.
     pub(super) fn publish(&mut self, all: Option<Space>, everything: bool, memory: &View, lds: &mut [u8]) -> Result<(), FaultKind> {
-        if self.effects.is_empty() {
+        let Some(first) = self.effects.first() else { return Ok(()) };
+        let oldest = [self.oldest(Space::Global), self.oldest(Space::Lds)];
+        // Effects are in the order of their operations.
+        if all.is_none() && !everything && oldest.iter().all(|&oldest| first.id >= oldest) {
             return Ok(());
         }
-        let oldest = [self.oldest(Space::Global), self.oldest(Space::Lds)];
-        let mut kept = Vec::new();
-        for effect in std::mem::take(&mut self.effects) {
+        let (mut span, mut result) = (None, Ok(()));
+        self.effects.retain(|effect| {
             let guaranteed = effect.id < oldest[if effect.space == Space::Global { 0 } else { 1 }];
-            if everything || guaranteed || all == Some(effect.space) {
-                effect.apply(memory, lds)?;
-            } else {
-                kept.push(effect);
+            if result.is_err() || !(everything || guaranteed || all == Some(effect.space)) {
+                return true;
             }
-        }
-        self.effects = kept;
-        Ok(())
+            result = effect.apply(memory, &mut span, lds);
+            false
+        });
+        result
     }
 }
 
@@ -278,7 +282,8 @@ pub(super) struct EffectParts {
 }
 
 impl Effect {
-    fn apply(&self, memory: &View, lds: &mut [u8]) -> Result<(), FaultKind> {
+    /// `span` is the allocation where the last one was.
+    fn apply<'m>(&self, memory: &View<'m>, span: &mut Option<Span<'m>>, lds: &mut [u8]) -> Result<(), FaultKind> {
         let n = usize::from(self.bytes);
         let new = |old: u64| self.atomic.map_or(self.data, |f| f(old, self.data, self.compare));
         let mut buffer = [0; 8];
@@ -286,6 +291,9 @@ impl Effect {
             Space::Global => {
                 if self.atomic.is_some() {
                     return memory.update(self.address, n, new).map(|_| ());
+                }
+                if self.store(memory, span).is_some() {
+                    return Ok(());
                 }
                 memory.write(self.address, &self.data.to_le_bytes()[..n], super::MemoryAccess::Store)
             }
@@ -296,6 +304,20 @@ impl Effect {
                 place.copy_from_slice(&new(u64::from_le_bytes(buffer)).to_le_bytes()[..n]);
                 Ok(())
             }
+        }
+    }
+
+    /// The short way of stores of one or two dwords into an allocation of the device.
+    fn store<'m>(&self, memory: &View<'m>, span: &mut Option<Span<'m>>) -> Option<()> {
+        if span.is_none_or(|span| self.address.wrapping_sub(span.start) >= span.len() as u64) {
+            *span = memory.span_to_write(self.address);
+        }
+        let span = (*span)?;
+        let at = self.address.wrapping_sub(span.start) as usize;
+        match self.bytes {
+            4 => span.store32(at, self.data as u32),
+            8 => span.store64(at, self.data),
+            _ => None,
         }
     }
 }

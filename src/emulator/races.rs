@@ -41,7 +41,7 @@ impl View {
 }
 
 /// An access that is remembered; no operation has the id 0.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Access {
     id: u32,
     site: u16,
@@ -53,12 +53,45 @@ struct Access {
     loaded: bool,
 }
 
-/// What is known of a byte.
-#[derive(Clone, Copy, Default)]
-struct Byte {
+/// What is known of a byte, or of all four of a dword.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Cell {
     written: Access,
     read: [Access; 2],
-    value: u8,
+}
+
+/// A dword of LDS.
+#[derive(Clone, Default)]
+struct Word {
+    cell: Cell,
+    value: [u8; 4],
+    /// Of each byte, where they were not always accessed together.
+    split: Option<Box<[Cell; 4]>>,
+}
+
+impl Word {
+    /// What is known of a byte.
+    fn cell(&self, byte: usize) -> &Cell {
+        self.split.as_ref().map_or(&self.cell, |cells| &cells[byte])
+    }
+
+    /// The same, to be changed: of the first byte of four, or of one.
+    fn cell_mut(&mut self, byte: usize, count: usize) -> &mut Cell {
+        if count == 4 {
+            return &mut self.cell;
+        }
+        &mut self.split.get_or_insert_with(|| Box::new([self.cell; 4]))[byte]
+    }
+
+    /// Bytes that now are known the same of are one again.
+    fn unite(&mut self) {
+        if let Some(cells) = &self.split
+            && cells.iter().all(|cell| *cell == cells[0])
+        {
+            self.cell = cells[0];
+            self.split = None;
+        }
+    }
 }
 
 /// An instruction that accesses LDS.
@@ -106,9 +139,13 @@ pub(super) struct Operation {
 /// The accesses of a workgroup.
 #[derive(Default)]
 pub(super) struct Races {
-    bytes: Vec<Byte>,
+    words: Vec<Word>,
+    /// How many bytes there are.
+    size: usize,
     views: Vec<View>,
     sites: Vec<Site>,
+    /// The instruction that came last.
+    recent: Option<(u64, u16)>,
     site_of: FxHashMap<u64, u16>,
     /// What atomics at an address have released.
     released: FxHashMap<usize, View>,
@@ -122,6 +159,13 @@ pub(super) struct Races {
     ended: Option<View>,
 }
 
+/// Whether a write of some bytes, `n` of which come before, leaves them as they are.
+fn is_same(word: &Word, byte: &Cell, (at, count): (usize, usize), how: How, n: usize) -> bool {
+    let How::Write(value) = how else { return false };
+    let new = ((value >> (8 * n)) as u32).to_le_bytes();
+    byte.written.id != 0 && !byte.written.atomic && new[..count] == word.value[at % 4..][..count]
+}
+
 /// A race, before it is known whether it counts.
 struct Conflict {
     earlier: Access,
@@ -130,22 +174,29 @@ struct Conflict {
 
 impl Races {
     fn start(&mut self, size: usize) {
-        self.bytes = vec![Byte::default(); size];
+        self.size = size;
+        self.words = vec![Word::default(); size.div_ceil(4)];
         self.views = vec![View::NONE; WAVES];
     }
 
     fn site(&mut self, operation: &Operation) -> u16 {
+        if let Some((pc, site)) = self.recent
+            && pc == operation.pc
+        {
+            return site;
+        }
         let next = self.sites.len().min(usize::from(u16::MAX));
         let at = *self.site_of.entry(operation.pc).or_insert(next as u16);
         if usize::from(at) == self.sites.len() {
             self.sites.push(Site { pc: operation.pc, address: operation.address, name: operation.name, polls: None });
         }
+        self.recent = Some((operation.pc, at));
         at
     }
 
     /// Whether clocks are kept: not before the first access.
     fn is_on(&self) -> bool {
-        !self.bytes.is_empty()
+        !self.words.is_empty()
     }
 
     /// What wave `wave` releases: everything before its operation `next`, its writes before `writes`.
@@ -214,7 +265,7 @@ impl Races {
             self.start(size);
         }
         let wave = operation.wave as usize;
-        if wave >= self.views.len() || at + length > self.bytes.len() {
+        if wave >= self.views.len() || at + length > self.size {
             return Ok(());
         }
         let site = self.site(operation);
@@ -227,7 +278,7 @@ impl Races {
         let exchanges = lets_go || (how == How::Atomic && operation.returns);
         let access = Access { id: operation.id, site, wave: wave as u8, atomic, exchanges, loaded: operation.loads };
         let acquires = match how {
-            How::Read => self.bytes[at].written.exchanges,
+            How::Read => self.words[at / 4].cell(at % 4).written.exchanges,
             How::Write(_) => false,
             How::Atomic => operation.returns,
         };
@@ -235,9 +286,13 @@ impl Races {
             let released = *released;
             self.views[wave].join(&released);
         }
-        for n in 0..length {
-            let byte = self.bytes[at + n];
-            if let Some(conflict) = self.conflict(&byte, access, how, n, in_flight) {
+        let mut n = 0;
+        while n < length {
+            // Four bytes at once where the same is known of all.
+            let aligned = (at + n).is_multiple_of(4) && length - n >= 4;
+            let whole = aligned && self.words[(at + n) / 4].split.is_none();
+            let bytes = (at + n, if whole { 4 } else { 1 });
+            if let Some(conflict) = self.conflict(bytes, access, how, n, in_flight) {
                 if !self.is_flag(&conflict, access, how, polls) {
                     return Err(self.fault(&conflict, at + n, operation, how));
                 }
@@ -245,7 +300,11 @@ impl Races {
                     self.acquire(wave, conflict.earlier);
                 }
             }
-            self.note(at + n, access, how, n);
+            self.note(bytes, access, how, n);
+            n += bytes.1;
+            if !whole && (at + n).is_multiple_of(4) {
+                self.words[(at + n) / 4 - 1].unite();
+            }
         }
         if access.atomic {
             let next = operation.id + 1;
@@ -255,12 +314,14 @@ impl Races {
         Ok(())
     }
 
-    /// The earlier access that one now races with.
-    fn conflict(&self, byte: &Byte, now: Access, how: How, n: usize, in_flight: &dyn Fn(u32) -> bool) -> Option<Conflict> {
+    /// The earlier access that one to some bytes races with; `n` is how many of its bytes come before them.
+    #[inline]
+    fn conflict(&self, (at, count): (usize, usize), now: Access, how: How, n: usize, in_flight: &dyn Fn(u32) -> bool) -> Option<Conflict> {
         let view = &self.views[usize::from(now.wave)];
+        let word = &self.words[at / 4];
+        let byte = word.cell(at % 4);
         let written = byte.written;
-        let same = matches!(how, How::Write(value) if written.id != 0 && !written.atomic && (value >> (8 * n)) as u8 == byte.value);
-        if same {
+        if is_same(word, byte, (at, count), how, n) {
             return None;
         }
         if written.id != 0 && !(written.atomic && now.atomic) && !(written.exchanges && how == How::Read) {
@@ -309,20 +370,20 @@ impl Races {
         }
     }
 
-    fn note(&mut self, at: usize, access: Access, how: How, n: usize) {
-        let view = self.views[usize::from(access.wave)];
-        let byte = &mut self.bytes[at];
+    #[inline]
+    fn note(&mut self, (at, count): (usize, usize), access: Access, how: How, n: usize) {
+        let Races { views, words, .. } = self;
+        let view = &views[usize::from(access.wave)];
+        let word = &mut words[at / 4];
+        let same = is_same(word, word.cell(at % 4), (at, count), how, n);
+        if let How::Write(value) = how {
+            word.value[at % 4..][..count].copy_from_slice(&((value >> (8 * n)) as u32).to_le_bytes()[..count]);
+        }
+        let byte = word.cell_mut(at % 4, count);
         match how {
-            How::Write(value) => {
-                let value = (value >> (8 * n)) as u8;
-                let same = byte.written.id != 0 && !byte.written.atomic && value == byte.value;
-                // A write that changes nothing leaves the one before it in charge, of which more may be known.
-                if !same || byte.written.wave == access.wave {
-                    byte.written = access;
-                }
-                byte.value = value;
-            }
-            How::Atomic => byte.written = access,
+            // A write that changes nothing leaves the one before it in charge, of which more may be known.
+            How::Write(_) if same && byte.written.wave != access.wave => {}
+            How::Write(_) | How::Atomic => byte.written = access,
             How::Read => {}
         }
         if matches!(how, How::Write(_)) {

@@ -114,6 +114,11 @@ impl GroupChecks {
         }
     }
 
+    /// Whether any wave's stores were in flight at the last barrier.
+    pub(super) fn has_late_stores(&self) -> bool {
+        !self.late.is_empty()
+    }
+
     /// A wave loads from memory: none of what may still be on its way to where it can see it.
     pub(super) fn check_load(&self, wave: u32, address: u64, size: usize) -> Result<(), FaultKind> {
         let overlaps =

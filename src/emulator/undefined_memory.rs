@@ -18,6 +18,10 @@ fn bits_of(core: &Core, access: &Access, word: usize, bytes: usize) -> u32 {
     if access.scratch && at.is_multiple_of(4) && bytes == 4 {
         return scratch(at);
     }
+    if !access.scratch && bytes == 4 {
+        let known = core.barrier.checks.lds.get(at..).and_then(|rest| rest.first_chunk());
+        return known.map_or(0, |bytes| u32::from_le_bytes(*bytes));
+    }
     (0..bytes).fold(0, |all, n| {
         let at = at + n;
         let byte = if access.scratch {
@@ -32,6 +36,12 @@ fn bits_of(core: &Core, access: &Access, word: usize, bytes: usize) -> u32 {
 fn set_bits(core: &mut Core, access: &Access, word: usize, bytes: usize, bits: u32) {
     let at = access.at as usize + 4 * word;
     let lane = usize::from(access.lane);
+    if !access.scratch && bytes == 4 {
+        if let Some(place) = core.barrier.checks.lds.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+            *place = bits.to_le_bytes();
+        }
+        return;
+    }
     for n in 0..bytes {
         let (at, byte) = (at + n, bits >> (8 * n) & 0xff);
         if access.scratch {
@@ -69,7 +79,11 @@ pub(super) fn values(core: &mut Core, op: &Op, accesses: &[Access]) {
         Class::Lds => [data(op, Role::Data0), data(op, Role::Data1)],
         _ => [data(op, Role::Vdata), None],
     };
+    if op.class == Class::Lds && known_dwords(core, &sources, accesses) {
+        return;
+    }
     let to = op.dst.filter(|reg| reg.file != RegFile::Scalar).map(|reg| slot(reg.file, reg.first));
+    let high = op.inst.variant.name.contains("d16_hi");
     for access in accesses {
         let words = usize::from(access.size).div_ceil(4);
         for word in 0..words {
@@ -80,7 +94,6 @@ pub(super) fn values(core: &mut Core, op: &Op, accesses: &[Access]) {
                 How::Write(_) => {
                     let from = sources[usize::from(access.element).min(1)].or(sources[0]);
                     let bits = from.map_or(0, |from| core.wave.checks.known.vector(from + word).get(usize::from(access.lane)));
-                    let high = op.inst.variant.name.contains("d16_hi");
                     set_bits(core, access, word, bytes, if high { bits >> 16 } else { bits });
                 }
                 How::Atomic => {
@@ -92,6 +105,34 @@ pub(super) fn values(core: &mut Core, op: &Op, accesses: &[Access]) {
             }
         }
     }
+}
+
+/// The short way of LDS accesses to whole dwords of which all bits are known: false if it is not open.
+fn known_dwords(core: &mut Core, sources: &[Option<usize>; 2], accesses: &[Access]) -> bool {
+    let dwords = |access: &Access| !access.scratch && access.size.is_multiple_of(4);
+    let bytes = |access: &Access| access.at as usize..access.at as usize + usize::from(access.size);
+    let Core { barrier, wave, .. } = core;
+    let lds = &mut barrier.checks.lds;
+    let reads = |access: &Access| {
+        dwords(access) && access.how == How::Read && lds.get(bytes(access)).is_some_and(|bits| bits.iter().all(|bits| *bits == 0))
+    };
+    // Whole registers are known since the instruction began: what LDS has is the question.
+    if accesses.iter().all(reads) {
+        return true;
+    }
+    let exec = wave.exec();
+    let known = |first: usize, count: usize| (first..first + count).all(|at| wave.checks.known.lanes(at) & exec == 0);
+    let writes = |access: &Access| dwords(access) && matches!(access.how, How::Write(_));
+    let words = accesses.first().map_or(0, |access| usize::from(access.size) / 4);
+    if !accesses.iter().all(writes) || !sources.iter().flatten().all(|first| known(*first, words)) || sources[0].is_none() {
+        return false;
+    }
+    for access in accesses {
+        if let Some(bits) = lds.get_mut(bytes(access)) {
+            bits.fill(0);
+        }
+    }
+    true
 }
 
 /// A word of memory comes into a register.
