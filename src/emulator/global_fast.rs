@@ -69,10 +69,11 @@ pub(super) fn faster(run: Handler, semantics: &Semantics, inst: &Inst) -> (Handl
     }
 }
 
-/// Whether lanes have addresses that follow each other.
-fn follow(addresses: &[u64; LANES], size: u64) -> bool {
-    let first = addresses[0];
-    addresses.iter().zip(0..).fold(true, |all, (&address, lane)| all & (address == first.wrapping_add(size * lane)))
+/// How many lanes there are, if all of them are active, have whole dwords, and their addresses follow each other.
+fn in_a_row(core: &Core, addresses: &[u64; LANES], mask: u64, size: usize) -> Option<usize> {
+    let (first, lanes) = (addresses[0], core.launch.lanes);
+    let follow = || addresses[..lanes].iter().zip(0..).fold(true, |all, (&at, lane)| all & (at == first.wrapping_add(size as u64 * lane)));
+    (mask == core.wave.lanes && size.is_multiple_of(4) && follow()).then_some(lanes)
 }
 
 fn load_global(core: &mut Core, op: &Op) -> Step {
@@ -94,10 +95,9 @@ fn load_global(core: &mut Core, op: &Op) -> Step {
     let mut rows: [Row; 4] = [[0; LANES]; 4];
     let Some(memory) = core.memory.span(addresses[mask.trailing_zeros() as usize]) else { return load(core, op) };
     let at = |lane: usize| addresses[lane].wrapping_sub(memory.start) as usize;
-    let found = if mask == u64::MAX && size == 4 && follow(&addresses, 4) {
-        memory.load_row(at(0), &mut rows[0])
-    } else {
-        load_lanes(&memory, &mut rows, (mask, size, signed), at)
+    let found = match in_a_row(core, &addresses, mask, size) {
+        Some(lanes) => memory.load_rows(at(0), &mut rows[..dwords], lanes),
+        None => load_lanes(&memory, &mut rows, (mask, size, signed), at),
     };
     if found.is_none() {
         return load(core, op);
@@ -182,6 +182,7 @@ fn store_global(core: &mut Core, op: &Op) -> Step {
     let size = usize::from(bytes);
     let dwords = size.div_ceil(4);
     core.reading(op, file, first, dwords as u16)?;
+    let in_a_row = in_a_row(core, &addresses, mask, size);
     let Core { memory, wave, .. } = core;
     let registers = &(if file == RegFile::Accum { &wave.agpr } else { &wave.vgpr })[usize::from(first)..][..dwords];
     let Some(memory) = memory.span_to_write(addresses[mask.trailing_zeros() as usize]) else { return store(core, op) };
@@ -193,10 +194,9 @@ fn store_global(core: &mut Core, op: &Op) -> Step {
     if strict {
         return delay_lanes(core, op, (file, first), (mask, size), &addresses);
     }
-    let stored = if mask == u64::MAX && size == 4 && follow(&addresses, 4) {
-        memory.store_row(at(0), &registers[0])
-    } else {
-        store_lanes(&memory, registers, mask, size, at)
+    let stored = match in_a_row {
+        Some(lanes) => memory.store_rows(at(0), registers, lanes),
+        None => store_lanes(&memory, registers, mask, size, at),
     };
     if stored.is_none() {
         return store(core, op);

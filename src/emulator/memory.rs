@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 
 use super::core::LANES;
 use super::fault::{FaultKind, MemoryAccess};
-use super::lanes::Row;
+use super::lanes::{Register, Row};
 
 /// First device address: no host pointer of a 47-bit address space is near, and the flat apertures lie above.
 const FIRST_ADDRESS: u64 = 0x2000_0000_0000;
@@ -63,6 +63,8 @@ pub struct Allocation {
 
 /// Allocations up to this many bytes share mappings of the host.
 const SMALL: u64 = 1 << 16;
+/// Most dwords that a lane loads or stores.
+const MOST_DWORDS: usize = 4;
 /// Bytes of a shared mapping.
 const SHARED: usize = 4 << 20;
 
@@ -439,22 +441,41 @@ impl<'m> Span<'m> {
         }
     }
 
-    /// A dword for each lane, one behind the other.
-    pub(super) fn load_row(&self, at: usize, into: &mut Row) -> Option<()> {
-        let mut bytes = [0; 4 * LANES];
-        self.read(at, &mut bytes)?;
-        for (cell, bytes) in into.iter_mut().zip(bytes.as_chunks::<4>().0) {
-            *cell = u32::from_le_bytes(*bytes);
+    /// The dwords of each lane, those of one behind those of the other: a row for the first of each, and so on.
+    pub(super) fn load_rows(&self, at: usize, rows: &mut [Row], lanes: usize) -> Option<()> {
+        let (mut small, mut large);
+        let bytes = if rows.len() == 1 {
+            small = [0; 4 * LANES];
+            &mut small[..]
+        } else {
+            large = [0; 4 * MOST_DWORDS * LANES];
+            &mut large[..]
+        };
+        let bytes = bytes.get_mut(..4 * rows.len() * lanes)?;
+        self.read(at, bytes)?;
+        let count = rows.len();
+        for (n, row) in rows.iter_mut().enumerate() {
+            let dwords = bytes.as_chunks::<4>().0.iter().skip(n).step_by(count);
+            row.iter_mut().zip(dwords).for_each(|(cell, bytes)| *cell = u32::from_le_bytes(*bytes));
         }
         Some(())
     }
 
-    pub(super) fn store_row(&self, at: usize, from: &Row) -> Option<()> {
-        let mut bytes = [0; 4 * LANES];
-        for (bytes, value) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(from) {
-            *bytes = value.to_le_bytes();
+    pub(super) fn store_rows(&self, at: usize, rows: &[Box<Register>], lanes: usize) -> Option<()> {
+        let (mut small, mut large);
+        let bytes = if rows.len() == 1 {
+            small = [0; 4 * LANES];
+            &mut small[..]
+        } else {
+            large = [0; 4 * MOST_DWORDS * LANES];
+            &mut large[..]
+        };
+        let bytes = bytes.get_mut(..4 * rows.len() * lanes)?;
+        for (n, row) in rows.iter().enumerate() {
+            let dwords = bytes.as_chunks_mut::<4>().0.iter_mut().skip(n).step_by(rows.len());
+            dwords.zip(row.iter()).for_each(|(bytes, value)| *bytes = value.to_le_bytes());
         }
-        self.write(at, &bytes)
+        self.write(at, bytes)
     }
 }
 
@@ -481,7 +502,7 @@ mod tests {
                 assert_eq!((span.load32(at), span.store32(at, !0)), (None, None), "{at}");
             }
         }
-        assert_eq!((span.load_row(0, &mut [0; LANES]), span.store_row(0, &[0; LANES])), (None, None));
+        assert_eq!((span.load_rows(0, &mut [[0; LANES]], LANES), span.store_rows(0, &[Box::default()], LANES)), (None, None));
         assert_eq!([0, 8, 16, 18].map(|at| span.load32(at)), before);
         assert!(view.update(address + 20, 4, |old| old).is_err() && view.update(address, 8, |old| old + 1).is_ok());
         assert!(view.read(address + 20, &mut [0; 4], MemoryAccess::Load).is_err() && view.check_store(address + 22, 1).is_err());

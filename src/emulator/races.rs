@@ -159,11 +159,34 @@ pub(super) struct Races {
     ended: Option<View>,
 }
 
-/// Whether a write of some bytes, `n` of which come before, leaves them as they are.
+/// Whether a write of some bytes of a dword, before which `n` others are written, leaves them as they are.
 fn is_same(word: &Word, byte: &Cell, (at, count): (usize, usize), how: How, n: usize) -> bool {
     let How::Write(value) = how else { return false };
     let new = ((value >> (8 * n)) as u32).to_le_bytes();
-    byte.written.id != 0 && !byte.written.atomic && new[..count] == word.value[at % 4..][..count]
+    byte.written.id != 0 && !byte.written.atomic && new[..count] == word.value[at..][..count]
+}
+
+/// Remembers an access of some bytes of a dword.
+#[inline]
+fn note(word: &mut Word, (at, count): (usize, usize), access: Access, how: How, n: usize, view: &View) {
+    let same = is_same(word, word.cell(at), (at, count), how, n);
+    if let How::Write(value) = how {
+        word.value[at..][..count].copy_from_slice(&((value >> (8 * n)) as u32).to_le_bytes()[..count]);
+    }
+    let byte = word.cell_mut(at, count);
+    match how {
+        // A write that changes nothing leaves the one before it in charge, of which more may be known.
+        How::Write(_) if same && byte.written.wave != access.wave => {}
+        How::Write(_) | How::Atomic => byte.written = access,
+        How::Read => {}
+    }
+    if matches!(how, How::Write(_)) {
+        return;
+    }
+    let own = byte.read.iter().position(|read| read.id == 0 || read.wave == access.wave);
+    let old = || byte.read.iter().position(|read| read.id < view.reads[usize::from(read.wave)]);
+    let slot = own.or_else(old).unwrap_or(1);
+    byte.read[slot] = access;
 }
 
 /// A race, before it is known whether it counts.
@@ -269,6 +292,12 @@ impl Races {
             return Ok(());
         }
         let site = self.site(operation);
+        if self.exchanged.is_empty() && how != How::Atomic {
+            let access = Access { id: operation.id, site, wave: wave as u8, atomic: false, exchanges: false, loaded: operation.loads };
+            if self.plain(access, (at, length), how) {
+                return Ok(());
+            }
+        }
         if how == How::Atomic && operation.returns {
             self.exchanged.insert((wave, at));
         }
@@ -300,7 +329,7 @@ impl Races {
                     self.acquire(wave, conflict.earlier);
                 }
             }
-            self.note(bytes, access, how, n);
+            note(&mut self.words[bytes.0 / 4], (bytes.0 % 4, bytes.1), access, how, n, &self.views[wave]);
             n += bytes.1;
             if !whole && (at + n).is_multiple_of(4) {
                 self.words[(at + n) / 4 - 1].unite();
@@ -314,6 +343,31 @@ impl Races {
         Ok(())
     }
 
+    /// The short way of reads and writes of whole dwords that are ordered behind what was there, none of it atomic: false, and nothing done, if this is none.
+    fn plain(&mut self, access: Access, (at, length): (usize, usize), how: How) -> bool {
+        let Races { words, views, .. } = self;
+        let (wave, view) = (usize::from(access.wave), &views[usize::from(access.wave)]);
+        let words = &mut words[at / 4..(at + length).div_ceil(4)];
+        let ordered = |word: &Word| {
+            let Cell { written, read } = &word.cell;
+            let behind = |other: &Access, clock: &Clock| match usize::from(other.wave) {
+                own if own == wave => !other.loaded,
+                other_wave => other.id < clock[other_wave],
+            };
+            word.split.is_none()
+                && !written.atomic
+                && (written.id == 0 || behind(written, &view.writes))
+                && (how == How::Read || read.iter().all(|read| read.id == 0 || behind(read, &view.reads)))
+        };
+        if !at.is_multiple_of(4) || !length.is_multiple_of(4) || !words.iter().all(ordered) {
+            return false;
+        }
+        for (n, word) in words.iter_mut().enumerate() {
+            note(word, (0, 4), access, how, 4 * n, view);
+        }
+        true
+    }
+
     /// The earlier access that one to some bytes races with; `n` is how many of its bytes come before them.
     #[inline]
     fn conflict(&self, (at, count): (usize, usize), now: Access, how: How, n: usize, in_flight: &dyn Fn(u32) -> bool) -> Option<Conflict> {
@@ -321,7 +375,7 @@ impl Races {
         let word = &self.words[at / 4];
         let byte = word.cell(at % 4);
         let written = byte.written;
-        if is_same(word, byte, (at, count), how, n) {
+        if is_same(word, byte, (at % 4, count), how, n) {
             return None;
         }
         if written.id != 0 && !(written.atomic && now.atomic) && !(written.exchanges && how == How::Read) {
@@ -368,31 +422,6 @@ impl Races {
             let released = self.release(other, written.id + 1, written.id + 1);
             self.views[wave].join(&released);
         }
-    }
-
-    #[inline]
-    fn note(&mut self, (at, count): (usize, usize), access: Access, how: How, n: usize) {
-        let Races { views, words, .. } = self;
-        let view = &views[usize::from(access.wave)];
-        let word = &mut words[at / 4];
-        let same = is_same(word, word.cell(at % 4), (at, count), how, n);
-        if let How::Write(value) = how {
-            word.value[at % 4..][..count].copy_from_slice(&((value >> (8 * n)) as u32).to_le_bytes()[..count]);
-        }
-        let byte = word.cell_mut(at % 4, count);
-        match how {
-            // A write that changes nothing leaves the one before it in charge, of which more may be known.
-            How::Write(_) if same && byte.written.wave != access.wave => {}
-            How::Write(_) | How::Atomic => byte.written = access,
-            How::Read => {}
-        }
-        if matches!(how, How::Write(_)) {
-            return;
-        }
-        let own = byte.read.iter().position(|read| read.id == 0 || read.wave == access.wave);
-        let old = || byte.read.iter().position(|read| read.id < view.reads[usize::from(read.wave)]);
-        let slot = own.or_else(old).unwrap_or(1);
-        byte.read[slot] = access;
     }
 
     fn fault(&self, conflict: &Conflict, at: usize, operation: &Operation, how: How) -> FaultKind {

@@ -26,15 +26,16 @@ pub(super) fn load(core: &mut Core, places: &[Place; LANES], mask: u64, size: us
     let offset = common(core, places, mask, size)?;
     let start = address(core, offset);
     let (span, words) = (core.memory.span(start)?, size / 4);
-    let row = 4 * core.launch.lanes;
+    let (lanes, all) = (core.launch.lanes, core.wave.lanes);
+    let row = 4 * lanes;
     let at = (start - span.start) as usize;
     if at + words * row > span.len() {
         return None;
     }
     let registers = if dst.file == RegFile::Accum { &mut core.wave.agpr } else { &mut core.wave.vgpr };
     for (n, register) in registers.get_mut(usize::from(dst.first)..)?.get_mut(..words)?.iter_mut().enumerate() {
-        if mask == u64::MAX {
-            span.load_row(at + n * row, register)?;
+        if mask == all {
+            span.load_rows(at + n * row, std::slice::from_mut(&mut register.0), lanes)?;
         } else {
             for lane in active(mask) {
                 register[lane] = span.load32(at + n * row + 4 * lane)?;
@@ -50,15 +51,16 @@ pub(super) fn store(core: &mut Core, places: &[Place; LANES], mask: u64, size: u
     let offset = common(core, places, mask, size)?;
     let start = address(core, offset);
     let (span, words) = (core.memory.span_to_write(start)?, size / 4);
-    let row = 4 * core.launch.lanes;
+    let (lanes, all) = (core.launch.lanes, core.wave.lanes);
+    let row = 4 * lanes;
     let at = (start - span.start) as usize;
     if at + words * row > span.len() {
         return None;
     }
     let registers = if data.file == RegFile::Accum { &core.wave.agpr } else { &core.wave.vgpr };
     for (n, register) in registers.get(usize::from(data.first)..)?.get(..words)?.iter().enumerate() {
-        if mask == u64::MAX {
-            span.store_row(at + n * row, register)?;
+        if mask == all {
+            span.store_rows(at + n * row, std::slice::from_ref(register), lanes)?;
         } else {
             for lane in active(mask) {
                 span.store32(at + n * row + 4 * lane, register[lane])?;

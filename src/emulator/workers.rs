@@ -19,7 +19,7 @@ use super::trace::DispatchStats;
 use crate::isa::Target;
 
 /// Instructions that a dispatch executes on one thread before it is divided: to start threads for less is not worth it.
-const ALONE: u64 = 200_000;
+const ALONE: u64 = 50_000;
 
 /// Runs a dispatch to its end. `helpers` has the code of the other threads, each decoded by itself.
 pub(super) fn run(
