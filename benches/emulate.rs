@@ -2,6 +2,7 @@
 //!
 //!     cargo bench -p rewriter-tests --bench emulate             # minutes, on a machine that does nothing else
 //!     cargo bench -p rewriter-tests --bench emulate -- kinds    # seconds: only the table at the end
+//!     cargo bench -p rewriter-tests --bench emulate -- kinds stream local strict    # some of its rows and columns
 //!
 //! First a kernel of a sample, as compiled and as instrumented, in the strict mode and without it. Then, where clang-19 is installed, kernels that each do
 //! one kind of work (`emulate.hip`); the lines at the end sum them up, each the fastest of some rounds.
@@ -116,6 +117,8 @@ const KINDS: [(&str, u32); 7] = [
 ];
 /// Workgroups of each: enough to divide among cores.
 const KIND_GROUPS: u32 = 32;
+/// How they are run: the name of the column, its width, whether in the strict mode, and on how many threads (0: all cores).
+const WAYS: [(&str, usize, (bool, usize)); 3] = [("one", 34, (false, 1)), ("strict", 10, (true, 1)), ("all", 12, (false, 0))];
 /// Bytes of the buffer that they work on.
 const BUFFER: u64 = 8 << 20;
 /// Rounds of the comparison; the fastest counts, as everything slower is somebody else's doing.
@@ -183,19 +186,23 @@ fn kinds() {
             return;
         };
         println!("\n{target}: millions of wave-instructions per second{:>14}{:>10}{:>12}", "one core", "strict", "all cores");
-        for (kind, rounds) in KINDS.iter().copied().filter(|(kind, _)| chosen(kind)) {
-            let only = std::env::var("WAYS").unwrap_or("fsa".into());
-            let [fast, strict, all] = [(false, 1, 'f'), (true, 1, 's'), (false, 0, 'a')]
-                .map(|(s, t, c)| if only.contains(c) { rate(&code, target, kind, rounds, (s, t)) / 1e6 } else { 0.0 });
-            println!("  {kind:20}{fast:>34.1}{strict:>10.1}{all:>12.1}");
+        for (kind, rounds) in KINDS.iter().copied().filter(|(kind, _)| chosen(kind, KINDS.map(|(kind, _)| kind))) {
+            print!("  {kind:20}");
+            for (name, width, way) in WAYS {
+                match chosen(name, WAYS.map(|(name, ..)| name)) {
+                    true => print!("{:>width$.1}", rate(&code, target, kind, rounds, way) / 1e6),
+                    false => print!("{:>width$}", "-"),
+                }
+            }
+            println!();
         }
     }
 }
 
-/// Whether the arguments name this kind, or none.
-fn chosen(kind: &str) -> bool {
+/// Whether the arguments name this one of several, or none of them.
+fn chosen<const N: usize>(one: &str, several: [&str; N]) -> bool {
     let named = |name: &str| std::env::args().any(|argument| argument == name);
-    named(kind) || !KINDS.iter().any(|(other, _)| named(other))
+    named(one) || !several.iter().any(|other| named(other))
 }
 
 fn main() {
