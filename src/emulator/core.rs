@@ -65,8 +65,8 @@ pub(super) struct Wave {
     pub mode: u32,
     /// What MODE means for arithmetic.
     pub env: Env,
-    /// It means [`Env::USUAL`], and registers are not indexed.
-    pub quick: bool,
+    /// What it means for the short ways of instructions.
+    pub way: Way,
     pub trapsts: u32,
     pub pc: u64,
     /// The instruction took a branch.
@@ -115,7 +115,7 @@ impl Wave {
     pub(super) fn set_mode(&mut self, mode: u32) {
         self.mode = mode;
         self.env = Env::from_mode(mode);
-        self.quick = is_quick(mode);
+        self.way = Way::of(mode);
     }
 }
 
@@ -163,9 +163,28 @@ impl Launch {
     }
 }
 
-/// Whether instructions may go their short way under a MODE.
-pub(super) fn is_quick(mode: u32) -> bool {
-    mode & GPR_IDX_EN == 0 && Env::from_mode(mode) == Env::USUAL
+/// What a MODE means for the short ways of instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// [`Env::USUAL`].
+    Usual,
+    /// [`Env::FLUSHING`].
+    Flushing,
+    /// What is open to operations that are no arithmetic on floats.
+    Bits,
+    /// Registers are indexed: none is open.
+    Closed,
+}
+
+impl Way {
+    pub(super) fn of(mode: u32) -> Way {
+        match Env::from_mode(mode) {
+            _ if mode & GPR_IDX_EN != 0 => Way::Closed,
+            Env::USUAL => Way::Usual,
+            Env::FLUSHING => Way::Flushing,
+            _ => Way::Bits,
+        }
+    }
 }
 
 /// MODE bit that offsets vector registers by M0.

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::isa::{Demand, Target, scalar};
 
-use super::core::{Launch, PRIVATE_APERTURE, Registers, SHARED_APERTURE, Status, Wave, is_quick};
+use super::core::{Launch, PRIVATE_APERTURE, Registers, SHARED_APERTURE, Status, Wave, Way};
 use super::fault::{FaultKind, MemoryAccess};
 use super::float::Env;
 use super::hazard::Hazards;
@@ -287,7 +287,7 @@ impl Plan {
             scc,
             mode,
             env: Env::from_mode(mode),
-            quick: is_quick(mode),
+            way: Way::of(mode),
             trapsts: 0,
             pc: self.descriptor.entry(),
             jumped: false,

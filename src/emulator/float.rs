@@ -56,6 +56,9 @@ impl Env {
         part: 0,
     };
 
+    /// What gfx8's does, and whatever is compiled to flush denormals: the same, but those of single precision are taken and made zeros.
+    pub(super) const FLUSHING: Env = Env { flush_in32: true, flush_out32: true, ..Env::USUAL };
+
     /// From MODE (AMD ISA guides, "Mode register"): round 3:0, denorm 7:4, DX10_CLAMP 8, IEEE 9, FP16_OVFL 23.
     pub(super) fn from_mode(mode: u32) -> Self {
         let round = |bits: u32| match bits & 3 {

@@ -7,7 +7,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::LazyLock;
 
 use super::core::LANES;
-use super::float::Env;
+use super::float::{Env, flush32};
 
 /// The lanes of a register.
 pub(super) type Row = [u32; LANES];
@@ -324,6 +324,20 @@ pub(super) fn change_sign(row: &mut Row, sign: Sign) {
         let numbers = *row;
         with_sign(&numbers, sign, row);
     }
+}
+
+struct Flush<'a>(&'a [u32], &'a mut [u32]);
+
+vector_loop!(() Flush<'_>, (), |this| {
+    let Flush(row, into) = this;
+    for (into, &word) in into.iter_mut().zip(row) {
+        *into = flush32(word);
+    }
+});
+
+/// The numbers of a row, of single precision, with denormals made zeros.
+pub(super) fn flush(row: &Row, into: &mut Row) {
+    ARCH.dispatch(Flush(row, into));
 }
 
 struct Blend<'a>(&'a mut [u32], &'a [u32], u32);

@@ -4,7 +4,7 @@
 
 use crate::isa::{Operand, Reg, RegFile, Role};
 
-use super::core::{Core, LANES, Step, active};
+use super::core::{Core, LANES, Step, Way, active};
 use super::lds::{issue, order, put};
 use super::op::{Op, Source, Ty};
 use super::strict::Access;
@@ -28,7 +28,7 @@ fn each(mask: u64, mut f: impl FnMut(usize)) {
 /// The register with the addresses, where the short way is open.
 fn address(core: &mut Core, op: &Op) -> Step<Option<u16>> {
     let Source::Vector(register) = op.source(Role::Addr, Ty::B32) else { return Ok(None) };
-    if !core.wave.quick {
+    if core.wave.way == Way::Closed {
         return Ok(None);
     }
     core.reading(op, RegFile::Vector, register, 1)?;

@@ -5,7 +5,7 @@
 
 use crate::isa::{Inst, Reg, RegFile, scalar};
 
-use super::core::{Core, LANES, Step, Wave};
+use super::core::{Core, LANES, Step, Wave, Way};
 use super::lanes::{self, Operation, Part, Register, Row, Rows, Sign, blend};
 use super::op::{Handler, Op, Semantics, Source, Ty};
 use super::vector::{run_lane, run_lane_bit, run_test};
@@ -17,13 +17,20 @@ pub(super) struct Work {
     broadcast: Broadcast,
     /// Sources with another sign, and lane masks.
     signed: [Register; 3],
+    /// Sources without denormals.
+    flushed: [Register; 3],
     /// Results.
     out: [Box<Register>; 2],
 }
 
 impl Default for Work {
     fn default() -> Self {
-        Work { broadcast: Broadcast(vec![Register::default(); 128]), signed: Default::default(), out: Default::default() }
+        Work {
+            broadcast: Broadcast(vec![Register::default(); 128]),
+            signed: Default::default(),
+            flushed: Default::default(),
+            out: Default::default(),
+        }
     }
 }
 
@@ -42,6 +49,22 @@ impl Broadcast {
         }
     }
 }
+
+/// What MODE has instructions do on their short way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Open {
+    Plain,
+    /// Denormals of single precision are zeros.
+    Flush,
+}
+
+/// Whether an operation has to do with floats, and so with MODE, by the types in its name.
+fn is_float(name: &str) -> bool {
+    ["f16", "f32", "f64", "f8", "f6", "f4", "fp", "bf"].iter().any(|ty| name.contains(ty))
+}
+
+/// The bit of [`Quick::singles`] for the result.
+const RESULT: u8 = 8;
 
 /// What the short way of an instruction knows of it beforehand.
 pub(super) struct Quick {
@@ -62,6 +85,9 @@ pub(super) struct Quick {
     masked: bool,
     /// Which sources are scalar registers, the same for all lanes.
     scalars: u8,
+    float: bool,
+    /// Which sources, and whether the result, are of single precision.
+    singles: u8,
     /// How many registers of each file there must be.
     vector: u16,
     accum: u16,
@@ -87,6 +113,8 @@ impl Quick {
             changed: abs | neg != 0,
             masked: false,
             scalars: 0,
+            float: is_float(inst.variant.name),
+            singles: 0,
             vector: dst.0 + dst.1,
             accum: 0,
             scalar: 0,
@@ -115,19 +143,35 @@ impl Quick {
         Some(quick)
     }
 
-    /// Whether the short way is open; with the checks of the strict mode.
+    /// Whether the short way is open, and what MODE adds to it; with the checks of the strict mode.
     #[inline(always)]
-    fn open(&self, core: &mut Core, op: &Op) -> Step<bool> {
+    fn open(&self, core: &mut Core, op: &Op) -> Step<Option<Open>> {
         let wave = &core.wave;
         let there =
             usize::from(self.vector) <= wave.vgpr.len() && usize::from(self.accum) <= wave.agpr.len() && self.scalar <= wave.sgpr_count;
-        if !there || !wave.quick {
-            return Ok(false);
+        let open = match wave.way {
+            Way::Usual => Open::Plain,
+            Way::Flushing if self.singles == 0 => Open::Plain,
+            Way::Flushing => Open::Flush,
+            Way::Bits if !self.float => Open::Plain,
+            Way::Bits | Way::Closed => return Ok(None),
+        };
+        if !there {
+            return Ok(None);
         }
         if core.launch.strict {
             self.check(core, op)?;
         }
-        Ok(true)
+        Ok(Some(open))
+    }
+
+    /// [`Quick::open`] of what has no short way where denormals are flushed.
+    #[inline(always)]
+    fn open_plain(&self, core: &mut Core, op: &Op) -> Step<bool> {
+        if self.singles != 0 && core.wave.way == Way::Flushing {
+            return Ok(false);
+        }
+        Ok(self.open(core, op)?.is_some())
     }
 
     #[inline(never)]
@@ -191,6 +235,18 @@ impl Quick {
                 }
                 _ => with_sign(row, self.sign(at), buffer),
             };
+        }
+        rows
+    }
+
+    /// The sources with denormals of those of single precision made zeros.
+    #[inline(never)]
+    fn flushed<'a>(&self, mut rows: Rows<'a>, flushed: &'a mut [Register; 3]) -> Rows<'a> {
+        for ((at, row), buffer) in rows.iter_mut().enumerate().zip(flushed) {
+            if self.singles >> at & 1 != 0 {
+                lanes::flush(row, buffer);
+                *row = buffer;
+            }
         }
         rows
     }
@@ -296,8 +352,10 @@ pub(super) fn faster(
         };
         let quick = Quick::new(inst, [used(0), used(1), used(2)], dst, dwords(wide))?;
         let masked = types[2] == Ty::Mask;
+        let single = |ty: Ty, bit: u8| if ty == Ty::F32 { bit } else { 0 };
+        let singles = single(types[0], 1) | single(types[1], 2) | single(types[2], 4) | single(wide, RESULT);
         let scalars = if masked { quick.scalars & 3 } else { quick.scalars };
-        Some(Box::new(Quick { masked, scalars, parts, changed: quick.changed || masked || parts != [None; 2], ..quick }))
+        Some(Box::new(Quick { masked, singles, scalars, parts, changed: quick.changed || masked || parts != [None; 2], ..quick }))
     };
     let words_or_none = |types: &[Ty]| types.iter().all(|ty| is_word(*ty) || *ty == Ty::None);
     let (short, quick): (Handler, _) = match *semantics {
@@ -340,22 +398,29 @@ fn with_sign<'a>(row: &'a Row, sign: Sign, buffer: &'a mut Register) -> &'a Row 
 
 fn run_words(core: &mut Core, op: &Op) -> Step {
     let (Semantics::Lane { f, .. }, Some(quick)) = (&op.semantics, &op.quick) else { return run_lane(core, op) };
-    if !quick.open(core, op)? {
-        return run_lane(core, op);
-    }
-    let Core { wave, work: Work { broadcast, signed, out }, launch, .. } = core;
+    let Some(open) = quick.open(core, op)? else { return run_lane(core, op) };
+    let Core { wave, work: Work { broadcast, signed, flushed, out }, launch, .. } = core;
     quick.update(wave, broadcast);
-    f.words(quick.rows(wave, broadcast, signed), &mut out[0], launch.halves());
+    let rows = quick.rows(wave, broadcast, signed);
+    if open == Open::Flush {
+        f.words(quick.flushed(rows, flushed), &mut out[0], launch.halves());
+        if quick.singles & RESULT != 0 {
+            flushed[0].0 = out[0].0;
+            lanes::flush(&flushed[0], &mut out[0]);
+        }
+    } else {
+        f.words(rows, &mut out[0], launch.halves());
+    }
     quick.put(wave, out);
     Ok(())
 }
 
 fn run_doubles(core: &mut Core, op: &Op) -> Step {
     let (Semantics::Lane { f, src, .. }, Some(quick)) = (&op.semantics, &op.quick) else { return run_lane(core, op) };
-    if !quick.open(core, op)? {
+    if !quick.open_plain(core, op)? {
         return run_lane(core, op);
     }
-    let Core { wave, work: Work { broadcast, signed, out }, launch, .. } = core;
+    let Core { wave, work: Work { broadcast, signed, out, .. }, launch, .. } = core;
     let [low, high] = out;
     quick.update(wave, broadcast);
     f.doubles(quick.pairs(wave, src, broadcast, signed), [low, high], launch.halves());
@@ -365,10 +430,10 @@ fn run_doubles(core: &mut Core, op: &Op) -> Step {
 
 fn run_double_bit(core: &mut Core, op: &Op) -> Step {
     let (Semantics::LaneBit { f, src, .. }, Some(quick)) = (&op.semantics, &op.quick) else { return run_lane_bit(core, op) };
-    if !quick.open(core, op)? {
+    if !quick.open_plain(core, op)? {
         return run_lane_bit(core, op);
     }
-    let Core { wave, work: Work { broadcast, signed, out }, launch, .. } = core;
+    let Core { wave, work: Work { broadcast, signed, out, .. }, launch, .. } = core;
     let [low, high] = out;
     quick.update(wave, broadcast);
     let bits = f.doubles(quick.pairs(wave, src, broadcast, signed), [low, high], launch.halves());
@@ -379,22 +444,21 @@ fn run_double_bit(core: &mut Core, op: &Op) -> Step {
 
 fn run_word_test(core: &mut Core, op: &Op) -> Step {
     let (Semantics::Test { f, exec, .. }, Some(quick)) = (&op.semantics, &op.quick) else { return run_test(core, op) };
-    if !quick.open(core, op)? {
-        return run_test(core, op);
-    }
-    let Core { wave, work: Work { broadcast, signed, .. }, launch, .. } = core;
+    let Some(open) = quick.open(core, op)? else { return run_test(core, op) };
+    let Core { wave, work: Work { broadcast, signed, flushed, .. }, launch, .. } = core;
     quick.update(wave, broadcast);
-    let [a, b, _] = quick.rows(wave, broadcast, signed);
+    let rows = quick.rows(wave, broadcast, signed);
+    let [a, b, _] = if open == Open::Flush { quick.flushed(rows, flushed) } else { rows };
     let bits = f.words(a, b, launch.halves());
     super::vector::set_test(core, op, bits & core.wave.exec(), *exec)
 }
 
 fn run_word_bit(core: &mut Core, op: &Op) -> Step {
     let (Semantics::LaneBit { f, .. }, Some(quick)) = (&op.semantics, &op.quick) else { return run_lane_bit(core, op) };
-    if !quick.open(core, op)? {
+    if !quick.open_plain(core, op)? {
         return run_lane_bit(core, op);
     }
-    let Core { wave, work: Work { broadcast, signed, out }, launch, .. } = core;
+    let Core { wave, work: Work { broadcast, signed, out, .. }, launch, .. } = core;
     quick.update(wave, broadcast);
     let bits = f.words(quick.rows(wave, broadcast, signed), &mut out[0], launch.halves());
     let mask = wave.exec();
@@ -408,17 +472,18 @@ pub(super) fn packed32_sources(inst: &Inst, scalars: &[[Source; 2]; 3], dst: Opt
         Source::Const(bits) => (Source::Const(bits << 32 | bits), 2),
         other => (other, 2),
     };
-    Quick::new(inst, scalars.map(pair), dst, 2).map(Box::new)
+    let quick = Quick::new(inst, scalars.map(pair), dst, 2)?;
+    Some(Box::new(Quick { singles: RESULT | 7, ..quick }))
 }
 
 /// Packed operations on pairs of 32-bit numbers: a row for each half. False where the general way must be gone.
 pub(super) fn run_packed32(core: &mut Core, op: &Op, f: &dyn Operation) -> Step<bool> {
     let modifiers = op.inst.modifiers;
     let Some(quick) = op.quick.as_ref().filter(|_| !modifiers.clamp) else { return Ok(false) };
-    if !quick.open(core, op)? {
+    if !quick.open_plain(core, op)? {
         return Ok(false);
     }
-    let Core { wave, work: Work { broadcast, signed, out }, launch, .. } = core;
+    let Core { wave, work: Work { broadcast, signed, out, .. }, launch, .. } = core;
     quick.update(wave, broadcast);
     for (half, out) in out.iter_mut().enumerate() {
         let (select, negate) = if half == 0 { (modifiers.op_sel, modifiers.neg) } else { (modifiers.op_sel_hi, modifiers.neg_hi) };
