@@ -142,6 +142,8 @@ fn single(name: &str) -> Option<Meaning> {
             let (b, c) = (s32(s[1]), s32(s[2]));
             if b == f32::MIN || b == f32::NEG_INFINITY || b.is_nan() || c <= 0.0 || c.is_nan() {
                 w32(f32::MIN)
+            } else if s32(s[0]) == 0.0 || b == 0.0 {
+                0
             } else {
                 mul32(e, s[0], s[1])
             }

@@ -292,7 +292,7 @@ fn load_to_lds(core: &mut Core, op: &Op, places: &[Place; LANES], size: usize, s
         core.wave.hazards.check_m0()?;
     }
     let m0 = u64::from(core.scalar(op, scalar::M0)? & 0xffff);
-    let offset = if op.inst.variant.encoding == Encoding::Mubuf { 0 } else { u64::from(op.inst.modifiers.offset as u32) };
+    let offset = if op.inst.variant.encoding == Encoding::Mubuf { 0 } else { i64::from(op.inst.modifiers.offset) };
     let mask = core.wave.exec();
     count(core, places, mask, size);
     for lane in active(mask) {
@@ -303,7 +303,7 @@ fn load_to_lds(core: &mut Core, op: &Op, places: &[Place; LANES], size: usize, s
             buffer[..4].copy_from_slice(&value.to_le_bytes());
         }
         let width = size.max(4);
-        let at = at_lane(check_lds(core, m0 + offset + (width * lane) as u64, width), lane)?;
+        let at = at_lane(check_lds(core, m0.wrapping_add_signed(offset).wrapping_add((width * lane) as u64), width), lane)?;
         core.note(Access::write(lane, at, &buffer[..width], 0));
         core.lds[at..at + width].copy_from_slice(&buffer[..width]);
     }

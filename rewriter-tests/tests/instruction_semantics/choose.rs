@@ -161,7 +161,9 @@ fn number(random: &mut Random, target: Target, variant: &Variant, at: usize, poo
         },
         Coding::VectorHalf | Coding::VectorLow128 => pool.vectors(random, kind.dwords.into(), even, wishes.apart).into(),
         Coding::SrcHalf | Coding::SrcLow128 => source(pool.vectors(random, kind.dwords.into(), even, wishes.apart).into()),
-        Coding::VectorOtherParity | Coding::VectorBehind => return None,
+        // The lowest bit is the opposite of the first result's.
+        Coding::VectorOtherParity => (pool.vectors(random, kind.dwords.into(), even, true) & !1).into(),
+        Coding::VectorBehind => return None,
     })
 }
 

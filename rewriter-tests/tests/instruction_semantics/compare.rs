@@ -29,7 +29,7 @@ fn float_order<F: Float>(a: u64, b: u64) -> Option<Ordering> {
     F::from_bits(a.into()).partial_cmp(&F::from_bits(b.into()))
 }
 
-fn order(kind: &str, a: u64, b: u64) -> Option<Ordering> {
+pub fn order(kind: &str, a: u64, b: u64) -> Option<Ordering> {
     match kind {
         "f16" => float_order::<Half>(a, b),
         "f32" => float_order::<Single>(a, b),
@@ -42,7 +42,7 @@ fn order(kind: &str, a: u64, b: u64) -> Option<Ordering> {
 }
 
 /// What an ordering is called; none: the numbers are unordered.
-fn holds(relation: &str, order: Option<Ordering>) -> Option<bool> {
+pub fn holds(relation: &str, order: Option<Ordering>) -> Option<bool> {
     let (less, equal, greater) = (order == Some(Ordering::Less), order == Some(Ordering::Equal), order == Some(Ordering::Greater));
     Some(match relation {
         "f" => false,

@@ -134,6 +134,92 @@ fn small_index(_: &Inst, state: &mut State, random: &mut Random) {
     }
 }
 
+/// `s_round_mode` and `s_denorm_mode` set four bits of MODE.
+fn mode_bits(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
+    let shift = if inst.name() == "s_round_mode" { 0 } else { 4 };
+    let bits = inst.operands.iter().find_map(|operand| if let Value::Imm(value) = operand.value { Some(value) } else { None })?;
+    state.mode = state.mode & !(15 << shift) | (bits as u32 & 15) << shift;
+    Some(())
+}
+
+/// The number of the wave in its workgroup, which has one wave.
+fn first_wave(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
+    scalars::set(state, inst.operand(Role::Sdst)?, 0)
+}
+
+/// The register of a loop over the halves of a wave, which has the EXEC of the half that is not running.
+fn other_half(inst: &Inst) -> Option<usize> {
+    inst.operands.iter().find_map(Operand::reg).map(|reg| reg.first.into()).filter(|code| (16..100).contains(code))
+}
+
+/// The first half is run first; the second one only if the first has no lane; without any lane, neither is.
+fn halves_begin(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
+    let saved = other_half(inst)?;
+    match (state.sgpr[126], state.sgpr[127]) {
+        (0, 0) => return jump(state, displacement(inst)?),
+        (0, _) => state.sgpr[saved] = 0,
+        (_, high) => {
+            state.sgpr[saved] = high;
+            state.sgpr[127] = 0;
+        }
+    }
+    jump(state, 0)
+}
+
+/// Behind the first half comes the second one, if it has a lane; behind that, EXEC is what it was.
+fn halves_end(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
+    let saved = other_half(inst)?;
+    if state.sgpr[127] != 0 {
+        state.sgpr[126] = state.sgpr[saved];
+        return jump(state, 0);
+    }
+    if state.sgpr[saved] == 0 {
+        return jump(state, 0);
+    }
+    // There is no other half in a wave of 32 lanes.
+    if state.lanes == 32 {
+        return None;
+    }
+    state.sgpr[127] = state.sgpr[saved];
+    state.sgpr[saved] = state.sgpr[126];
+    state.sgpr[126] = 0;
+    jump(state, displacement(inst)?)
+}
+
+/// A half without lanes, now and then.
+fn empty_halves(inst: &Inst, state: &mut State, random: &mut Random) {
+    for half in [126, 127] {
+        if random.one_in(3) {
+            state.sgpr[half] = 0;
+        }
+    }
+    if let Some(saved) = other_half(inst).filter(|_| random.one_in(3)) {
+        state.sgpr[saved] = 0;
+    }
+}
+
+/// A wait whose count is the immediate: the register is NULL.
+fn waits(inst: &Inst, _: &mut State, _: Target) -> Option<()> {
+    inst.operands.first()?.reg().filter(|reg| reg.first == wavetap::isa::scalar::NULL).map(|_| ())
+}
+
+/// A move in which M0 has an offset for either register.
+fn relative_both(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
+    let m0 = state.sgpr[124] as usize;
+    let at = |role: Role, by: usize| {
+        let first = inst.operand(role)?.reg()?.first;
+        let register = usize::from(first) + by;
+        (RELATIVE.contains(&first) && RELATIVE.contains(&(register as u16))).then_some(register)
+    };
+    state.sgpr[at(Role::Sdst, m0 >> 16 & 0x3ff)?] = state.sgpr[at(Role::Src0, m0 & 0x3ff)?];
+    Some(())
+}
+
+fn two_small_indices(inst: &Inst, state: &mut State, random: &mut Random) {
+    small_index(inst, state, random);
+    state.sgpr[124] = (random.below(12) | random.below(12) << 16) as u32;
+}
+
 /// Nothing that a program sees.
 fn nothing(_: &Inst, _: &mut State, _: Target) -> Option<()> {
     Some(())
@@ -174,7 +260,41 @@ pub fn definition(name: &str) -> Option<Definition> {
         "s_movrels_b32" | "s_movrels_b64" | "s_movreld_b32" | "s_movreld_b64" => {
             Definition { prepare: Some(small_index), wishes: plain, relative: true, ..Definition::whole(relative) }
         }
+        "s_round_mode" | "s_denorm_mode" => Definition::whole(mode_bits),
+        "s_get_waveid_in_workgroup" => Definition::whole(first_wave),
+        "s_subvector_loop_begin" | "s_subvector_loop_end" => {
+            let begins = name.ends_with("begin");
+            let f = if begins { halves_begin } else { halves_end };
+            let target: fn(&mut Random, Role) -> Option<u64> =
+                |random, role| (role != Role::Src0).then(|| random.below(LADDER.len() as u64 + 1));
+            Definition { operand: Some(target), prepare: Some(empty_halves), wishes: Wishes { no_inline: true, ..plain }, ..ladder(f) }
+        }
+        "s_movrelsd_2_b32" => {
+            Definition { prepare: Some(two_small_indices), wishes: plain, relative: true, ..Definition::whole(relative_both) }
+        }
+        "s_waitcnt_vmcnt" | "s_waitcnt_expcnt" | "s_waitcnt_lgkmcnt" | "s_waitcnt_vscnt" => {
+            let null: fn(&mut Random, Role) -> Option<u64> = |random, _| Some(124 + random.below(2));
+            Definition { operand: Some(null), ..Definition::whole(waits) }
+        }
         "s_nop"
+        | "s_sleep_var"
+        | "s_version"
+        | "s_code_end"
+        | "s_wait_alu"
+        | "s_wait_event"
+        | "s_atc_probe"
+        | "s_atc_probe_buffer"
+        | "s_prefetch_inst"
+        | "s_prefetch_inst_pc_rel"
+        | "s_prefetch_data"
+        | "s_prefetch_data_pc_rel"
+        | "s_buffer_prefetch_data"
+        | "s_sendmsg"
+        | "s_sendmsghalt"
+        | "v_pipeflush"
+        | "global_inv"
+        | "global_wb"
+        | "global_wbinv"
         | "s_sleep"
         | "s_setprio"
         | "s_sethalt"

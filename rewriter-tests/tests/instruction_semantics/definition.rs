@@ -7,7 +7,10 @@ use super::lane::{self, Lane};
 use super::machine::Registers;
 use super::random::{Bits, Random, bits};
 use super::state::{MEMORY, Place, REGISTERS, State};
-use super::{compare, control, convert, cross, division, float, integer, matrix, memory, packed, scalars, smem};
+use super::{
+    compare, control, convert, copies, cross, division, dots, exchange, float, formats, integer, matrix, memory, odd, ordered, packed,
+    pairs, scalar_float, scalars, small, smem,
+};
 
 /// What an instruction does, said a second time.
 #[derive(Clone, Copy)]
@@ -32,11 +35,13 @@ pub struct Definition {
     /// The instruction uses memory, or LDS.
     pub memory: bool,
     pub lds: bool,
+    /// Each lane's private memory.
+    pub scratch: bool,
     /// Chooses the number of an operand's field.
     pub operand: Option<fn(&mut Random, Role) -> Option<u64>>,
     /// Instructions follow that show which of them are executed.
     pub ladder: bool,
-    /// M0 chooses scalars.
+    /// M0 chooses registers.
     pub relative: bool,
 }
 
@@ -50,6 +55,7 @@ impl Definition {
             modifier: None,
             memory: false,
             lds: false,
+            scratch: false,
             operand: None,
             ladder: false,
             relative: false,
@@ -69,6 +75,7 @@ impl Definition {
             modifier: None,
             memory: false,
             lds: false,
+            scratch: false,
             operand: None,
             ladder: false,
             relative: false,
@@ -77,7 +84,7 @@ impl Definition {
 }
 
 /// The definition of a row's operation, if there is one.
-pub fn of(variant: &Variant) -> Option<Definition> {
+pub fn of(variant: &Variant, target: Target) -> Option<Definition> {
     // gfx8 has no sums without carry, and no other names for those with it.
     let carries = variant.implicit_writes.contains(Implicit::VCC) || variant.operands.iter().any(|spec| spec.role == Role::Sdst);
     let name = match variant.name {
@@ -92,22 +99,33 @@ pub fn of(variant: &Variant) -> Option<Definition> {
     let lane = integer::definition(name)
         .or_else(|| float::definition(name))
         .or_else(|| division::definition(name))
-        .or_else(|| convert::definition(name));
+        .or_else(|| convert::definition(name))
+        .or_else(|| ordered::definition(name))
+        .or_else(|| odd::lane_definition(name))
+        .or_else(|| small::lane_definition(name));
     if let Some(lane) = lane {
         let mut definition = Definition::lane(lane);
         // Of some it is not documented which sources `op_sel` chooses halves of.
-        definition.wishes.plain = ["v_dot", "v_div_scale", "v_align"].iter().any(|prefix| name.starts_with(prefix));
+        definition.wishes.plain = ["v_dot", "v_div_scale", "v_align", "v_trig_preop"].iter().any(|prefix| name.starts_with(prefix));
         definition.wishes.denormals = ["v_frexp_", "v_div_"].iter().any(|prefix| name.starts_with(prefix));
         definition.modifier = float::modifiers(&lane);
         return Some(definition);
     }
-    compare::definition(name)
+    pairs::definition(variant)
+        .or_else(|| compare::definition(name))
         .or_else(|| packed::definition(name))
         .or_else(|| cross::definition(name))
         .or_else(|| scalars::definition(name))
-        .or_else(|| memory::definition(variant))
+        .or_else(|| memory::definition(variant, target))
+        .or_else(|| formats::definition(variant))
+        .or_else(|| copies::definition(variant))
         .or_else(|| smem::definition(variant))
         .or_else(|| matrix::definition(name))
+        .or_else(|| exchange::definition(name))
+        .or_else(|| odd::definition(name))
+        .or_else(|| dots::definition(name))
+        .or_else(|| small::definition(name))
+        .or_else(|| scalar_float::definition(name))
         .or_else(|| control::definition(name))
 }
 
@@ -117,11 +135,15 @@ pub fn registers(definition: &Definition, inst: &Inst) -> Registers {
     if definition.ladder {
         all.scalar.extend(control::LADDER);
     }
-    if definition.relative {
+    if definition.relative && inst.name().starts_with("v_") {
+        all.vector.extend(exchange::RELATIVE);
+    } else if definition.relative {
         all.scalar.extend(control::RELATIVE);
     }
-    all.scalar.sort_unstable();
-    all.scalar.dedup();
+    for list in [&mut all.vector, &mut all.scalar] {
+        list.sort_unstable();
+        list.dedup();
+    }
     all
 }
 
@@ -147,6 +169,8 @@ pub fn state(random: &mut Random, definition: &Definition, inst: &Inst, target: 
         pc,
         memory: Vec::new(),
         lds: Vec::new(),
+        scratch: Vec::new(),
+        generation: lane::fact(target, "generation"),
         loose: Vec::new(),
     };
     if definition.memory {
@@ -154,6 +178,9 @@ pub fn state(random: &mut Random, definition: &Definition, inst: &Inst, target: 
     }
     if definition.lds {
         state.lds = (0..MEMORY).map(|_| random.next() as u8).collect();
+    }
+    if definition.scratch {
+        state.scratch = (0..MEMORY).map(|_| random.next() as u8).collect();
     }
     for register in [106, 107, 124] {
         state.sgpr[register] = bits(random, Bits::Word32) as u32;
@@ -267,8 +294,12 @@ pub fn difference(inst: &Inst, state: &State, expected: &State, found: &State, r
     if expected.mode != found.mode {
         return Some(format!("MODE {:#x}, expected {:#x}{}", found.mode, expected.mode, operands(inst, state, 0)));
     }
-    for (name, before, e, f) in [("memory", &state.memory, &expected.memory, &found.memory), ("LDS", &state.lds, &expected.lds, &found.lds)]
-    {
+    let memories = [
+        ("memory", &state.memory, &expected.memory, &found.memory),
+        ("LDS", &state.lds, &expected.lds, &found.lds),
+        ("private memory", &state.scratch, &expected.scratch, &found.scratch),
+    ];
+    for (name, before, e, f) in memories {
         let Some(at) = e.iter().zip(f).position(|(e, f)| e != f).map(|at| at & !3) else { continue };
         let word = |bytes: &[u8]| super::access::number(&bytes[at..at + 4]);
         return Some(format!(

@@ -263,7 +263,7 @@ pub fn gather(inst: &Inst, state: &State, target: Target, env: &Env, src: &[T]) 
 
 /// Whether a 16-bit result leaves the high half of its register: gfx8 and most operations of gfx9 clear it.
 fn keeps_high(name: &str, generation: u32) -> bool {
-    const ON_GFX9: [&str; 16] = [
+    const ON_GFX9: [&str; 19] = [
         "v_add_i16",
         "v_sub_i16",
         "v_mad_f16",
@@ -280,6 +280,9 @@ fn keeps_high(name: &str, generation: u32) -> bool {
         "v_min3_u16",
         "v_max3_u16",
         "v_med3_u16",
+        "v_ashr_pk_i8_i32",
+        "v_ashr_pk_u8_i32",
+        "v_bitop3_b16",
     ];
     generation >= 10
         || generation == 9 && (ON_GFX9.contains(&name) || matches!(name, "v_mac_f16" | "v_madak_f16" | "v_madmk_f16" | "v_fmac_f16"))

@@ -8,6 +8,7 @@ use wavetap::emulator::{Device, Dispatch, Options};
 use wavetap::isa::{self, Reg, Target, Value, scalar};
 
 use super::control::{LADDER, STEP};
+use super::lane::fact;
 use super::state::{MEMORY, REGISTERS, State};
 
 /// Vector and scalar registers below these are used by the code around the instruction.
@@ -20,6 +21,8 @@ const RECORDS: u64 = 64 << RECORD_SHIFT;
 const SKIPPED: u32 = 16;
 /// Where the code is in its segment, behind the kernel descriptor.
 const ENTRY: usize = 256;
+/// Words that a work-item of a whole program leaves.
+pub const RECORD_WORDS: usize = 8;
 /// Words of a buffer of scalars: VCC, M0, SCC, EXEC, then those that the instruction uses.
 const SCALARS: usize = 64;
 
@@ -38,6 +41,9 @@ pub struct Machine {
     known: HashMap<(&'static str, Vec<Value>), Vec<u8>>,
     buffers: [u64; 5],
     pub data: u64,
+    /// What is copied to LDS and to private memory before, and back.
+    local: u64,
+    private: u64,
 }
 
 /// The code that executes an instruction with what is around it.
@@ -56,6 +62,8 @@ pub struct Program {
 pub struct Uses {
     pub memory: bool,
     pub lds: bool,
+    /// Each lane's private memory.
+    pub scratch: bool,
     /// Instructions follow that each set a register.
     pub ladder: bool,
 }
@@ -78,16 +86,16 @@ impl Machine {
         let device_target = Target::by_name(target.name()).expect("it has a name");
         let mut device = Device::new(device_target, Options { strict, seed, fuel: 100_000, trace: false, ..Options::default() });
         let buffers = [512, RECORDS, 512, RECORDS, 256].map(|size| device.malloc(size, RECORDS).expect("memory"));
-        let data = device.malloc(MEMORY as u64, RECORDS).expect("memory");
-        Machine { target, device, known: HashMap::new(), buffers, data }
+        let [data, local, private] = [(); 3].map(|()| device.malloc(MEMORY as u64, RECORDS).expect("memory"));
+        Machine { target, device, known: HashMap::new(), buffers, data, local, private }
     }
 
     /// Appends the first of the mnemonics that the target has with these operands.
-    fn emit(&mut self, code: &mut Vec<u8>, mnemonics: &[&'static str], values: &[Value]) {
+    pub fn emit(&mut self, code: &mut Vec<u8>, mnemonics: &[&'static str], values: &[Value]) {
         assert!(self.try_emit(code, mnemonics, values), "{}: none of {mnemonics:?} with {values:?}", self.target.name());
     }
 
-    fn try_emit(&mut self, code: &mut Vec<u8>, mnemonics: &[&'static str], values: &[Value]) -> bool {
+    pub fn try_emit(&mut self, code: &mut Vec<u8>, mnemonics: &[&'static str], values: &[Value]) -> bool {
         for mnemonic in mnemonics {
             let target = self.target;
             let bytes = self.known.entry((mnemonic, values.to_vec())).or_insert_with(|| {
@@ -103,7 +111,7 @@ impl Machine {
     }
 
     /// Waits for everything and for more wait states than any hazard needs.
-    fn settle(&mut self, code: &mut Vec<u8>) {
+    pub fn settle(&mut self, code: &mut Vec<u8>) {
         for counter in ["s_waitcnt", "s_wait_loadcnt", "s_wait_storecnt", "s_wait_dscnt", "s_wait_kmcnt", "s_wait_expcnt"] {
             self.try_emit(code, &[counter], &[Value::Imm(0)]);
         }
@@ -111,7 +119,7 @@ impl Machine {
         self.nothing(code);
     }
 
-    fn nothing(&mut self, code: &mut Vec<u8>) {
+    pub fn nothing(&mut self, code: &mut Vec<u8>) {
         self.emit(code, &["s_nop"], &[Value::Imm(15)]);
         self.emit(code, &["s_nop"], &[Value::Imm(15)]);
         // gfx10 and later: all that instructions have yet to read or to write.
@@ -129,12 +137,22 @@ impl Machine {
         let dwords = (self.target.wave_size() / 32) as u8;
         let from = if from == u16::MAX { Value::InlineInt(-1) } else { s(from, dwords) };
         self.emit(code, &[if dwords == 2 { "s_mov_b64" } else { "s_mov_b32" }], &[s(to, dwords), from]);
+        // The other half of EXEC is a register like others in a wave of 32 lanes.
+        match from {
+            Value::Reg(Reg { first, .. }) if dwords == 1 && (to == scalar::EXEC || first == scalar::EXEC) => {
+                self.emit(code, &["s_mov_b32"], &[s(to + 1, 1), s(first + 1, 1)]);
+            }
+            _ => {}
+        }
     }
 
     /// The code object around an instruction, which `tail` follows at once.
     pub fn program(&mut self, instruction: &[u8], registers: Registers, mode: u32, uses: Uses) -> Program {
         let mut code = Vec::new();
         let c = &mut code;
+        if uses.scratch {
+            self.set_flat_scratch(c);
+        }
         let (vector_load, vector_store) = (["load_dword", "load_b32"], ["store_dword", "store_b32"]);
         // The four buffers: scalars and vectors in, scalars and vectors out.
         self.scalar_load(c, &["s_load_dwordx8", "s_load_b256"], s(4, 8), 0, 0);
@@ -157,7 +175,10 @@ impl Machine {
         }
         self.settle(c);
         if uses.lds {
-            self.lds(c, true);
+            self.own_memory(c, true, 32, &["ds_write_b128", "ds_store_b128"], false);
+        }
+        if uses.scratch {
+            self.own_memory(c, true, 40, &["scratch_store_dwordx4", "scratch_store_b128"], true);
         }
         self.move_mask(c, scalar::VCC, 12);
         self.emit(c, &["s_mov_b32"], &[Value::Reg(Reg::M0), s(14, 1)]);
@@ -192,7 +213,10 @@ impl Machine {
             self.store(c, &vector_store, from, 10, 4 * n as i32);
         }
         if uses.lds {
-            self.lds(c, false);
+            self.own_memory(c, false, 32, &["ds_read_b128", "ds_load_b128"], false);
+        }
+        if uses.scratch {
+            self.own_memory(c, false, 40, &["scratch_load_dwordx4", "scratch_load_b128"], true);
         }
         // One lane is enough for the scalars.
         let dwords = (self.target.wave_size() / 32) as u8;
@@ -215,7 +239,55 @@ impl Machine {
         for _ in 0..16 {
             self.emit(c, &["s_nop"], &[Value::Imm(0)]);
         }
-        Program { image: self.image(&code), registers, uses, next: ENTRY as u64 + next, object: None }
+        Program { image: self.image(&code, uses.scratch), registers, uses, next: ENTRY as u64 + next, object: None }
+    }
+
+    /// A whole program of one workgroup of so many waves, with room in LDS: gives what its work-items leave in their records. The body may use all registers
+    /// from 20 on.
+    pub fn whole(&mut self, waves: usize, body: &dyn Fn(&mut Machine, &mut Vec<u8>)) -> Result<Vec<[u32; RECORD_WORDS]>, String> {
+        let error = |error: wavetap::error::Error| error.to_string();
+        let mut code = Vec::new();
+        let c = &mut code;
+        self.emit(c, &["v_lshlrev_b32_e32"], &[v(1), number((4 * RECORD_WORDS as u32).ilog2()), v(0)]);
+        self.scalar_load(c, &["s_load_dwordx2", "s_load_b64"], s(8, 2), 0, 0);
+        self.settle(c);
+        body(self, c);
+        self.settle(c);
+        self.emit(c, &["s_endpgm"], &[Value::Imm(0)]);
+        for _ in 0..16 {
+            self.emit(c, &["s_nop"], &[Value::Imm(0)]);
+        }
+        let image = self.image(&code, false);
+        let object = self.device.load(&image).map_err(error)?;
+        let arguments = self.buffers[4];
+        self.device.write(arguments + u64::from(SKIPPED), &self.data.to_le_bytes()).map_err(error)?;
+        self.device.write(self.data, &[0; MEMORY]).map_err(error)?;
+        let items = waves * self.target.wave_size() as usize;
+        let dispatch = Dispatch {
+            kernel_object: object.base,
+            grid: [items as u32, 1, 1],
+            workgroup: [items as u16, 1, 1],
+            private_segment_size: 0,
+            group_segment_size: MEMORY as u32,
+            kernarg_address: arguments,
+            dispatch_id: 1,
+        };
+        let ended = self.device.dispatch(&dispatch).map_err(|fault| fault.to_string());
+        self.device.unload(&object).map_err(error)?;
+        ended?;
+        let mut memory = vec![0; 4 * RECORD_WORDS * items];
+        self.device.read(self.data, &mut memory).map_err(error)?;
+        let record = |bytes: &[u8]| std::array::from_fn(|n| words(bytes)[n]);
+        Ok(memory.chunks_exact(4 * RECORD_WORDS).map(record).collect())
+    }
+
+    /// A register to or from a work-item's record.
+    pub fn store_record(&mut self, code: &mut Vec<u8>, from: u16, at: i32) {
+        self.reach(code, &["store_dword", "store_b32"], v(from), 1, 8, at, false);
+    }
+
+    pub fn load_record(&mut self, code: &mut Vec<u8>, to: u16, at: i32) {
+        self.reach(code, &["load_dword", "load_b32"], v(to), 1, 8, at, true);
     }
 
     /// A scalar load.
@@ -223,27 +295,53 @@ impl Machine {
         self.emit(code, mnemonics, &[to, s(base, 2), Value::Imm(i64::from(SKIPPED) + offset)]);
     }
 
-    /// Copies memory to LDS, each lane its part, or back.
-    fn lds(&mut self, c: &mut Vec<u8>, fill: bool) {
+    /// Whether the hardware sets FLAT_SCRATCH.
+    fn has_flat_scratch(&self) -> bool {
+        self.target.facts().any(|fact| fact.0 == "architected_flat_scratch" && fact.1 == "true")
+    }
+
+    /// The wave's part of scratch memory, where code has to say it (AMDGPUUsage, "Flat scratch").
+    fn set_flat_scratch(&mut self, c: &mut Vec<u8>) {
+        if self.has_flat_scratch() {
+            return;
+        }
+        let hidden = fact(self.target, "generation") >= 10;
+        let (low, high) = if hidden { (2, 3) } else { (scalar::FLAT_SCRATCH, scalar::FLAT_SCRATCH + 1) };
+        self.emit(c, &["s_add_u32"], &[s(low, 1), s(2, 1), s(4, 1)]);
+        self.emit(c, &["s_addc_u32"], &[s(high, 1), s(3, 1), Value::InlineInt(0)]);
+        if hidden {
+            // hwreg(HW_REG_FLAT_SCR_LO) and its other half.
+            for (register, number) in [(2, 20), (3, 21)] {
+                self.emit(c, &["s_setreg_b32"], &[Value::Imm(number | 31 << 11), s(register, 1)]);
+            }
+        }
+    }
+
+    /// Copies memory, whose address is an argument, to LDS or private memory, each lane its part, or back.
+    fn own_memory(&mut self, c: &mut Vec<u8>, fill: bool, argument: i64, access: &[&str], private: bool) {
         let part = MEMORY as u32 / self.target.wave_size();
         let data = Value::Reg(Reg::vector(4, 4));
         if fill {
-            // The arguments are needed no more.
-            self.scalar_load(c, &["s_load_dwordx2", "s_load_b64"], s(0, 2), 0, 32);
             self.emit(c, &["v_mul_u32_u24_e32"], &[v(2), number(part), v(0)]);
-            self.settle(c);
+            self.emit(c, &["v_mov_b32_e32"], &[v(3), number(0)]);
         }
+        // s[0:1] have the arguments, s[100:101] are nobody's.
+        self.scalar_load(c, &["s_load_dwordx2", "s_load_b64"], s(100, 2), 0, argument);
+        self.settle(c);
         self.emit(c, &["s_mov_b32"], &[Value::Reg(Reg::M0), Value::InlineInt(-1)]);
+        let rest: &[Value] = if private { &[Value::Off] } else { &[] };
+        let values = |first: Value, second: Value| [&[first, second], rest].concat();
+        let own = v(if private { 3 } else { 2 });
         for offset in (0..part as i32).step_by(16) {
             if fill {
-                self.reach(c, &["load_dwordx4", "load_b128"], data, 2, 0, offset, true);
+                self.reach(c, &["load_dwordx4", "load_b128"], data, 2, 100, offset, true);
                 self.settle(c);
-                self.with_offset(c, &["ds_write_b128", "ds_store_b128"], &[v(2), data], offset);
+                assert!(self.with_offset(c, access, &values(own, data), offset), "{access:?}");
                 self.settle(c);
             } else {
-                self.with_offset(c, &["ds_read_b128", "ds_load_b128"], &[data, v(2)], offset);
+                assert!(self.with_offset(c, access, &values(data, own), offset), "{access:?}");
                 self.settle(c);
-                self.reach(c, &["store_dwordx4", "store_b128"], data, 2, 0, offset, false);
+                self.reach(c, &["store_dwordx4", "store_b128"], data, 2, 100, offset, false);
                 self.settle(c);
             }
         }
@@ -289,7 +387,7 @@ impl Machine {
     }
 
     /// A code object with one segment: the kernel descriptor, and the code at 256 (AMDGPUUsage, "Kernel descriptor").
-    fn image(&self, code: &[u8]) -> Vec<u8> {
+    fn image(&self, code: &[u8], scratch: bool) -> Vec<u8> {
         const HEADERS: usize = 0x1000;
         let target = self.target;
         let mut kd = vec![0; 64];
@@ -300,12 +398,13 @@ impl Machine {
         let sgprs = if target.fixed_sgprs().is_some() { 0 } else { 12 };
         let float_bits = if target.has_float_mode_bits() { 1 << 21 | 1 << 23 } else { 0 };
         let rsrc1 = (vgprs.div_ceil(target.vgpr_encoded_granule()) - 1) | sgprs << 6 | 0xf << 16 | float_bits;
-        // Two user registers: the kernel arguments. Scratch.
-        let rsrc2: u32 = 2 << 1 | 1;
+        // Two user registers: the kernel arguments; two more where code sets FLAT_SCRATCH itself. Scratch.
+        let flat = scratch && !self.has_flat_scratch();
+        let rsrc2: u32 = if flat { 4 } else { 2 } << 1 | 1;
         put(44, &accum_offset.to_le_bytes());
         put(48, &rsrc1.to_le_bytes());
         put(52, &rsrc2.to_le_bytes());
-        let properties: u16 = 8 | if target.wave_size() == 32 { 1 << 10 } else { 0 };
+        let properties: u16 = 8 | if flat { 1 << 5 } else { 0 } | if target.wave_size() == 32 { 1 << 10 } else { 0 };
         put(56, &properties.to_le_bytes());
         let mut segment = kd;
         segment.resize(ENTRY, 0);
@@ -368,7 +467,7 @@ impl Machine {
             }
         }
         self.device.write(vectors_in, &vectors).map_err(error)?;
-        let pointers: Vec<u8> = [scalars_in - u64::from(SKIPPED), vectors_in, scalars_out, vectors_out, self.data]
+        let pointers: Vec<u8> = [scalars_in - u64::from(SKIPPED), vectors_in, scalars_out, vectors_out, self.local, self.private]
             .iter()
             .flat_map(|pointer| pointer.to_le_bytes())
             .collect();
@@ -377,13 +476,16 @@ impl Machine {
             self.device.write(self.data, &state.memory).map_err(error)?;
         }
         if program.uses.lds {
-            self.device.write(self.data, &state.lds).map_err(error)?;
+            self.device.write(self.local, &state.lds).map_err(error)?;
+        }
+        if program.uses.scratch {
+            self.device.write(self.private, &state.scratch).map_err(error)?;
         }
         let dispatch = Dispatch {
             kernel_object: kernel,
             grid: [state.lanes as u32, 1, 1],
             workgroup: [state.lanes as u16, 1, 1],
-            private_segment_size: 0,
+            private_segment_size: if program.uses.scratch { (MEMORY / state.lanes) as u32 } else { 0 },
             group_segment_size: if program.uses.lds { MEMORY as u32 } else { 0 },
             kernarg_address: arguments,
             dispatch_id: 1,
@@ -416,7 +518,10 @@ impl Machine {
             self.device.read(self.data, &mut after.memory).map_err(error)?;
         }
         if program.uses.lds {
-            self.device.read(self.data, &mut after.lds).map_err(error)?;
+            self.device.read(self.local, &mut after.lds).map_err(error)?;
+        }
+        if program.uses.scratch {
+            self.device.read(self.private, &mut after.scratch).map_err(error)?;
         }
         Ok(after)
     }

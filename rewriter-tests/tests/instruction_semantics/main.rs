@@ -12,19 +12,29 @@ mod choose;
 mod compare;
 mod control;
 mod convert;
+mod copies;
 mod cross;
 mod definition;
 mod division;
+mod dots;
+mod exchange;
 mod float;
+mod formats;
 mod integer;
 mod lane;
 mod machine;
 mod matrix;
 mod memory;
 mod number;
+mod odd;
+mod ordered;
 mod packed;
+mod pairs;
+mod programs;
 mod random;
+mod scalar_float;
 mod scalars;
+mod small;
 mod smem;
 mod state;
 
@@ -32,6 +42,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use wavetap::emulator;
 use wavetap::isa::{self, Target, Variant};
 
 use choose::Special;
@@ -92,7 +103,7 @@ struct Effort {
 
 /// Tests one row.
 fn row(target: Target, machine: &mut Machine, strict: &mut Machine, variant: &'static Variant, seed: u64, effort: Effort) -> Outcome {
-    let Some(definition) = definition::of(variant) else { return Outcome::Undefined };
+    let Some(definition) = definition::of(variant, target) else { return Outcome::Undefined };
     let mut random = Random::new(seed);
     let mut compared = 0;
     for _ in 0..40 * effort.instances {
@@ -110,7 +121,7 @@ fn row(target: Target, machine: &mut Machine, strict: &mut Machine, variant: &'s
         let mode = if inst.modifiers.omod != 0 { mode & !0xf } else { mode };
         let registers = definition::registers(&definition, &inst);
         let text = |what: String| format!("{} wave{}: `{}`: {what}", target.name(), target.wave_size(), isa::print(target, &inst));
-        let uses = Uses { memory: definition.memory, lds: definition.lds, ladder: definition.ladder };
+        let uses = Uses { memory: definition.memory, lds: definition.lds, scratch: definition.scratch, ladder: definition.ladder };
         let probe = definition::state(&mut random.clone(), &definition, &inst, target, mode, machine.data, 0x1000);
         if definition::execute(&definition, &inst, &mut probe.clone(), target).is_none() {
             continue;
@@ -162,6 +173,11 @@ fn operation(
     let name = rows[0].name;
     let full = rewriter_tests::full();
     let effort = if full { Effort { instances: 8, states: 3, strict: 1 } } else { Effort { instances: 1, states: 2, strict: 3 } };
+    if let Some(verdict) = programs::test(target, name, [(&mut *machines.0, false), (&mut *machines.1, true)]) {
+        let mut tally = tally.lock().expect("no panic while it was held");
+        tally.failures.extend(verdict.err());
+        tally.compared.insert(name);
+    }
     // Another row each time.
     let start = target.index() * 7 % rows.len();
     let mut compared = false;
@@ -190,7 +206,7 @@ fn operation(
         seen.lock().expect("no panic while it was held").insert(key);
     }
     let mut tally = tally.lock().expect("no panic while it was held");
-    if compared {
+    if compared || tally.compared.contains(name) {
         tally.refused.remove(name);
     } else if !tally.refused.contains(name) {
         tally.undefined.insert(name);
@@ -287,7 +303,14 @@ fn every_instruction_does_what_its_definition_says() {
         if std::env::var_os("WAVETAP_SEMANTICS_NAMES").is_some() {
             println!("  refused: {:?}\n  without: {:?}", tally.refused, tally.undefined);
         }
-        untested.extend(tally.undefined);
+        // What the emulator does not know needs no test.
+        let missing: BTreeSet<&str> = emulator::missing(target).into_iter().map(|(name, _)| name).collect();
+        let runs = |name: &&&str| !name.split("::").any(|half| missing.contains(half.trim()));
+        let left: Vec<&str> = tally.undefined.iter().filter(runs).copied().collect();
+        if !left.is_empty() {
+            println!("  run by the emulator and not compared: {}", left.join(" "));
+        }
+        untested.extend(left);
         compared.extend(tally.compared);
         failures.extend(tally.failures);
     }

@@ -7,7 +7,7 @@ use super::choose::Wishes;
 use super::definition::Definition;
 use super::random::Random;
 use super::scalars;
-use super::state::State;
+use super::state::{MEMORY, State};
 
 /// The part of memory in which lanes have their places, and the bytes of a place.
 const FIRST: u64 = 1024;
@@ -32,7 +32,8 @@ fn of_name(name: &str, encoding: Encoding) -> Option<(Access, bool)> {
         .replace("wrxchg2st64_rtn_", "wrxchg_")
         .replace("wrxchg2_rtn_", "wrxchg_")
         .replace("storexchg_2addr_stride64_rtn_", "storexchg_")
-        .replace("storexchg_2addr_rtn_", "storexchg_");
+        .replace("storexchg_2addr_rtn_", "storexchg_")
+        .replace("load_lds_", "load_");
     access::parse(&what).map(|access| (access, lds))
 }
 
@@ -85,7 +86,7 @@ fn pair(state: &State, operand: &Operand) -> Option<u64> {
 }
 
 /// The place of a lane in memory or LDS, as an offset; none: out of a buffer's range.
-fn place(inst: &Inst, state: &State, lane: usize, bytes: usize, second: bool) -> Option<Option<usize>> {
+pub fn place(inst: &Inst, state: &State, lane: usize, bytes: usize, second: bool) -> Option<Option<usize>> {
     let m = &inst.modifiers;
     let narrow = |operand: &Operand| words(state, operand, lane, 0, 1).map(|bytes| access::number(&bytes));
     let address = match inst.variant.encoding {
@@ -98,6 +99,7 @@ fn place(inst: &Inst, state: &State, lane: usize, bytes: usize, second: bool) ->
             return Some(Some((narrow(address_operand(inst)?)? + offset) as usize));
         }
         Encoding::Mubuf => return buffer(inst, state, lane, bytes),
+        Encoding::Scratch => return private_place(inst, state, lane, bytes),
         _ => {
             let vaddr = address_operand(inst)?;
             let offset = i64::from(m.offset) as u64;
@@ -110,6 +112,49 @@ fn place(inst: &Inst, state: &State, lane: usize, bytes: usize, second: bool) ->
     Some(Some(address.wrapping_sub(state.address) as usize))
 }
 
+/// Bytes of the private memory of a lane.
+pub fn private(state: &State) -> usize {
+    MEMORY / state.lanes
+}
+
+/// Where an access is in a lane's private memory.
+fn private_place(inst: &Inst, state: &State, lane: usize, bytes: usize) -> Option<Option<usize>> {
+    let vaddr = match inst.operand(Role::Vaddr).filter(|operand| operand.reg().is_some()) {
+        Some(operand) => access::number(&words(state, operand, lane, 0, 1)?),
+        None => 0,
+    };
+    let saddr = match inst.operand(Role::Saddr).and_then(Operand::reg) {
+        Some(reg) => u64::from(state.sgpr[usize::from(reg.first)]),
+        None => 0,
+    };
+    let at = (vaddr + saddr).wrapping_add(i64::from(inst.modifiers.offset) as u64) as usize;
+    (at + bytes <= private(state)).then_some(Some(lane * private(state) + at))
+}
+
+/// Offsets, scalar or of each lane, that reach somewhere in the lane's memory.
+fn prepare_scratch(inst: &Inst, state: &mut State, random: &mut Random, bytes: u64) {
+    let align = if bytes >= 4 { 4 } else { bytes };
+    // Dwords of a wide access need no more alignment than one.
+    let mut left = private(state) as u64 - bytes - inst.modifiers.offset as u64;
+    if let Some(saddr) = inst.operand(Role::Saddr).and_then(Operand::reg).filter(|reg| (16..100).contains(&reg.first)) {
+        let offset = random.below(left / align / 2 + 1) * align;
+        state.sgpr[usize::from(saddr.first)] = offset as u32;
+        left -= offset;
+    }
+    if let Some(vaddr) = inst.operand(Role::Vaddr).and_then(Operand::reg) {
+        state.vgpr[usize::from(vaddr.first)] = std::array::from_fn(|_| (random.below(left / align + 1) * align) as u32);
+    }
+}
+
+/// Whether the scalar offset of a buffer is one that the definitions know.
+pub fn plain_soffset(inst: &Inst) -> bool {
+    match inst.operand(Role::Soffset).map(|operand| operand.value) {
+        Some(Value::InlineInt(n)) => n >= 0 && n % 16 == 0,
+        Some(Value::Reg(reg)) => (16..100).contains(&reg.first),
+        _ => true,
+    }
+}
+
 /// The resource of a buffer instruction: base, stride and number of records.
 fn resource(inst: &Inst, state: &State) -> Option<(u64, u64, u64)> {
     let first = usize::from(inst.operand(Role::Srsrc)?.reg()?.first);
@@ -117,7 +162,7 @@ fn resource(inst: &Inst, state: &State) -> Option<(u64, u64, u64)> {
     Some((state.pair(first) & 0xffff_ffff_ffff, u64::from(words[1] >> 16 & 0x3fff), words[2].into()))
 }
 
-fn buffer(inst: &Inst, state: &State, lane: usize, bytes: usize) -> Option<Option<usize>> {
+pub fn buffer(inst: &Inst, state: &State, lane: usize, bytes: usize) -> Option<Option<usize>> {
     let m = &inst.modifiers;
     let (base, stride, records) = resource(inst, state)?;
     let soffset = inst.operand(Role::Soffset).map_or(Some(0), |operand| scalars::source(state, operand))?;
@@ -131,7 +176,7 @@ fn buffer(inst: &Inst, state: &State, lane: usize, bytes: usize) -> Option<Optio
 }
 
 /// Chooses addresses, so that no two lanes change the same bytes.
-fn prepare(inst: &Inst, state: &mut State, random: &mut Random) {
+pub fn prepare(inst: &Inst, state: &mut State, random: &mut Random) {
     let Some((access, _)) = access(inst) else { return };
     let bytes = bytes_of(access) as u64;
     // Of two addresses the second is a number of elements away.
@@ -140,16 +185,22 @@ fn prepare(inst: &Inst, state: &mut State, random: &mut Random) {
         12 => 16,
         bytes => bytes,
     };
-    state.sgpr[124] = u32::MAX;
-    let base = state.address;
-    let first_lane = random.below(state.lanes as u64);
     if let Access::Atomic { operation, bytes } = access
         && operation.float()
     {
         floats(inst, state, random, operation, bytes);
     }
+    prepare_places(inst, state, random, bytes, align, two);
+}
+
+/// Addresses for accesses of so many bytes.
+pub fn prepare_places(inst: &Inst, state: &mut State, random: &mut Random, bytes: u64, align: u64, two: bool) {
+    state.sgpr[124] = u32::MAX;
+    let base = state.address;
+    let first_lane = random.below(state.lanes as u64);
     match inst.variant.encoding {
-        Encoding::Mubuf => prepare_buffer(inst, state, random, align, first_lane),
+        Encoding::Mubuf => prepare_buffer(inst, state, random, align, first_lane, false),
+        Encoding::Scratch => prepare_scratch(inst, state, random, bytes),
         _ => {
             if let Some(saddr) = inst.operand(Role::Saddr).and_then(Operand::reg) {
                 let first = usize::from(saddr.first);
@@ -163,7 +214,7 @@ fn prepare(inst: &Inst, state: &mut State, random: &mut Random) {
                 let at = if two {
                     FIRST + slot * stride(inst, bytes as usize).max(8 * bytes) / if stride(inst, bytes as usize) > bytes { 64 } else { 1 }
                 } else {
-                    FIRST + slot * SLOT + random.below((SLOT - 16) / align + 1) * align
+                    FIRST + slot * SLOT + random.below(SLOT.saturating_sub(16.max(bytes)) / align + 1) * align
                 };
                 let offset = if two { 0 } else { i64::from(inst.modifiers.offset) as u64 };
                 let from = if inst.variant.encoding == Encoding::Ds || has_base { 0 } else { base };
@@ -173,7 +224,8 @@ fn prepare(inst: &Inst, state: &mut State, random: &mut Random) {
     }
 }
 
-fn prepare_buffer(inst: &Inst, state: &mut State, random: &mut Random, align: u64, first_lane: u64) {
+/// A buffer and places in it, with `inside` none out of its range.
+pub fn prepare_buffer(inst: &Inst, state: &mut State, random: &mut Random, align: u64, first_lane: u64, inside: bool) {
     let m = inst.modifiers;
     let Some(first) = inst.operand(Role::Srsrc).and_then(Operand::reg).map(|reg| usize::from(reg.first)) else { return };
     let soffset = inst.operand(Role::Soffset).copied();
@@ -185,7 +237,7 @@ fn prepare_buffer(inst: &Inst, state: &mut State, random: &mut Random, align: u6
     let base = state.address;
     let stride = if m.idxen { SLOT } else { 0 };
     // The last lanes of some are out of range.
-    let missing = if random.one_in(2) { random.below(8) } else { 0 };
+    let missing = if !inside && random.one_in(2) { random.below(8) } else { 0 };
     let records = if m.idxen { state.lanes as u64 - missing } else { FIRST + (state.lanes as u64 - missing) * SLOT };
     let start = if m.idxen { base + FIRST } else { base };
     state.sgpr[first] = start as u32;
@@ -195,7 +247,7 @@ fn prepare_buffer(inst: &Inst, state: &mut State, random: &mut Random, align: u6
     state.sgpr[first + 3] = 0x20000 | if m.idxen { 0 } else { 3 << 28 };
     let Some(vaddr) = inst.operand(Role::Vaddr).and_then(Operand::reg).map(|reg| usize::from(reg.first)) else {
         // All lanes go to one place: one of them may change it.
-        if !matches!(access(inst), Some((Access::Load { .. }, _))) {
+        if !inst.name().contains("load") {
             state.set_mask(126, 1 << first_lane);
         }
         return;
@@ -238,14 +290,7 @@ fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     if m.lds || m.tfe || m.gds {
         return None;
     }
-    if let Some(Value::InlineInt(n)) = inst.operand(Role::Soffset).map(|operand| operand.value)
-        && (n < 0 || n % 16 != 0)
-    {
-        return None;
-    }
-    if let Some(reg) = inst.operand(Role::Soffset).and_then(Operand::reg)
-        && !(16..100).contains(&reg.first)
-    {
+    if !plain_soffset(inst) {
         return None;
     }
     let before = state.clone();
@@ -259,7 +304,11 @@ fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
             let bytes = bytes_of(access);
             let count = bytes.div_ceil(4);
             let at = place(inst, &before, lane, bytes, part == 1)?;
-            let memory = if lds { &mut state.lds } else { &mut state.memory };
+            let memory = match inst.variant.encoding {
+                _ if lds => &mut state.lds,
+                Encoding::Scratch => &mut state.scratch,
+                _ => &mut state.memory,
+            };
             if at.is_some_and(|at| at + bytes > memory.len()) {
                 return None;
             }
@@ -316,16 +365,12 @@ fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     Some(())
 }
 
-/// Whether some target that has the instruction fails with an offset in flat accesses.
-fn offsets_fail(variant: &Variant) -> bool {
-    let has = |target: &Target| variant.targets >> target.instruction_table() & 1 != 0;
-    Target::all().filter(has).any(|target| target.event_hazards().contains(EventHazards::FLAT_OFFSET))
-}
-
 /// The definition of a memory operation.
-pub fn definition(variant: &Variant) -> Option<Definition> {
+pub fn definition(variant: &Variant, target: Target) -> Option<Definition> {
     let name = variant.name;
-    if !matches!(variant.encoding, Encoding::Ds | Encoding::Flat | Encoding::Global | Encoding::Mubuf) || name.contains("_lds_") {
+    if !matches!(variant.encoding, Encoding::Ds | Encoding::Flat | Encoding::Global | Encoding::Mubuf | Encoding::Scratch)
+        || name.contains("_lds_")
+    {
         return None;
     }
     let (_, lds) = of_name(name, variant.encoding)?;
@@ -338,9 +383,14 @@ pub fn definition(variant: &Variant) -> Option<Definition> {
                 _ => None,
             },
             (_, _, Encoding::Global) => |random, modifier| (modifier == Modifier::Offset).then(|| (random.below(128) as i64 - 64) as u64),
-            (_, _, Encoding::Flat) if offsets_fail(variant) => |_, modifier| (modifier == Modifier::Offset).then_some(0),
+            // Where an offset in such an access fails, the emulator refuses it.
+            (_, _, Encoding::Flat) if target.event_hazards().contains(EventHazards::FLAT_OFFSET) => {
+                |_, modifier| (modifier == Modifier::Offset).then_some(0)
+            }
             _ => |random, modifier| (modifier == Modifier::Offset).then(|| random.below(3) * 16),
         };
     let wishes = Wishes { apart: true, no_float_constants: true, no_literals: true, ..Wishes::default() };
-    Some(Definition { wishes, prepare: Some(prepare), modifier: Some(modifier), memory: !lds, lds, ..Definition::whole(execute) })
+    let scratch = variant.encoding == Encoding::Scratch;
+    let memory = !lds && !scratch;
+    Some(Definition { wishes, prepare: Some(prepare), modifier: Some(modifier), memory, lds, scratch, ..Definition::whole(execute) })
 }

@@ -89,11 +89,9 @@ impl Env {
         value = flushed(value);
         // "Ignored if output denormals are enabled", "ignored if the IEEE mode bit is set".
         if self.omod != 0 && flushes && !self.ieee && !value.is_nan() {
-            value = flushed(value.scalbn_r([0, 1, 2, -1][usize::from(self.omod)], round));
-            // "-0 is flushed to +0".
-            if value.is_zero() {
-                value = F::ZERO;
-            }
+            value = value.scalbn_r([0, 1, 2, -1][usize::from(self.omod)], round);
+            // "-0 is flushed to +0": whether what becomes zero as a denormal is meant, too, is not documented.
+            value = if value.is_zero() { F::ZERO } else { flushed(value) };
         }
         if self.clamp {
             let one = F::from_u128(1).value;

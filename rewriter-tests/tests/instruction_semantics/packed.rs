@@ -50,7 +50,7 @@ fn halves(name: &str) -> Option<Function> {
         "v_pk_fma_f16" | "v_pk_fmac_f16" => |e, s| f16::fma(s[0], s[1], s[2], e.round64),
         "v_pk_min_f16" => |e, s| f16::min(e, s[0], s[1]),
         "v_pk_max_f16" => |e, s| f16::max(e, s[0], s[1]),
-        _ => return None,
+        _ => return super::ordered::halves(name.strip_prefix("v_pk_")?.strip_suffix("_f16")?),
     })
 }
 
@@ -85,9 +85,12 @@ fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     let m = inst.modifiers;
     let short = name == "v_pk_fmac_f16";
     let mut all = Vec::new();
-    for (at, operand) in lane::sources(inst, if name.contains("_fma") || name.contains("_mad") { &[T::U32; 3] } else { &[T::U32; 2] })
-        .into_iter()
-        .enumerate()
+    for (at, operand) in lane::sources(
+        inst,
+        if name.contains("_fma") || name.contains("_mad") || name.contains("imum3") { &[T::U32; 3] } else { &[T::U32; 2] },
+    )
+    .into_iter()
+    .enumerate()
     {
         let operand = operand?;
         // Only the low half of a constant is documented.

@@ -5,7 +5,7 @@ use wavetap::isa::{Inst, Operand, RegFile, Role, Target, Value, scalar};
 use super::choose::Wishes;
 use super::definition::Definition;
 use super::lane;
-use super::state::State;
+use super::state::{Loose, Place, State};
 
 /// The sources of a scalar operation: the second may be an immediate.
 struct Sources {
@@ -276,10 +276,6 @@ fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
         exec: if narrow { u64::from(state.sgpr[126]) } else { state.pair(126) },
         k: i64::from(k as i16),
     };
-    // What the high half of EXEC is in a wave of 32 lanes is not documented.
-    if !narrow && state.lanes == 32 && (saved(name).is_some() || written(name).is_some()) {
-        return None;
-    }
     let width = if narrow { 0xffff_ffff } else { u64::MAX };
     if let Some(f) = saved(name).or_else(|| written(name)) {
         let exec = f(&sources).0? & width;
@@ -289,6 +285,11 @@ fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
             state.sgpr[127] = (exec >> 32) as u32;
         }
         state.scc = exec != 0;
+        if !narrow && state.lanes == 32 {
+            // What the high half of EXEC is in a wave of 32 lanes is not documented.
+            state.loose.push((Place::Scalar(127), Loose::Any));
+            return (exec == 0 || exec as u32 != 0).then_some(());
+        }
         return Some(());
     }
     let (result, scc) = operation(name)?(&sources);

@@ -10,9 +10,10 @@ use super::scalars;
 use super::state::State;
 
 fn of_name(name: &str) -> Option<(Access, bool, usize)> {
-    let (what, buffer) = match name.strip_prefix("s_buffer_") {
-        Some(what) => (what, true),
-        None => (name.strip_prefix("s_")?, false),
+    let (what, buffer) = match (name.strip_prefix("s_buffer_"), name.strip_prefix("s_scratch_")) {
+        (Some(what), _) => (what, true),
+        (_, Some(what)) => (what, false),
+        _ => (name.strip_prefix("s_")?, false),
     };
     let dwords = match what.strip_prefix("load_").or_else(|| what.strip_prefix("store_")) {
         Some("dword" | "b32") => 1,
@@ -21,12 +22,15 @@ fn of_name(name: &str) -> Option<(Access, bool, usize)> {
         Some("dwordx4" | "b128") => 4,
         Some("dwordx8" | "b256") => 8,
         Some("dwordx16" | "b512") => 16,
+        Some("i8" | "u8" | "i16" | "u16") => 1,
         Some(_) => return None,
         None => 0,
     };
     let access = match dwords {
         0 if what.starts_with("atomic_") => access::parse(what)?,
         0 => return None,
+        _ if ["load_i8", "load_u8"].contains(&what) => Access::Load { bytes: 1, signed: what == "load_i8", part: None },
+        _ if ["load_i16", "load_u16"].contains(&what) => Access::Load { bytes: 2, signed: what == "load_i16", part: None },
         _ if what.starts_with("load_") => Access::Load { bytes: 4 * dwords, signed: false, part: None },
         _ => Access::Store { bytes: 4 * dwords, high: false },
     };
@@ -40,6 +44,11 @@ fn scalar_at(inst: &Inst, role: Role) -> Option<usize> {
 /// Where the base may be below the data.
 const FIRST: u64 = 1024;
 
+/// Whether the offset in a register counts 64 bytes: dwords of 16 lanes of private memory.
+fn in_units(inst: &Inst) -> bool {
+    inst.name().starts_with("s_scratch_")
+}
+
 fn prepare(inst: &Inst, state: &mut State, random: &mut Random) {
     let Some((_, buffer, _)) = of_name(inst.name()) else { return };
     let Some(base) = scalar_at(inst, Role::Sbase) else { return };
@@ -49,7 +58,7 @@ fn prepare(inst: &Inst, state: &mut State, random: &mut Random) {
     if let Some(soffset) = scalar_at(inst, Role::Soffset)
         && (16..100).contains(&soffset)
     {
-        state.sgpr[soffset] = random.below(64) as u32 * 8;
+        state.sgpr[soffset] = if in_units(inst) { random.below(16) as u32 } else { random.below(64) as u32 * 8 };
     }
     if buffer {
         // Bytes, or records of 16; some end within the access.
@@ -72,13 +81,14 @@ fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
         None => 0,
     };
     let offset = i64::from(inst.modifiers.offset) as u64;
-    let offset = offset.wrapping_add(soffset);
+    let offset = offset.wrapping_add(if in_units(inst) { 64 * soffset } else { soffset });
     let start = if buffer { state.pair(base) & 0xffff_ffff_ffff } else { state.pair(base) };
     let at = start.wrapping_add(offset).wrapping_sub(state.address) as usize;
     let bytes = match access {
         Access::Load { bytes, .. } | Access::Store { bytes, .. } | Access::Atomic { bytes, .. } => bytes,
     };
-    if at + bytes > state.memory.len() || !at.is_multiple_of(4) || !at.is_multiple_of(bytes.min(8)) {
+    let align = if bytes == 12 { 4 } else { bytes.min(8) };
+    if at + bytes > state.memory.len() || !at.is_multiple_of(align) {
         return None;
     }
     let limit = if buffer {
@@ -87,9 +97,15 @@ fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     } else {
         u64::MAX
     };
-    let inside = |byte: usize| offset + byte as u64 + 4 <= limit;
+    let inside = |byte: usize| offset + byte as u64 + bytes.min(4) as u64 <= limit;
     let first = scalar_at(inst, Role::Sdst).or_else(|| scalar_at(inst, Role::Sdata)).filter(|code| (16..100).contains(code))?;
     match access {
+        Access::Load { signed, .. } if bytes < 4 => {
+            let raw = access::number(&state.memory[at..at + bytes]);
+            let shift = 64 - 8 * bytes as u32;
+            let value = if signed { (raw << shift) as i64 >> shift } else { raw as i64 };
+            state.sgpr[first] = if inside(0) { value as u32 } else { 0 };
+        }
         Access::Load { .. } => {
             for n in 0..bytes / 4 {
                 let word = access::number(&state.memory[at + 4 * n..at + 4 * n + 4]) as u32;

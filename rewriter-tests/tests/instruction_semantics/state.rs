@@ -24,6 +24,10 @@ pub struct State {
     pub address: u64,
     pub memory: Vec<u8>,
     pub lds: Vec<u8>,
+    /// Private memory, of one lane after the other.
+    pub scratch: Vec<u8>,
+    /// Of the target.
+    pub generation: u32,
     /// Device address of the next instruction.
     pub pc: u64,
     /// Where results need not have these bits.
@@ -48,8 +52,12 @@ pub enum Loose {
     Nan64,
     /// Either half is a half-precision number.
     NanPair,
+    /// Either half is a bfloat16 number.
+    NanBrain,
     /// Either half is a half-precision number that may be a neighbour of the expected one.
     NearPair,
+    /// Nothing is documented.
+    Any,
     /// The low half alone is documented.
     Low16,
     /// Units in the last place; zeros have any sign; a denormal may be zero.
@@ -124,12 +132,18 @@ impl Loose {
         let nan64 = |bits: u64| bits & (u64::MAX >> 1) > 0x7ff << 52;
         let finite = |x: f32| x.is_finite();
         match self {
+            Loose::Any => true,
             Loose::Low16 => e as u16 == f as u16,
             Loose::Nan16 => e >> 16 == f >> 16 && nan16(e) && nan16(f),
             Loose::Nan32 => nan32(e) && nan32(f),
             Loose::Nan64 => nan64(e64) && nan64(f64_),
             Loose::NanPair => {
                 let same = |e: u32, f: u32| e as u16 == f as u16 || (nan16(e) && nan16(f));
+                same(e, f) && same(e >> 16, f >> 16)
+            }
+            Loose::NanBrain => {
+                let nan = |bits: u32| bits & 0x7fff > 0x7f80;
+                let same = |e: u32, f: u32| e as u16 == f as u16 || (nan(e) && nan(f));
                 same(e, f) && same(e >> 16, f >> 16)
             }
             Loose::NearPair => {

@@ -1,0 +1,255 @@
+//! Operations that only more code shows: those that end a wave or stop it, that change how later instructions run, that wait, and that tell the time. For each a
+//! program with what it must leave in memory.
+
+use wavetap::isa::{Reg, Target, Value, scalar};
+
+use super::machine::Machine;
+use super::random::Random;
+
+type Code = Vec<u8>;
+type Verdict = Result<(), String>;
+
+/// What a program has for itself.
+const FREE: u16 = 20;
+
+fn v(first: u16) -> Value {
+    Value::Reg(Reg::vector(first, 1))
+}
+
+fn s(first: u16, dwords: u8) -> Value {
+    Value::Reg(Reg::scalar(first, dwords))
+}
+
+fn number(value: u32) -> Value {
+    if value <= 64 { Value::InlineInt(value as i8) } else { Value::Literal(value) }
+}
+
+fn same(what: &str, found: u32, expected: u32) -> Verdict {
+    if found == expected { Ok(()) } else { Err(format!("{what}: {found:#x}, expected {expected:#x}")) }
+}
+
+/// A number stored at once.
+fn store(machine: &mut Machine, code: &mut Code, value: u32, at: i32) {
+    machine.emit(code, &["v_mov_b32_e32"], &[v(FREE), number(value)]);
+    machine.store_record(code, FREE, at);
+    machine.settle(code);
+}
+
+fn store_scalar(machine: &mut Machine, code: &mut Code, register: u16, at: i32) {
+    machine.nothing(code);
+    machine.emit(code, &["v_mov_b32_e32"], &[v(FREE), s(register, 1)]);
+    machine.store_record(code, FREE, at);
+    machine.settle(code);
+}
+
+/// What comes before the end is done, and what comes behind it is not.
+fn ends(machine: &mut Machine, name: &'static str) -> Verdict {
+    let found = machine.whole(1, &|machine, code| {
+        store(machine, code, 1, 0);
+        if !machine.try_emit(code, &[name], &[]) {
+            machine.emit(code, &[name], &[Value::Imm(0)]);
+        }
+        store(machine, code, 2, 4);
+    })?;
+    for record in found {
+        same("before the end", record[0], 1)?;
+        same("behind the end", record[1], 0)?;
+    }
+    Ok(())
+}
+
+fn traps(machine: &mut Machine) -> Verdict {
+    let ended = machine.whole(1, &|machine, code| machine.emit(code, &["s_trap"], &[Value::Imm(3)]));
+    match ended {
+        Err(fault) if fault.contains("s_trap") && fault.contains('3') => Ok(()),
+        other => Err(format!("a trap ended so: {other:?}")),
+    }
+}
+
+/// Times only grow.
+fn tells_time(machine: &mut Machine, name: &'static str) -> Verdict {
+    let wide = !name.ends_with("b32");
+    let read = |machine: &mut Machine, code: &mut Code, to: u16| {
+        let to = s(to, if wide { 2 } else { 1 });
+        // MSG_RTN_GET_REALTIME
+        let values = if name.starts_with("s_sendmsg") { vec![to, Value::Imm(131)] } else { vec![to] };
+        machine.emit(code, &[name], &values);
+        machine.settle(code);
+    };
+    let found = machine.whole(1, &|machine, code| {
+        for register in [24, 26] {
+            machine.emit(code, &["s_mov_b32"], &[s(register + 1, 1), number(0)]);
+            read(machine, code, register);
+            for _ in 0..8 {
+                machine.nothing(code);
+            }
+        }
+        for (n, register) in (24..28).enumerate() {
+            store_scalar(machine, code, register, 4 * n as i32);
+        }
+    })?;
+    for record in found {
+        let time = |n: usize| u64::from(record[n]) | u64::from(record[n + 1]) << 32;
+        if time(2) <= time(0) {
+            return Err(format!("{} comes before {}", time(0), time(2)));
+        }
+    }
+    Ok(())
+}
+
+/// Registers 20 and 30 plus an index, as M0 has it while relative numbers are on.
+fn relative(machine: &mut Machine, last: &str, random: &mut Random) -> Verdict {
+    let content = |n: u32| 3 * n * n + 100;
+    let (first, second) = (random.below(7) as u32, random.below(7) as u32);
+    let (mode, other) = (random.below(16) as u32, random.below(16) as u32);
+    let found = machine.whole(1, &|machine, code| {
+        for n in 20..48_u16 {
+            machine.emit(code, &["v_mov_b32_e32"], &[v(n), number(content(n.into()))]);
+        }
+        machine.emit(code, &["s_mov_b32"], &[s(24, 1), number(first)]);
+        machine.emit(code, &["s_mov_b32"], &[s(25, 1), number(second)]);
+        machine.emit(code, &["s_mov_b32"], &[Value::Reg(Reg::M0), Value::Literal(0x5a_0abc)]);
+        machine.nothing(code);
+        machine.emit(code, &["s_set_gpr_idx_on"], &[s(24, 1), Value::Imm(mode.into())]);
+        machine.nothing(code);
+        match last {
+            "s_set_gpr_idx_idx" => machine.emit(code, &["s_set_gpr_idx_idx"], &[s(25, 1)]),
+            "s_set_gpr_idx_mode" => machine.emit(code, &["s_set_gpr_idx_mode"], &[Value::Imm(other.into())]),
+            "s_set_gpr_idx_off" => machine.emit(code, &["s_set_gpr_idx_off"], &[]),
+            _ => {}
+        }
+        machine.nothing(code);
+        machine.emit(code, &["v_sub_u16_e32"], &[v(20), v(30), v(40)]);
+        machine.nothing(code);
+        if last != "s_set_gpr_idx_off" {
+            machine.emit(code, &["s_set_gpr_idx_off"], &[]);
+        }
+        machine.nothing(code);
+        machine.emit(code, &["s_mov_b32"], &[s(26, 1), Value::Reg(Reg::M0)]);
+        machine.emit(code, &["v_mov_b32_e32"], &[v(27), s(26, 1)]);
+        machine.nothing(code);
+        for n in 0..8 {
+            machine.store_record(code, 20 + n, 4 * i32::from(n));
+        }
+    })?;
+    let index = if last == "s_set_gpr_idx_idx" { second } else { first };
+    let bits = if last == "s_set_gpr_idx_mode" { other } else { mode };
+    let off = last == "s_set_gpr_idx_off";
+    let by = |bit: u32| if !off && bits >> bit & 1 != 0 { index } else { 0 };
+    let difference = content(30 + by(0)).wrapping_sub(content(40 + by(1))) & 0xffff;
+    for record in found {
+        for n in 0..7 {
+            let expected = if n == by(3) { difference } else { content(20 + n) };
+            same(&format!("v{} with index {index} and mode {bits:#x}", 20 + n), record[n as usize], expected)?;
+        }
+        same("M0", record[7], 0x5a_0abc & !0xf0ff | index | bits << 12)?;
+    }
+    Ok(())
+}
+
+/// Two waves tell each other their numbers through LDS.
+fn meets(machine: &mut Machine, name: &str) -> Verdict {
+    let lanes = machine.target.wave_size();
+    let found = machine.whole(2, &|machine, code| {
+        machine.emit(code, &["s_mov_b32"], &[Value::Reg(Reg::M0), Value::InlineInt(-1)]);
+        machine.emit(code, &["v_lshlrev_b32_e32"], &[v(24), number(2), v(0)]);
+        machine.emit(code, &["v_xor_b32_e32"], &[v(25), number(4 * lanes), v(24)]);
+        machine.emit(code, &["ds_write_b32", "ds_store_b32"], &[v(24), v(0)]);
+        machine.settle(code);
+        let all = Value::InlineInt(-1);
+        machine.emit(code, &["s_mov_b32"], &[s(24, 1), number(0)]);
+        match name {
+            "s_barrier" => machine.emit(code, &["s_barrier"], &[]),
+            _ => {
+                if name == "s_get_barrier_state" {
+                    machine.emit(code, &["s_get_barrier_state"], &[s(24, 1), all]);
+                    machine.settle(code);
+                }
+                let signal = if name == "s_barrier_signal_isfirst" { name_of(name) } else { "s_barrier_signal" };
+                machine.emit(code, &["s_cmp_lg_u32"], &[number(0), number(0)]);
+                machine.emit(code, &[signal], &[all]);
+                if name == "s_barrier_signal_isfirst" {
+                    machine.emit(code, &["s_cselect_b32"], &[s(24, 1), number(1), number(0)]);
+                }
+                if !machine.try_emit(code, &["s_barrier_wait"], &[Value::Imm(-1)]) {
+                    machine.emit(code, &["s_barrier_wait"], &[Value::Imm(0xffff)]);
+                }
+            }
+        }
+        machine.emit(code, &["ds_read_b32", "ds_load_b32"], &[v(26), v(25)]);
+        machine.settle(code);
+        machine.store_record(code, 26, 0);
+        store_scalar(machine, code, 24, 4);
+    })?;
+    for (n, record) in found.iter().enumerate() {
+        same(&format!("work-item {n}"), record[0], n as u32 ^ lanes)?;
+        if name == "s_get_barrier_state" {
+            // Valid; members; the count of signals may be any.
+            same("the barrier", record[1] & 0xffff, 1 | 2 << 4)?;
+        }
+    }
+    if name == "s_barrier_signal_isfirst" {
+        let first = [&found[0], &found[lanes as usize]].iter().map(|record| record[1]).sum();
+        same("waves that are the first", first, 1)?;
+    }
+    Ok(())
+}
+
+fn name_of(name: &str) -> &'static str {
+    if name == "s_barrier_signal_isfirst" { "s_barrier_signal_isfirst" } else { "s_barrier_signal" }
+}
+
+/// A load is used behind the wait; in strict mode without it, that is an error.
+fn waits(machine: &mut Machine, strict: bool, name: &'static str) -> Verdict {
+    let vector = matches!(name, "s_waitcnt_vmcnt" | "s_wait_loadcnt");
+    let run = |machine: &mut Machine, waits: bool| {
+        machine.whole(1, &|machine, code| {
+            // An offset of zero has several encodings.
+            store(machine, code, 0x1234, 16);
+            if vector {
+                machine.load_record(code, 24, 16);
+            } else {
+                machine.emit(code, &["s_load_dword", "s_load_b32"], &[s(24, 1), s(8, 2), Value::Imm(16)]);
+            }
+            if waits && !machine.try_emit(code, &[name], &[s(scalar::NULL, 1), Value::Imm(0)]) {
+                machine.emit(code, &[name], &[Value::Imm(0)]);
+            }
+            machine.emit(code, &["v_mov_b32_e32"], &[v(25), if vector { v(24) } else { s(24, 1) }]);
+            machine.store_record(code, 25, 4);
+            machine.settle(code);
+        })
+    };
+    for record in run(machine, true)? {
+        same("what was loaded", record[1], 0x1234)?;
+    }
+    match run(machine, false) {
+        Ok(_) if strict => Err("a missing wait was not seen".to_owned()),
+        Err(fault) if !strict => Err(fault),
+        _ => Ok(()),
+    }
+}
+
+/// Runs the program of an operation, if it has one.
+pub fn test(target: Target, name: &'static str, machines: [(&mut Machine, bool); 2]) -> Option<Verdict> {
+    let mut random = Random::new(name.len() as u64 ^ target.index() as u64);
+    let mut one = |machine: &mut Machine, strict: bool| -> Option<Verdict> {
+        Some(match name {
+            "s_endpgm" | "s_endpgm_saved" | "s_endpgm_ordered_ps_done" => ends(machine, name),
+            "s_trap" => traps(machine),
+            "s_memtime" | "s_memrealtime" | "s_sendmsg_rtn_b32" | "s_sendmsg_rtn_b64" => tells_time(machine, name),
+            "s_set_gpr_idx_on" | "s_set_gpr_idx_off" | "s_set_gpr_idx_idx" | "s_set_gpr_idx_mode" => {
+                (0..8).try_for_each(|_| relative(machine, name, &mut random))
+            }
+            "s_barrier" | "s_barrier_signal" | "s_barrier_wait" | "s_barrier_signal_isfirst" | "s_get_barrier_state" => {
+                (0..4).try_for_each(|_| meets(machine, name))
+            }
+            "s_waitcnt_vmcnt" | "s_waitcnt_lgkmcnt" | "s_wait_loadcnt" | "s_wait_kmcnt" => waits(machine, strict, name),
+            _ => return None,
+        })
+    };
+    let mut verdict = Ok(());
+    for (machine, strict) in machines {
+        verdict = verdict.and(one(machine, strict)?);
+    }
+    Some(verdict.map_err(|what| format!("{} wave{}: {name}: {what}", target.name(), target.wave_size())))
+}
