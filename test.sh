@@ -16,7 +16,8 @@ packages, which are installed with apt where they are missing (as root or throug
     $packages
 
   --full        also the long tests: more seeds, whole libraries of 27 targets (fetches 65 MB of them first, with apt and with
-                pip), 10 million random words for each target, every variant of the samples
+                pip), 10 million random words for each target, every variant of the samples, the test kernels on every target that the
+                compiler knows and, if WAVETAP_PROGRAMS names their folder (docs/programs.md), public programs
   --no-install  install nothing: fail when a package is missing
 HELP
 }
@@ -91,6 +92,11 @@ fi
 step fmt cargo fmt --all --check
 step clippy cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
 RUSTDOCFLAGS="-D warnings" step doc cargo doc --quiet --workspace --no-deps --locked
+if [ "$full" = 1 ] && [ -n "${WAVETAP_PROGRAMS:-}" ]; then
+    step "public programs" cargo test --release --locked -p rewriter-tests --test public_programs
+    # Not again, and slower, among all tests.
+    unset WAVETAP_PROGRAMS
+fi
 if [ "$full" = 1 ]; then
     WAVETAP_RANDOM_WORDS=10000000 step "random words" cargo test --profile checked --locked -p rewriter-tests --test random_words -- --nocapture
 fi

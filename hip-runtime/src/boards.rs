@@ -30,7 +30,9 @@ const fn board(
     Board { processor, multiprocessors, clock: clock * 1000, memory_clock: memory_clock * 1000, bus_width, l2: l2_mib << 20, integrated }
 }
 
-/// One board for each kind of processor: makers' data sheets.
+/// One board for each kind of processor. Compute units and second-level caches are those of ROCm's page "AMD GPU specifications" (of one chiplet where there
+/// are several) or, for boards that it does not have, of AMD's product pages; so are peak clocks and buses. Memory clocks are a half of the data rate of
+/// DDR and HBM2, a quarter of that of HBM3 and LPDDR5X and a sixteenth of that of GDDR6, in which ROCm's tools count: of the RX 9070 XT 20 Gbit/s / 16.
 const BOARDS: &[Board] = &[
     // Radeon R9 Fury X.
     board("gfx803", 64, [1050, 500], 4096, 2, false),
@@ -59,9 +61,9 @@ const BOARDS: &[Board] = &[
     // Radeon 890M of a Ryzen AI 9 HX 370.
     board("gfx1150", 8, [2900, 2000], 128, 2, true),
     // Radeon RX 9060 XT.
-    board("gfx1200", 16, [3130, 1258], 128, 4, false),
+    board("gfx1200", 16, [3130, 1250], 128, 4, false),
     // Radeon RX 9070 XT.
-    board("gfx1201", 32, [2970, 1258], 256, 8, false),
+    board("gfx1201", 32, [2970, 1250], 256, 8, false),
 ];
 
 /// The board for a processor: its own, or the first of those whose processors have the most alike names.

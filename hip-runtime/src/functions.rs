@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
 
 use wavetap::code_object::KernelMetadata;
-use wavetap::isa::Target;
+use wavetap::isa::{Demand, Target};
 
 use crate::kernarg::Shape;
 use crate::launch;
@@ -81,18 +81,20 @@ fn attribute(kernel: &KernelRef, attribute: c_int) -> Outcome<c_int> {
     })
 }
 
-/// Workgroups that a compute unit holds at once: limited by waves for each SIMD (registers) and by LDS.
+/// Workgroups that a multiprocessor holds at once; HIP counts pairs of compute units as one where workgroups run on both.
 fn workgroups_per_unit(kernel: &KernelMetadata, target: Target, threads: u32, dynamic_lds: u64) -> u32 {
     let limit = kernel.max_flat_workgroup_size.min(target.max_workgroup().into());
     if threads == 0 || u64::from(threads) > limit {
         return 0;
     }
-    let registers = u32::try_from(kernel.vgpr_count).unwrap_or(u32::MAX).max(1).next_multiple_of(target.vgpr_granule());
-    let waves = (target.vgpr_total() / registers).min(target.max_waves_per_simd()) * target.simds_per_cu();
-    let by_waves = waves / threads.div_ceil(target.wave_size());
-    let lds = kernel.group_segment_fixed_size + dynamic_lds;
-    let by_lds = u64::from(target.lds_bytes()).checked_div(lds.next_multiple_of(target.lds_granule().into())).unwrap_or(u64::MAX);
-    by_waves.min(u32::try_from(by_lds).unwrap_or(u32::MAX))
+    let number = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+    target.workgroups(&Demand {
+        vgprs: number(kernel.vgpr_count),
+        sgprs: number(kernel.sgpr_count),
+        lds_bytes: number(kernel.group_segment_fixed_size.saturating_add(dynamic_lds)),
+        workgroup_size: threads,
+        wgp_mode: target.has_wgp_mode(),
+    })
 }
 
 /// Workgroups of a launch that the device holds at once.

@@ -150,6 +150,17 @@ fn registers_and_occupancy_are_those_of_llvm() {
                         if open { machine.best_occupancy(&demand) } else { machine.occupancy(&demand) }.waves,
                     );
                     checked += 1;
+                    if !open {
+                        // Whole workgroups fill as much of it as LLVM says, but for what is less than one.
+                        let simds = machine.simds_per_cu() * if wgp_mode { 2 } else { 1 };
+                        let waves = ask.workgroup.div_ceil(machine.wave_size());
+                        let whole = (machine.workgroups(&demand) * waves).div_ceil(simds);
+                        assert!(
+                            whole <= occupancy && occupancy < whole + waves.div_ceil(simds).max(1),
+                            "{}: {demand:?}: {whole} waves of whole workgroups, LLVM {occupancy}",
+                            machine.name()
+                        );
+                    }
                     // For an open size LLVM tries the smallest and the largest and two more; the best may be another one. Each is compared by itself.
                     let same = ours.1 == occupancy || open && ours.1 > occupancy;
                     if !same || ours.0 != vgpr_blocks {

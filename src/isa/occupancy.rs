@@ -84,8 +84,10 @@ impl Target {
             return 0;
         }
         let units = self.compute_units(wgp_mode);
-        let groups = units * self.lds_bytes() / lds_bytes.max(1).next_multiple_of(self.lds_granule());
-        groups.saturating_mul(waves.max(1)).div_ceil(units * self.simds_per_cu()).min(self.data.max_waves_per_simd)
+        self.groups_by_lds(lds_bytes, units)
+            .saturating_mul(waves.max(1))
+            .div_ceil(units * self.simds_per_cu())
+            .min(self.data.max_waves_per_simd)
     }
 
     /// How many waves of a kernel a SIMD holds, and what keeps it from holding more. Where several things do, the first of the order of [`Limit`] is
@@ -112,6 +114,34 @@ impl Target {
             }
         }
         occupancy
+    }
+
+    /// Whole workgroups that a compute unit holds at the same time, or two where they are a workgroup's; 0 if one does not fit.
+    ///
+    /// [`Target::occupancy`] is the figure that compilers print, which lets registers leave room for a part of a workgroup. This one does not: all waves of
+    /// a workgroup run or none.
+    ///
+    /// ```
+    /// use wavetap::isa::{Demand, Target};
+    /// let target = Target::by_name("gfx900").unwrap();
+    /// // Room for 24 waves on four SIMDs: one workgroup of 16 and half of another.
+    /// let demand = Demand { vgprs: 40, sgprs: 32, lds_bytes: 0, workgroup_size: 1024, wgp_mode: false };
+    /// assert_eq!((target.occupancy(&demand).waves, target.workgroups(&demand)), (6, 1));
+    /// ```
+    #[must_use]
+    pub fn workgroups(self, demand: &Demand) -> u32 {
+        let units = self.compute_units(demand.wgp_mode);
+        let waves = demand.workgroup_size.max(1).div_ceil(self.wave_size());
+        let of_simd = self.max_waves_per_simd().min(self.waves_by_vgprs(demand.vgprs)).min(self.waves_by_sgprs(demand.sgprs));
+        let by_waves = units * self.simds_per_cu() * of_simd / waves;
+        let by_barriers = if waves > 1 { units * self.data.max_groups } else { u32::MAX };
+        let by_lds = if demand.lds_bytes > self.lds_bytes() { 0 } else { self.groups_by_lds(demand.lds_bytes, units) };
+        by_waves.min(by_barriers).min(by_lds)
+    }
+
+    /// Workgroups with so much LDS that compute units have room for.
+    fn groups_by_lds(self, lds_bytes: u32, units: u32) -> u32 {
+        units * self.lds_bytes() / lds_bytes.max(1).next_multiple_of(self.lds_granule())
     }
 
     /// [`Target::occupancy`] for the best workgroup size up to that of `demand`: what a kernel can reach that leaves its size open.

@@ -63,11 +63,12 @@ INLINE u32 bits_below(u64 mask) {
 }
 INLINE u32 first_lane(u32 v) { return __builtin_amdgcn_readfirstlane(v); }
 INLINE u32 read_lane(u32 v, u32 from) { return __builtin_amdgcn_readlane(v, from); }
-// The half of a wave of 64, or the wave of 32, is what all targets can shuffle within.
+// The half of a wave of 64, or the wave of 32, is what all targets can shuffle within. Where the halves are apart (gfx10, gfx11), the half's own bit of the
+// address does not matter.
 INLINE u32 shuffle32(u32 v, u32 from) {
-    return __builtin_amdgcn_ds_bpermute((int)((RDNA && WAVE == 64 ? 0 : lane() & 32) | (from & 31)) * 4, v);
+    return __builtin_amdgcn_ds_bpermute((int)((lane() & 32) | (from & 31)) * 4, v);
 }
-INLINE u32 push32(u32 v, u32 to) { return __builtin_amdgcn_ds_permute((int)((RDNA && WAVE == 64 ? 0 : lane() & 32) | (to & 31)) * 4, v); }
+INLINE u32 push32(u32 v, u32 to) { return __builtin_amdgcn_ds_permute((int)((lane() & 32) | (to & 31)) * 4, v); }
 INLINE u32 shuffle(u32 v, u32 from) {
 #if WAVE == 64 && RDNA
     u32 result = 0;

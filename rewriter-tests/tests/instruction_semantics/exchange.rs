@@ -66,8 +66,8 @@ fn permutation(inst: &Inst, state: &mut State, random: &mut Random) {
     for lane in 0..64_usize {
         let to = (lanes[lane % 32] + (lane as u32 & 32)) ^ upper;
         // More than the lanes there are, and not a multiple of four.
-        let address_of =
-            (4 * (to + 64 * random.below(4) as u32) + if offset % 4 == 0 { random.below(4) as u32 } else { 0 }).wrapping_sub(offset);
+        let address_of = (4 * (to + 64 * random.below(4) as u32) + if offset.is_multiple_of(4) { random.below(4) as u32 } else { 0 })
+            .wrapping_sub(offset);
         state.vgpr[address][lane] = address_of;
     }
 }
@@ -188,7 +188,7 @@ fn in_row(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     let (inactive_too, zero) = (inst.modifiers.op_sel & 1 != 0, inst.modifiers.op_sel & 2 != 0);
     let before = state.clone();
     for lane in active(&before) {
-        let row = lane / 16 ^ usize::from(name.contains("permlanex"));
+        let row = (lane / 16) ^ usize::from(name.contains("permlanex"));
         let from = row * 16 + selects[lane];
         if inactive_too || before.is_active(from) {
             state.vgpr[to][lane] = values[from] as u32;

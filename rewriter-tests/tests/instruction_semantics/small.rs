@@ -180,7 +180,8 @@ fn by_chance(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
         let scale = 2_f64.powi(23 - format.fraction as i32);
         let part = (value.abs() - low) / (high - low) * scale;
         let up = part + (chance >> (9 + format.fraction)) as f64 >= scale;
-        let code = below + u64::from(up) | if value < 0.0 { format.sign() } else { 0 };
+        let sign = if value < 0.0 { format.sign() } else { 0 };
+        let code = (below + u64::from(up)) | sign;
         let first = usize::from(inst.operand(Role::Vdst)?.reg()?.first);
         let old = state.vgpr[first][lane];
         state.vgpr[first][lane] = old & !(0xff << (8 * byte)) | (code as u32) << (8 * byte);
