@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+#[path = "build/image_descriptors.rs"]
+mod image_descriptors;
 #[path = "build/images.rs"]
 mod images;
 #[path = "build/pairs.rs"]
@@ -328,6 +330,7 @@ fn main() -> Result<(), Failure> {
     let (table, with_rows) = instructions(&tables, &sets)?;
     std::fs::write(out.join("instructions.bin"), table)?;
     std::fs::write(out.join("waits.rs"), waits::source(&tables, &targets.waits())?)?;
+    std::fs::write(out.join("image_descriptors.rs"), image_descriptors::source(&tables, &targets)?)?;
     std::fs::write(out.join("image_dimensions.rs"), images::dimensions(&tables)?)?;
     std::fs::write(out.join("instruction_sets.rs"), sets_source(&set_rows)?)?;
     std::fs::write(out.join("targets.rs"), targets.source(&sets, with_rows)?)?;

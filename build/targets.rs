@@ -202,6 +202,16 @@ impl Targets {
         self.targets.iter().map(|target| (target.name.as_str(), target.waits.as_str())).collect()
     }
 
+    /// For each target the last of some lists of names that it is in; or else the name that is none.
+    pub(super) fn last_of(&self, lists: &[&[String]]) -> Result<Vec<Option<u8>>, String> {
+        let known = |name: &String| self.targets.iter().any(|target| target.is_in(std::slice::from_ref(name)));
+        if let Some(name) = lists.iter().flat_map(|list| list.iter()).find(|name| !known(name)) {
+            return Err(name.clone());
+        }
+        let last = |target: &Target| (0..).zip(lists).filter(|(_, list)| target.is_in(list)).last().map(|(n, _)| n);
+        Ok(self.targets.iter().map(last).collect())
+    }
+
     /// Rust source of the array of targets; `sets` are the instruction sets, `with_rows` has the bits of those that there are rows for.
     pub(super) fn source(&self, sets: &[&str], with_rows: u32) -> Result<String, Failure> {
         let mut out = format!("pub(crate) const SETS_WITH_ROWS: u32 = {with_rows:#x};\n");

@@ -9,4 +9,6 @@ constant() {
         "${LLVM_AS:-llvm-as-19}" -o "$1" -
 }
 constant "$1/oclc_isa_version_942.bc" __oclc_ISA_version 9402
+constant "$1/oclc_isa_version_1100.bc" __oclc_ISA_version 11000
+constant "$1/oclc_isa_version_1200.bc" __oclc_ISA_version 12000
 constant "$1/oclc_abi_version_600.bc" __oclc_ABI_version 600

@@ -11,19 +11,21 @@ use crate::runtime::runtime;
 use crate::status::*;
 
 /// `hipChannelFormatKind`.
-const KIND_SIGNED: c_int = 0;
-const KIND_UNSIGNED: c_int = 1;
-const KIND_FLOAT: c_int = 2;
+pub(crate) const KIND_SIGNED: c_int = 0;
+pub(crate) const KIND_UNSIGNED: c_int = 1;
+pub(crate) const KIND_FLOAT: c_int = 2;
 
 /// `hipArrayLayered`: the depth is a number of layers.
-const LAYERED: c_uint = 1;
+pub(crate) const LAYERED: c_uint = 1;
+/// `hipArrayCubemap`: the layers are faces.
+pub(crate) const CUBEMAP: c_uint = 4;
 
 /// `hipChannelFormatDesc`: bits of each component and their kind.
 #[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ChannelFormat {
-    bits: [c_int; 4],
-    kind: c_int,
+    pub(crate) bits: [c_int; 4],
+    pub(crate) kind: c_int,
 }
 
 /// `hipArray_Format` by kind and bits of a component.
@@ -40,7 +42,7 @@ const FORMATS: &[(c_int, c_int, c_int)] = &[
 
 impl ChannelFormat {
     /// Components that have bits: they come first and are equally wide.
-    fn components(&self) -> Outcome<usize> {
+    pub(crate) fn components(&self) -> Outcome<usize> {
         let count = self.bits.iter().take_while(|bits| **bits != 0).count();
         let equal = self.bits[..count].iter().all(|bits| *bits == self.bits[0]);
         let known = FORMATS.iter().any(|(_, kind, bits)| (*kind, *bits) == (self.kind, self.bits[0]));
@@ -51,17 +53,17 @@ impl ChannelFormat {
         }
     }
 
-    fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bits.iter().map(|bits| *bits as usize).sum::<usize>() / 8
     }
 
-    fn of(format: c_int, components: c_uint) -> Outcome<Self> {
+    pub(crate) fn of(format: c_int, components: c_uint) -> Outcome<Self> {
         let (_, kind, bits) = *FORMATS.iter().find(|(known, ..)| *known == format).ok_or(INVALID_VALUE)?;
         let found = ChannelFormat { bits: [0, 1, 2, 3].map(|n| if n < components { bits } else { 0 }), kind };
         if found.components()? == components as usize { Ok(found) } else { Err(INVALID_VALUE) }
     }
 
-    fn format(&self) -> c_int {
+    pub(crate) fn format(&self) -> c_int {
         FORMATS.iter().find(|(_, kind, bits)| (*kind, *bits) == (self.kind, self.bits[0])).map_or(0, |(format, ..)| *format)
     }
 }
@@ -69,12 +71,14 @@ impl ChannelFormat {
 /// An array.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Array {
-    address: u64,
+    pub(crate) address: u64,
     pitch: usize,
-    format: ChannelFormat,
+    /// Bytes from plane to plane.
+    plane: usize,
+    pub(crate) format: ChannelFormat,
     /// In elements, as the program said it: 0 for a dimension that it lacks.
-    extent: Extent,
-    flags: c_uint,
+    pub(crate) extent: Extent,
+    pub(crate) flags: c_uint,
 }
 
 impl Array {
@@ -83,11 +87,11 @@ impl Array {
     }
 
     fn side(&self) -> Side {
-        Side { start: self.address, pitch: self.pitch, rows: self.rows() }
+        Side { plane: self.plane, ..Side::new(self.address, self.pitch, self.rows()) }
     }
 }
 
-fn find(array: usize) -> Outcome<Array> {
+pub(crate) fn find(array: usize) -> Outcome<Array> {
     runtime().arrays.get(&array).copied().ok_or(INVALID_HANDLE)
 }
 
@@ -102,13 +106,30 @@ fn create(out: *mut usize, format: ChannelFormat, extent: Extent, flags: c_uint)
     if out.is_null() || extent.width == 0 || (extent.height == 0 && extent.depth != 0 && flags & LAYERED == 0) {
         return Err(INVALID_VALUE);
     }
-    let width = extent.width.checked_mul(format.bytes()).ok_or(OUT_OF_MEMORY)?;
-    let rows = extent.height.max(1).checked_mul(extent.depth.max(1)).ok_or(OUT_OF_MEMORY)?;
-    let (address, pitch) = memory::allocate_pitched(width, rows)?;
+    let (pitch, plane) = layout(format.bytes(), extent)?;
+    let address = memory::allocate(plane.checked_mul(extent.depth.max(1)).ok_or(OUT_OF_MEMORY)?)?;
     let array = handle();
-    runtime().arrays.insert(array, Array { address, pitch, format, extent, flags });
+    runtime().arrays.insert(array, Array { address, pitch, plane, format, extent, flags });
     raw::store(out, array)
 }
+
+/// Bytes from row to row and from plane to plane: as the device's images have them.
+fn layout(element: usize, extent: Extent) -> Outcome<(usize, usize)> {
+    let width = extent.width.checked_mul(element).ok_or(OUT_OF_MEMORY)?;
+    let rows = extent.height.max(1);
+    let plain = || -> Outcome<(usize, usize)> {
+        let pitch = memory::pitch(width)?;
+        Ok((pitch, pitch.checked_mul(rows).ok_or(OUT_OF_MEMORY)?))
+    };
+    let target = runtime().device()?.target();
+    let Some(images) = target.image_descriptors().filter(|_| width.max(rows) < LARGEST) else { return plain() };
+    let (row, plane) =
+        (images.row_bytes(extent.width as u64, element as u64), images.slice_bytes(extent.width as u64, rows as u64, element as u64));
+    Ok((row as usize, plane as usize))
+}
+
+/// No image is as wide or as high, in bytes.
+const LARGEST: usize = 1 << 30;
 
 fn destroy(array: usize) -> Outcome {
     let removed = runtime().arrays.remove(&array).ok_or(INVALID_HANDLE)?;
@@ -158,8 +179,12 @@ impl Rows {
         if right > array.extent.width * array.format.bytes() || below > array.rows() * array.extent.depth.max(1) {
             return Err(INVALID_VALUE);
         }
-        let inside = array.side().at(self.x, self.y, 0)?;
-        let outside = Side { start: self.memory, pitch: self.pitch, rows: self.height };
+        let (plane, y) = (self.y / array.rows(), self.y % array.rows());
+        if array.plane != array.pitch * array.rows() && y + self.height > array.rows() {
+            return Err(INVALID_VALUE);
+        }
+        let inside = array.side().at(self.x, y, plane)?;
+        let outside = Side::new(self.memory, self.pitch, self.height);
         let (to, from) = if to_array { (inside, outside) } else { (outside, inside) };
         let extent = Extent { width: self.width, height: self.height, depth: 1 };
         Ok(Operation::Copy(BoxCopy { to, from, extent, kind: self.kind }))

@@ -69,12 +69,20 @@ pub(crate) struct Side {
     pub(crate) start: u64,
     pub(crate) pitch: usize,
     pub(crate) rows: usize,
+    /// Bytes from plane to plane.
+    pub(crate) plane: usize,
 }
 
 impl Side {
+    /// Rows and planes without anything between them.
+    pub(crate) fn new(start: u64, pitch: usize, rows: usize) -> Self {
+        Side { start, pitch, rows, plane: pitch.saturating_mul(rows) }
+    }
+
     fn row(self, y: usize, z: usize) -> Outcome<u64> {
-        let row = z.checked_mul(self.rows).and_then(|plane| plane.checked_add(y)).and_then(|row| row.checked_mul(self.pitch));
-        row.and_then(|offset| self.start.checked_add(offset as u64)).ok_or(INVALID_VALUE)
+        let (plane, row) = (z.checked_mul(self.plane), y.checked_mul(self.pitch));
+        let offset = plane.zip(row).and_then(|(plane, row)| plane.checked_add(row));
+        offset.and_then(|offset| self.start.checked_add(offset as u64)).ok_or(INVALID_VALUE)
     }
 
     /// The side that starts `x` bytes, `y` rows and `z` planes further on.
@@ -85,7 +93,7 @@ impl Side {
 
 impl From<PitchedPointer> for Side {
     fn from(pointer: PitchedPointer) -> Self {
-        Side { start: pointer.pointer, pitch: pointer.pitch, rows: pointer.y }
+        Side::new(pointer.pointer, pointer.pitch, pointer.y)
     }
 }
 
@@ -103,14 +111,14 @@ impl BoxCopy {
     /// A copy of bytes in a row.
     pub(crate) fn linear(to: u64, from: u64, size: usize, kind: c_int) -> Outcome<Self> {
         check_kind(kind)?;
-        let side = |start| Side { start, pitch: size, rows: 1 };
+        let side = |start| Side::new(start, size, 1);
         Ok(BoxCopy { to: side(to), from: side(from), extent: Extent { width: size, height: 1, depth: 1 }, kind })
     }
 
     /// A copy of rows.
     pub(crate) fn rows(to: (u64, usize), from: (u64, usize), width: usize, height: usize, kind: c_int) -> Outcome<Self> {
         check_kind(kind)?;
-        let side = |(start, pitch)| Side { start, pitch, rows: height };
+        let side = |(start, pitch)| Side::new(start, pitch, height);
         Ok(BoxCopy { to: side(to), from: side(from), extent: Extent { width, height, depth: 1 }, kind })
     }
 
@@ -140,13 +148,13 @@ pub(crate) struct BoxFill {
 impl BoxFill {
     /// Elements in a row.
     pub(crate) fn elements(to: u64, element: &[u8], count: usize) -> Self {
-        let to = Side { start: to, pitch: usize::MAX, rows: 1 };
+        let to = Side::new(to, usize::MAX, 1);
         BoxFill { to, element: element.to_vec(), extent: Extent { width: count, height: 1, depth: 1 } }
     }
 
     /// Rows of elements.
     pub(crate) fn rows(to: u64, pitch: usize, element: &[u8], width: usize, height: usize) -> Self {
-        let to = Side { start: to, pitch, rows: height };
+        let to = Side::new(to, pitch, height);
         BoxFill { to, element: element.to_vec(), extent: Extent { width, height, depth: 1 } }
     }
 
@@ -197,7 +205,7 @@ mod tests {
 
     #[test]
     fn sides_move_by_bytes_rows_and_planes() {
-        let side = Side { start: 1000, pitch: 256, rows: 3 };
+        let side = Side::new(1000, 256, 3);
         assert_eq!(side.at(5, 2, 1).unwrap().start, 1000 + 5 + 256 * (2 + 3));
         assert_eq!(side.at(0, usize::MAX, 0), Err(INVALID_VALUE));
     }

@@ -126,11 +126,11 @@ struct DriverCopy3D<N> {
 fn driver_side(memory_type: c_int, [host, device, array]: [u64; 3], pitch: usize, rows: usize) -> Outcome<Side> {
     let types = if loaded_as_hip_5() { [0, 1, 2, 3] } else { [1, 2, 10, 11] };
     Ok(match types.iter().position(|known| *known == memory_type) {
-        Some(0) => Side { start: host, pitch, rows },
+        Some(0) => Side::new(host, pitch, rows),
         Some(2) => arrays::side(array as usize)?.0,
-        Some(_) => Side { start: device, pitch, rows },
+        Some(_) => Side::new(device, pitch, rows),
         // Managed memory since HIP 6.
-        None if !loaded_as_hip_5() && memory_type == 3 => Side { start: device, pitch, rows },
+        None if !loaded_as_hip_5() && memory_type == 3 => Side::new(device, pitch, rows),
         None => return Err(INVALID_VALUE),
     })
 }

@@ -55,7 +55,7 @@ impl FillParameters {
         let element = self.value.to_le_bytes()[..self.element_size as usize].to_vec();
         // One row needs no pitch.
         let pitch = if self.height <= 1 { usize::MAX } else { self.pitch };
-        let to = Side { start: self.to, pitch, rows: self.height };
+        let to = Side::new(self.to, pitch, self.height);
         Ok(Operation::Fill(BoxFill { to, element, extent: Extent { width: self.width, height: self.height, depth: 1 } }))
     }
 

@@ -17,6 +17,8 @@
 //! | `operation`, `copies`, `graphs`, `kinds`, `handles` | what streams and graphs do, as data |
 //! | `registration`, `launch`, `modules`, `functions`, `symbols` | the entry points for code |
 //! | `memory`, `managed`, `pools`, `arrays`, `copy_calls` | the entry points for memory |
+//! | `image_objects` | the descriptors that kernels sample and load images by |
+//! | `textures`, `texture_references` | the entry points for textures and surfaces |
 //! | `streams`, `capture`, `graph_calls`, `graph_nodes`, `devices`, `contexts` | the entry points for order and devices |
 //! | `properties`, `boards`, `host_memory`, `raw` | what the device says of itself; host memory that kernels may use; the caller's pointers |
 //! | `stubs` | the rest of the entry points |
@@ -54,6 +56,7 @@ mod graphs;
 mod handles;
 mod host_memory;
 mod hostcall;
+mod image_objects;
 mod images;
 mod kernarg;
 mod kinds;
@@ -73,5 +76,7 @@ mod status;
 mod streams;
 mod stubs;
 mod symbols;
+mod texture_references;
+mod textures;
 mod time;
 mod trace;

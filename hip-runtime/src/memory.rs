@@ -99,9 +99,14 @@ fn free(address: u64) -> Outcome {
     runtime.free(address)
 }
 
+/// Bytes from row to row of pitched memory.
+pub(crate) fn pitch(width: usize) -> Outcome<usize> {
+    width.checked_next_multiple_of(PITCH).ok_or(OUT_OF_MEMORY)
+}
+
 /// Allocates rows of device memory; gives where and with which pitch.
 pub(crate) fn allocate_pitched(width: usize, height: usize) -> Outcome<(u64, usize)> {
-    let pitch = width.checked_next_multiple_of(PITCH).ok_or(OUT_OF_MEMORY)?;
+    let pitch = pitch(width)?;
     Ok((allocate(pitch.checked_mul(height).ok_or(OUT_OF_MEMORY)?)?, pitch))
 }
 

@@ -17,11 +17,11 @@ const PCI_BUS: c_int = 3;
 const REGISTERS: c_int = 65_536;
 /// Frequency of the constant clock that `wall_clock64` reads, in kHz.
 const CLOCK_INSTRUCTION_RATE: c_int = 100_000;
-/// Alignment that textures would need.
-const TEXTURE_ALIGNMENT: usize = 256;
+/// Alignment that textures over plain memory need, and that their rows do.
+pub(crate) const TEXTURE_ALIGNMENT: usize = 256;
 /// Largest textures: one-dimensional over plain memory, along one side of a one- or two-dimensional one, deepest three-dimensional one.
-const TEXTURE_LINEAR: c_int = 1 << 28;
-const TEXTURE_SIDE: c_int = 16_384;
+pub(crate) const TEXTURE_LINEAR: c_int = 1 << 28;
+pub(crate) const TEXTURE_SIDE: c_int = 16_384;
 const TEXTURE_DEPTH: c_int = 8_192;
 
 /// Features of `hipDeviceArch_t`, lowest bit first: 32-bit and float atomics (5), 64-bit atomics (2), doubles, vote, ballot, shuffle; not
@@ -42,6 +42,8 @@ pub(crate) struct Facts {
     wave: c_int,
     threads: c_int,
     ecc: c_int,
+    /// It has images.
+    images: bool,
 }
 
 impl Facts {
@@ -71,6 +73,7 @@ impl Facts {
             wave: int(Target::wave_size),
             threads: int(|target| target.max_waves_per_simd() * target.simds_per_cu() * target.wave_size()),
             ecc: id.sramecc.unwrap_or(false).into(),
+            images: target.is_some_and(|target| target.image_descriptors().is_some()),
         }
     }
 }
@@ -403,8 +406,9 @@ pub(crate) fn attribute(facts: &Facts, attribute: c_int) -> Option<c_int> {
         10_012 => p.asic_revision,
         // Streams wait for values; memory may be fine-grained.
         10_013 | 10_016 => 1,
+        10_014 => facts.images.into(),
         // The other known ones: nothing of the kind.
-        1..=91 | 10_004..=10_014 => 0,
+        1..=91 | 10_004..=10_013 => 0,
         _ => return None,
     })
 }

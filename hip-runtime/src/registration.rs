@@ -109,13 +109,34 @@ extern "C" fn __hipRegisterManagedVar(
     runtime.variables.insert(pointer as usize, KernelRef { image, name });
 }
 
-/// Textures are not supported; a program that uses one is told when it does.
+/// Registers a texture reference: a variable whose shadow says what it is bound to.
 #[unsafe(no_mangle)]
-extern "C" fn __hipRegisterTexture() {}
+extern "C" fn __hipRegisterTexture(
+    modules: Modules,
+    shadow: *const c_void,
+    _host_name: *const c_char,
+    name: *const c_char,
+    _kind: c_int,
+    _normalized: c_int,
+    _external: c_int,
+) {
+    if let (Some(image), Ok(name)) = (index(modules), raw::string(name)) {
+        runtime().variables.insert(shadow as usize, KernelRef { image, name });
+    }
+}
 
-/// Surfaces are not supported; a program that uses one is told when it does.
+/// Registers a surface reference, which is a variable as well.
 #[unsafe(no_mangle)]
-extern "C" fn __hipRegisterSurface() {}
+extern "C" fn __hipRegisterSurface(
+    modules: Modules,
+    shadow: *const c_void,
+    host_name: *const c_char,
+    name: *const c_char,
+    kind: c_int,
+    external: c_int,
+) {
+    __hipRegisterTexture(modules, shadow, host_name, name, kind, 0, external);
+}
 
 /// Called when the program or one of its libraries ends.
 #[unsafe(no_mangle)]

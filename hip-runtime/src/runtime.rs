@@ -27,6 +27,7 @@ use crate::pools::Pool;
 use crate::settings::Settings;
 use crate::status::*;
 use crate::streams::Streams;
+use crate::textures::Texture;
 use crate::time::Timer;
 use crate::trace::Tracer;
 
@@ -78,6 +79,10 @@ pub(crate) struct Runtime {
     pub(crate) graphs: Graphs,
     /// Arrays by handle.
     pub(crate) arrays: HashMap<usize, Array>,
+    /// What texture objects were made of, by address.
+    pub(crate) textures: HashMap<u64, Texture>,
+    /// The arrays of surface objects, by address.
+    pub(crate) surfaces: HashMap<u64, usize>,
     /// Memory pools by handle.
     pub(crate) pools: HashMap<usize, Pool>,
     pub(crate) default_pool: Option<usize>,
@@ -150,6 +155,8 @@ impl Runtime {
             streams: Streams::default(),
             graphs: Graphs::default(),
             arrays: HashMap::new(),
+            textures: HashMap::new(),
+            surfaces: HashMap::new(),
             pools: HashMap::new(),
             default_pool: None,
             current_pool: None,

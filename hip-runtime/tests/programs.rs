@@ -95,6 +95,20 @@ fn kernels_print_through_the_programs_standard_output() {
 }
 
 #[test]
+fn textures_and_surfaces_hold_what_the_host_computes() {
+    let stand_in = StandIn::new();
+    // Each has descriptors of its own.
+    for target in ["gfx906", "gfx1030", "gfx1100", "gfx1200"] {
+        let program = build(&stand_in, "textures", target, &[]);
+        stand_in.passes(&program, &[("WAVETAP_STRICT", "1")]);
+        let output = stand_in.run(&program, &[("WAVETAP_SKIP_KERNELS", "1")]);
+        assert!(text(&output).0.ends_with("FAIL\n"), "{target}: it passes without its kernels");
+    }
+    let references = build(&stand_in, "texture_references", "gfx1030", &[]);
+    stand_in.passes(&references, &[("WAVETAP_STRICT", "1")]);
+}
+
+#[test]
 fn a_fault_is_described_and_stays() {
     let stand_in = StandIn::new();
     let program = build(&stand_in, "faults", "gfx90a", &[]);

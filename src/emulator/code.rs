@@ -7,8 +7,8 @@ use super::loader::{CodeRange, ObjectId};
 use super::memory::View;
 use super::op::{Meaning, Op};
 use super::{
-    compare, convert, dot, lane_access, lds, matrix, movement, packed, pair, scalar, scalar_control, scalar_memory, scaled, sparse, typed,
-    vector_float, vector_int, vector_memory, wave_matrix,
+    compare, convert, dot, image, lane_access, lds, matrix, movement, packed, pair, scalar, scalar_control, scalar_memory, scaled, sparse,
+    typed, vector_float, vector_int, vector_memory, wave_matrix,
 };
 
 /// The longest instruction in bytes.
@@ -148,7 +148,8 @@ pub(super) fn meaning(target: Target, inst: &Inst) -> Option<Meaning> {
             scalar_control::meaning(name).or_else(|| typed::meaning(name)).or_else(|| vector_memory::meaning(name, inst))
         }
         E::Mtbuf => typed::meaning(name),
-        E::Mimg | E::Vimage | E::Vsample | E::Exp | E::Vintrp | E::Vinterp | E::Ldsdir | E::Tensor => None,
+        E::Mimg | E::Vimage | E::Vsample => image::meaning(name, inst.variant.flags),
+        E::Exp | E::Vintrp | E::Vinterp | E::Ldsdir | E::Tensor => None,
         E::Vop3p | E::Vop3pDpp | E::Vop3pDpp8 => packed::meaning(name)
             .or_else(|| dot::meaning(name))
             .or_else(|| matrix::meaning(name))

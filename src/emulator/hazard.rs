@@ -2,7 +2,7 @@
 //!
 //! A rule says how many issue slots must lie between a producer and a consumer; `s_nop k` fills k + 1 of them, any other instruction one.
 
-use crate::isa::{Access, Flags, Reg, RegFile, WaitStates, scalar};
+use crate::isa::{Access, Flags, Operand, Reg, RegFile, WaitStates, scalar};
 
 use super::core::{Launch, Step, register_name, stop};
 use super::fault::FaultKind;
@@ -76,12 +76,15 @@ impl Hazards {
         }
         let alone = self.clause_writes.is_empty();
         let stores = op.inst.variant.flags.contains(Flags::STORE);
+        // How long it is depends on the image; its first register is sure.
+        let open = op.inst.variant.image.is_some_and(|image| image.address.is_none());
+        let length = move |operand: &Operand| if open && operand.role.is_address() { 1 } else { operand.dwords.max(1) };
         let named = |access: fn(Access) -> bool| {
             op.inst
                 .operands
                 .iter()
                 .filter(move |operand| access(operand.access))
-                .filter_map(|operand| operand.reg().map(|reg| Reg { dwords: operand.dwords.max(1), ..reg }))
+                .filter_map(|operand| operand.reg().map(|reg| Reg { dwords: length(operand), ..reg }))
         };
         self.clause_reads.extend(named(|access| matches!(access, Access::Read | Access::ReadWrite)));
         self.clause_writes.extend(named(|access| matches!(access, Access::Write | Access::ReadWrite)));

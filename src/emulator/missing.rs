@@ -10,7 +10,7 @@ use super::{code, pair};
 const REASONS: &[(&[&str], &str)] = &[
     (
         &["image_", "exp", "v_interp_", "lds_param_load", "ds_param_load", "ds_bvh_", "v_screen_partition_4se_b32"],
-        "graphics: images, exports, attributes, ray tracing",
+        "graphics: depth comparisons, packed and multi-sampled images, exports, attributes, ray tracing",
     ),
     (&["lds_direct_load", "ds_direct_load"], "loads of LDS at M0 that run beside the vector ALU and have a wait of their own"),
     (

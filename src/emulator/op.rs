@@ -206,6 +206,8 @@ pub(super) struct Op {
     pub slots: u8,
     /// The counters that count it.
     pub counters: Counters,
+    /// Goes through a sampler.
+    pub samples: bool,
     /// FLAT operations keep their order among the others.
     pub flat_in_order: bool,
     /// What it waits for.
@@ -371,6 +373,7 @@ impl Op {
             Semantics::Packed32 { .. } => super::vector_fast::packed32_sources(&inst, &scalars, dst),
             _ => quick,
         };
+        let samples = super::sampler::is_sampling(name);
         let waits = wait_count(target, &inst).unwrap_or_default();
         let counters = issued(&inst);
         let unknown = Rule::new(&inst, class);
@@ -404,6 +407,7 @@ impl Op {
             replay: false,
             slots,
             counters,
+            samples,
             flat_in_order: target.flat_in_order(),
             waits,
             unknown,

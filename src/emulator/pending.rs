@@ -18,6 +18,8 @@ use super::op::{AtomicFn, Class, Op};
 pub(super) enum Kind {
     /// Vector memory: in order.
     Vmem,
+    /// Through a sampler: in order, but not with other vector memory when results are written.
+    Sample,
     /// LDS: in order.
     Lds,
     /// Scalar memory and messages: any order.
@@ -35,7 +37,7 @@ impl Kind {
     /// Which operations of a counter it completes in order with, if with any: those of vector memory, or those of LDS.
     fn order(self, counter: Counter, flat_in_order: bool) -> Option<usize> {
         match self {
-            Kind::Vmem => Some(0),
+            Kind::Vmem | Kind::Sample => Some(0),
             Kind::Lds => Some(1),
             Kind::Flat if flat_in_order => Some(usize::from(LOCAL.contains(&counter))),
             Kind::FlatMemory => (!LOCAL.contains(&counter)).then_some(0),
@@ -225,7 +227,11 @@ impl Pending {
         // Results of one in-order kind arrive in the order of issue: the later one wins.
         let kind = self.operations.iter().flatten().find(|operation| operation.id == id).map(|operation| operation.kind);
         match (kind, op.class) {
-            (Some(Kind::Vmem), Class::Vmem) if op.inst.variant.encoding != crate::isa::Encoding::Flat => Ok(()),
+            (Some(kind @ (Kind::Vmem | Kind::Sample)), Class::Vmem)
+                if op.inst.variant.encoding != crate::isa::Encoding::Flat && (kind == Kind::Sample) == op.samples =>
+            {
+                Ok(())
+            }
             (Some(Kind::Lds), Class::Lds) => Ok(()),
             _ => self.missing(id, slot(file, index), true),
         }

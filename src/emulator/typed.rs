@@ -11,7 +11,7 @@ use super::vector_memory::{count, issue_load, issue_store, order, read_place, wr
 
 /// How the bits of a component are understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Number {
+pub(super) enum Number {
     Unorm,
     Snorm,
     Uscaled,
@@ -23,9 +23,9 @@ enum Number {
 
 /// The components of an element, the first in the lowest bits, and what they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Format {
-    widths: Vec<u32>,
-    number: Number,
+pub(super) struct Format {
+    pub(super) widths: Vec<u32>,
+    pub(super) number: Number,
 }
 
 impl Format {
@@ -59,12 +59,37 @@ impl Format {
         }
     }
 
-    fn bytes(&self) -> usize {
+    /// That of an image. They are numbered as those of buffers are, with more behind them.
+    pub(super) fn of_image(target: Target, number: u64) -> Option<Format> {
+        let older = target.generation() < 10;
+        // Before gfx10 the data format has six bits, and in both fields the further numbers are formats that buffers do not have.
+        let number = if older && number & 0x30 == 0 && number >> 6 < 8 { number & 15 | number >> 6 << 4 } else { number };
+        let format =
+            u8::try_from(number).ok().filter(|number| !older || *number < 0x80).and_then(|number| Format::numbered(target, number))?;
+        let widths = &format.widths;
+        let (equal, scaled) = (widths.iter().all(|width| *width == widths[0]), matches!(format.number, Number::Uscaled | Number::Sscaled));
+        (equal && matches!((widths[0], widths.len()), (8 | 16 | 32, 1 | 2 | 4)) && !scaled).then_some(format)
+    }
+
+    /// What to call an image's format in a message.
+    pub(super) fn name_of_image(target: Target, number: u64) -> String {
+        let name = u8::try_from(number)
+            .ok()
+            .filter(|_| target.generation() >= 10)
+            .and_then(|number| target.name_of(NameList::BufferFormats, number));
+        match name {
+            Some(name) => format!("{number} ({name})"),
+            None if target.generation() >= 10 => number.to_string(),
+            None => format!("{number} (data format {}, number format {})", number & 63, number >> 6),
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
         (self.widths.iter().sum::<u32>() / 8) as usize
     }
 
     /// A component of an element in memory, as a register has it.
-    fn load(&self, element: u128, component: usize) -> Option<u32> {
+    pub(super) fn load(&self, element: u128, component: usize) -> Option<u32> {
         let width = self.widths[component];
         let shift: u32 = self.widths[..component].iter().sum();
         let bits = (element >> shift) as u64 & ((1_u64 << width) - 1);
@@ -88,7 +113,7 @@ impl Format {
     }
 
     /// What a component that the format lacks is.
-    fn absent(&self, component: usize) -> u32 {
+    pub(super) fn absent(&self, component: usize) -> u32 {
         match (component, self.number) {
             (3, Number::Uint | Number::Sint) => 1,
             (3, _) => 1.0_f32.to_bits(),

@@ -140,6 +140,8 @@ impl Rule {
             let used = match operand.role {
                 _ if self.kind == Kind::Memory && class == Class::Branch => Some(Use::Target),
                 Role::Vdata | Role::Data0 | Role::Data1 | Role::Sdata | Role::Vdst | Role::Old => None,
+                // How many registers it has depends on the image: the instruction itself looks.
+                _ if operand.role.is_address() && inst.variant.image.is_some() => None,
                 _ if self.kind == Kind::Memory => Some(Use::Address),
                 _ if lane => Some(Use::Lane),
                 _ => None,
@@ -229,6 +231,13 @@ fn uses(core: &Core, rule: &Rule) -> Step {
         }
     }
     Ok(())
+}
+
+/// Checks a vector register of an address whose length only the instruction itself knows.
+pub(super) fn known_address(core: &Core, file: RegFile, register: u16) -> Step {
+    let at = slot(file, register);
+    let lanes = core.wave.checks.known.lanes(at) & core.wave.exec();
+    if lanes == 0 { Ok(()) } else { report(core, at, Use::Address.text(), Some(lanes.trailing_zeros() as u8)) }
 }
 
 fn addresses(core: &mut Core, op: &Op, rule: &Rule) -> Step {

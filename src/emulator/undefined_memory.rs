@@ -1,6 +1,6 @@
 //! Undefined bits on their way through LDS and scratch, and to memory that others see.
 
-use crate::isa::{Operand, RegFile, Role};
+use crate::isa::{Flags, Operand, RegFile, Role};
 
 use super::core::{Core, Step, active};
 use super::known::Origin;
@@ -165,6 +165,9 @@ pub(super) fn stores(core: &Core, op: &Op, accesses: &[Access]) -> Step {
     let (size, high) = match (op.class, op.semantics) {
         (Class::Vmem, Semantics::Store { bytes, high }) => (usize::from(bytes), high),
         (Class::Vmem, Semantics::Atomic { bytes, .. }) => (usize::from(bytes), false),
+        (Class::Vmem, _) if op.inst.variant.image.is_some() && op.inst.variant.flags.contains(Flags::STORE) => {
+            (4 * op.imm(Role::Dmask).count_ones() as usize, false)
+        }
         _ => return Ok(()),
     };
     let Some(first) = data(op, Role::Vdata) else { return Ok(()) };

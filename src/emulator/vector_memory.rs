@@ -355,7 +355,7 @@ pub(super) fn store(core: &mut Core, op: &Op) -> Step {
     Ok(())
 }
 
-fn delay(core: &mut Core, id: u32, address: u64, bytes: &[u8]) {
+pub(super) fn delay(core: &mut Core, id: u32, address: u64, bytes: &[u8]) {
     for (n, piece) in bytes.chunks(8).enumerate() {
         let mut data = [0; 8];
         data[..piece.len()].copy_from_slice(piece);
@@ -429,6 +429,14 @@ pub(super) fn issue_load(core: &mut Core, op: &Op, (file, first, words): (RegFil
     if core.launch.strict {
         let owned = if core.wave.exec() == 0 { 0 } else { words };
         core.wave.pending.issue(op, kind(op), &[(file, first, owned)]);
+    }
+}
+
+/// Notes a load through a sampler.
+pub(super) fn issue_sample(core: &mut Core, op: &Op, (file, first, words): (RegFile, u16, u16)) {
+    if core.launch.strict {
+        let owned = if core.wave.exec() == 0 { 0 } else { words };
+        core.wave.pending.issue(op, Kind::Sample, &[(file, first, owned)]);
     }
 }
 

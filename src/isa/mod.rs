@@ -8,6 +8,7 @@ mod digits;
 mod dispatch;
 mod encode;
 mod image;
+mod image_descriptor;
 mod inst;
 mod layout;
 mod load;
@@ -23,6 +24,7 @@ mod wait;
 
 pub use decode::Plan;
 pub use image::{Gradients, Image, ImageAddress, ImageData};
+pub use image_descriptor::{ImageDescriptors, ImageField, SamplerField, TypedBuffer};
 pub use inst::{Access, Dpp, Half, Inst, Matrix, Modifiers, Operand, Reg, RegFile, Role, Sdwa, Value, ValueType, scalar};
 pub use layout::{Accepts, Bits, Coding, Form, Kind, Layout, Modifier, Run};
 pub use machine::{Estimate, MachineFact};

@@ -5,6 +5,7 @@
 //! on several seeds with the right output; the edited one must stop on each seed with the fault that `faults.rs` names. The list is printed as a table with `--nocapture`.
 
 mod faults;
+mod textures;
 
 use std::collections::BTreeSet;
 
@@ -27,8 +28,11 @@ fn main() {
     let mut wrong = Vec::new();
     println!("{:8} {:22} {:45} found", "target", "kernel", "fault");
     let wanted = std::env::args().nth(1).filter(|argument| !argument.starts_with('-'));
-    let chosen: Vec<&Fault> =
-        FAULTS.iter().filter(|fault| wanted.as_ref().is_none_or(|part| fault.to_string().contains(part.as_str()))).collect();
+    let chosen: Vec<&Fault> = FAULTS
+        .iter()
+        .chain(textures::FAULTS)
+        .filter(|fault| wanted.as_ref().is_none_or(|part| fault.to_string().contains(part.as_str())))
+        .collect();
     let mut passed = BTreeSet::new();
     for fault in &chosen {
         match try_fault(fault, &mut passed) {

@@ -1,6 +1,7 @@
 //! The addresses of a memory instruction that is about to be executed, by the functions that it will use itself.
 
 use crate::emulator::core::{Core, LANES, active};
+use crate::emulator::image;
 use crate::emulator::lds;
 use crate::emulator::op::{Class, Op, Semantics};
 use crate::emulator::scalar_memory;
@@ -67,6 +68,10 @@ pub(super) fn gather(core: &mut Core, op: &Op) -> Option<Accesses> {
 }
 
 fn vector(core: &mut Core, op: &Op, accesses: &mut Accesses) -> Option<()> {
+    if op.inst.variant.image.is_some() {
+        (accesses.memory, accesses.size) = image::accesses(core, op).ok()?;
+        return Some(());
+    }
     let places = places(core, op).ok()?;
     let mut local = LdsAccess { addresses: [0; LANES], mask: 0, size: accesses.size };
     for lane in active(core.wave.exec()) {
