@@ -98,9 +98,10 @@ impl Image {
     pub(crate) fn load(&mut self, device: &mut Device, id: &TargetId, settings: &Settings) -> Result<&mut Loaded> {
         if self.loaded.is_none() {
             self.unpack()?;
-            let fitting = self.codes.iter().filter(|code| code.target.runs_on(id));
+            let fitting = self.codes.iter().filter(|code| runs_on(&code.target, id));
             let named = |target: &TargetId| usize::from(target.xnack.is_some()) + usize::from(target.sramecc.is_some());
-            let code = fitting.max_by_key(|code| named(&code.target)).ok_or_else(|| {
+            // Code for the very processor before that for all of its kind, and among either what names most features.
+            let code = fitting.max_by_key(|code| (code.target.processor == id.processor, named(&code.target))).ok_or_else(|| {
                 let there: Vec<String> = self.codes.iter().map(|code| code.target.to_string()).collect();
                 Error::unsupported(format!("no code object for {id}; there is code for {}", there.join(", ")))
             })?;
@@ -136,6 +137,25 @@ fn codes(bundle: &Bundle<'_>) -> Vec<Code> {
     let entries = bundle.entries.iter().enumerate();
     let device = entries.filter_map(|(index, entry)| Some((entry.target.clone()?, bundle.entry_bytes(index))));
     device.filter(|(_, bytes)| elf::is_elf(bytes)).map(|(target, bytes)| Code { target, bytes: bytes.to_vec() }).collect()
+}
+
+/// Whether code runs on a device: it is for its processor, or for the generic one of its kind.
+pub(crate) fn runs_on(code: &TargetId, device: &TargetId) -> bool {
+    let generic = Target::by_name(&device.processor).and_then(Target::generic);
+    let alike = generic.map(|generic| TargetId { processor: generic.name().to_owned(), ..device.clone() });
+    code.runs_on(device) || alike.is_some_and(|alike| code.runs_on(&alike))
+}
+
+/// A processor that code runs on: its own, or the first one of its kind if it is generic.
+pub(crate) fn processor_for(code: &TargetId) -> &str {
+    let is_generic = |target: Target| target.generic() == Some(target);
+    match Target::by_name(&code.processor) {
+        Some(generic) if is_generic(generic) => {
+            let real = Target::all().find(|target| target.generic() == Some(generic) && !is_generic(*target));
+            real.map_or(&code.processor, |target| target.name())
+        }
+        _ => &code.processor,
+    }
 }
 
 /// Whether the emulator runs code of the processor.

@@ -19,7 +19,7 @@ use crate::counters;
 use crate::graphs::Graphs;
 use crate::host_memory::HostMemory;
 use crate::hostcall::Hostcall;
-use crate::images::{Image, Loaded, is_emulated};
+use crate::images::{Image, Loaded, is_emulated, processor_for, runs_on};
 use crate::kernarg::{self, Shape};
 use crate::managed::Advice;
 use crate::operation::Launch;
@@ -123,7 +123,7 @@ fn default_id(processor: &str) -> TargetId {
 
 /// A device of the processor of `wanted` with the features that it names.
 fn device_for(wanted: &TargetId) -> TargetId {
-    let base = default_id(&wanted.processor);
+    let base = default_id(processor_for(wanted));
     TargetId { xnack: wanted.xnack.or(base.xnack), sramecc: wanted.sramecc.or(base.sramecc), ..base }
 }
 
@@ -131,12 +131,14 @@ fn device_for(wanted: &TargetId) -> TargetId {
 fn choose_device(wanted: Option<&TargetId>, available: &[TargetId]) -> TargetId {
     let fallback = default_id(DEFAULT_PROCESSOR);
     let device = wanted.map_or(fallback, device_for);
-    if available.iter().any(|code| code.runs_on(&device)) {
+    if available.iter().any(|code| runs_on(code, &device)) {
         return device;
     }
     // Code for the same processor with other features, then any emulated processor unless one was asked for.
     let fits = |code: &&TargetId| code.processor == device.processor && wanted.is_none_or(|id| id.xnack.is_none() && id.sramecc.is_none());
-    let other = available.iter().find(fits).or_else(|| available.iter().find(|code| wanted.is_none() && is_emulated(code)));
+    let real = |code: &&TargetId| wanted.is_none() && is_emulated(code) && processor_for(code) == code.processor;
+    let any = |code: &&TargetId| wanted.is_none() && is_emulated(code);
+    let other = available.iter().find(fits).or_else(|| available.iter().find(real)).or_else(|| available.iter().find(any));
     other.map_or(device, device_for)
 }
 
@@ -538,6 +540,8 @@ mod tests {
         assert_eq!(choose(None, &[]), "gfx90a:sramecc+:xnack-");
         assert_eq!(choose(None, &["gfx906", "gfx90a"]), "gfx90a:sramecc+:xnack-");
         assert_eq!(choose(None, &["gfx9-generic", "gfx906:xnack-", "gfx942"]), "gfx906:sramecc+:xnack-");
+        assert_eq!(choose(None, &["gfx9-generic", "gfx11-generic"]), "gfx900:xnack-");
+        assert_eq!(choose(Some("gfx1036"), &["gfx10-3-generic", "gfx90a"]), "gfx1036");
         assert_eq!(choose(None, &["gfx1030", "gfx906"]), "gfx1030");
         assert_eq!(choose(None, &["gfx90a:xnack+"]), "gfx90a:sramecc+:xnack+");
         assert_eq!(choose(Some("gfx942"), &["gfx90a"]), "gfx942:sramecc+:xnack-");

@@ -41,7 +41,7 @@ INLINE u64 bfloats_of(u32 a) {
 struct OfBytes { static i32 get(u64 v, u32 n) { return (i8)(v >> 8 * n); } };
 struct OfHalves { static f32 get(u64 v, u32 n) { return (f32)get_f16((u32)(v >> 16 * n)); } };
 struct OfBfloats { static f32 get(u64 v, u32 n) { return as<f32>((u32)(v >> 16 * n) << 16); } };
-struct OfSingles { static f32 get(u64 v, u32 n) { return as<f32>((u32)v); } };
+struct OfSingles { static f32 get(u64 v, u32 n) { return as<f32>((u32)(v >> 32 * n)); } };
 struct OfDoubles { static f64 get(u64 v, u32 n) { return as<f64>(v); } };
 
 // D = A x B + C for square blocks of `size`, each lane with `count` elements of A and of B.
@@ -89,6 +89,7 @@ template <class A> INLINE A taken(u64 v) {
 #define BFLOATS bfloats_of(in[i]), bfloats_of(in[n + i])
 #define BYTES bytes_of(in[i], in[n + i]), bytes_of(in[2 * n + i], in[3 * n + i])
 
+typedef vec<f32, 2> f32x2;
 typedef vec<f16, 4> f16x4;
 typedef vec<short, 4> i16x4;
 typedef vec<short, 2> i16x2;
@@ -127,6 +128,9 @@ EXPANDED(f32_4x4x4bf16_1k, OfBfloats, 4, 16, 4, i16x4, f32, BFLOATS, "gfx90a gfx
 #if MFMA_94X
 EXPANDED(i32_16x16x32_i8, OfBytes, 16, 1, 8, i64, i32, BYTES, "gfx94*");
 EXPANDED(i32_32x32x16_i8, OfBytes, 32, 1, 8, i64, i32, BYTES, "gfx94*");
+#define PAIRS (u64)as<u32>((f32)small(in[i], 0)) | (u64)as<u32>((f32)small(in[i], 1)) << 32, (u64)as<u32>((f32)small(in[i], 2)) | (u64)as<u32>((f32)small(in[i], 3)) << 32
+EXPANDED(f32_16x16x8_xf32, OfSingles, 16, 1, 2, f32x2, f32, PAIRS, "gfx94*");
+EXPANDED(f32_32x32x4_xf32, OfSingles, 32, 1, 2, f32x2, f32, PAIRS, "gfx94*");
 #endif
 
 // A product of 64 x 64 x 64 by tiles of 16, as a library would do it: operands through LDS, sums in registers.
@@ -149,4 +153,30 @@ KERNEL(matrix_by_tiles)(const u32 *in, u32 *out, u32 n) {
     for (u32 r = 0; r < 4; r++) out[(row + 4 * (l / 16) + r) * 64 + column + l % 16] = bits(c[r]);
 }
 TEST(matrix_by_tiles, .grid = {1024}, .group = {64}, .in = 4096, .out = 4096, .on = "gfx908 gfx90a gfx94*");
+#endif
+
+// The same in XF32: whole numbers that 11 bits hold are multiplied exactly.
+#if MFMA_94X
+KERNEL(matrix_by_tiles_xf32)(const u32 *in, u32 *out, u32 n) {
+    SHARED f32 a[16][17], b[16][17];
+    u32 l = local_id(), row = group_id() / 4 * 16, column = group_id() % 4 * 16;
+    typedef vec<f32, 4> Quad;
+    Quad c = {0, 0, 0, 0};
+    for (u32 t = 0; t < 64; t += 16) {
+        for (u32 k = l; k < 256; k += 64) {
+            a[k / 16][k % 16] = (f32)small(in[(row + k / 16) * 64 + t + k % 16], 2);
+            b[k / 16][k % 16] = (f32)small(in[(t + k / 16) * 64 + column + k % 16], 3);
+        }
+        barrier();
+        for (u32 k = 0; k < 16; k += 8) {
+            u32 from = k + l / 16 * 2;
+            u64 left = (u64)as<u32>(a[l % 16][from]) | (u64)as<u32>(a[l % 16][from + 1]) << 32;
+            u64 right = (u64)as<u32>(b[from][l % 16]) | (u64)as<u32>(b[from + 1][l % 16]) << 32;
+            c = MATRIX(f32_16x16x8_xf32, OfSingles, 16, 1, 2, f32x2, Quad, left, right, c);
+        }
+        barrier();
+    }
+    for (u32 r = 0; r < 4; r++) out[(row + 4 * (l / 16) + r) * 64 + column + l % 16] = bits(c[r]);
+}
+TEST(matrix_by_tiles_xf32, .grid = {1024}, .group = {64}, .in = 4096, .out = 4096, .on = "gfx94*");
 #endif

@@ -7,8 +7,8 @@ use super::loader::{CodeRange, ObjectId};
 use super::memory::View;
 use super::op::{Meaning, Op};
 use super::{
-    compare, convert, dot, image, lane_access, lds, matrix, movement, packed, pair, scalar, scalar_control, scalar_memory, scaled, sparse,
-    typed, vector_float, vector_int, vector_memory, wave_matrix,
+    compare, convert, dot, image, lane_access, lds, matrix, movement, packed, pair, scalar, scalar_control, scalar_memory, scaled,
+    scaled_matrix, sparse, sparse_wave, typed, vector_float, vector_int, vector_memory, wave_matrix,
 };
 
 /// The longest instruction in bytes.
@@ -153,8 +153,10 @@ pub(super) fn meaning(target: Target, inst: &Inst) -> Option<Meaning> {
         E::Vop3p | E::Vop3pDpp | E::Vop3pDpp8 => packed::meaning(name)
             .or_else(|| dot::meaning(name))
             .or_else(|| matrix::meaning(name))
+            .or_else(|| scaled_matrix::meaning(name))
             .or_else(|| sparse::meaning(name))
             .or_else(|| wave_matrix::meaning(name))
+            .or_else(|| sparse_wave::meaning(name))
             .or_else(|| lane_access::meaning(target, name)),
         _ => compare::meaning(name)
             .or_else(|| lane_access::meaning(target, name))

@@ -159,7 +159,7 @@ impl Launch {
 
     /// CDNA3 and relatives, which need more wait states.
     pub(super) fn is_gfx94(&self) -> bool {
-        self.wait_states == WaitStates::Gfx94x
+        matches!(self.wait_states, WaitStates::Gfx94x | WaitStates::Gfx950)
     }
 }
 

@@ -182,8 +182,9 @@ pub(super) fn load(memory: &mut Memory, target: Target, id: ObjectId, image: &[u
         return Err(Error::unsupported("not an AMDGPU code object"));
     }
     let flags = u32_at(image, 0x30, "e_flags")?;
-    if Target::by_elf_flags(flags) != Some(target) {
-        let found = Target::by_elf_flags(flags).map_or_else(|| format!("e_flags {flags:#x}"), |found| found.name().to_owned());
+    let found = Target::by_elf_flags(flags);
+    if found.is_none_or(|found| found != target && target.generic() != Some(found)) {
+        let found = found.map_or_else(|| format!("e_flags {flags:#x}"), |found| found.name().to_owned());
         return Err(Error::unsupported(format!("code object for {found}, the device is a {}", target.name())));
     }
     let segments = segments(image)?;

@@ -21,15 +21,19 @@ pub(super) enum Element {
     Fp8,
     Bf8,
     F64,
+    /// Single precision of which 10 bits of the fraction count.
+    Xf32,
+    /// Of 4, 6 or 8 bits, as the instruction's fields say ([`super::scaled_matrix`]).
+    Mixed,
 }
 
 impl Element {
     pub(super) fn bits(self) -> usize {
         match self {
             Element::F64 => 64,
-            Element::F32 => 32,
+            Element::F32 | Element::Xf32 => 32,
             Element::F16 | Element::Bf16 => 16,
-            Element::I8 | Element::Fp8 | Element::Bf8 => 8,
+            Element::I8 | Element::Fp8 | Element::Bf8 | Element::Mixed => 8,
         }
     }
 
@@ -37,13 +41,21 @@ impl Element {
         match self {
             Element::F64 => f64::from_bits(bits),
             Element::F32 => f64::from(f32::from_bits(bits as u32)),
+            Element::Xf32 => f64::from(f32::from_bits(xf32(bits as u32))),
             Element::F16 => from_f16(bits as u16),
             Element::Bf16 => from_bf16(bits as u16),
             Element::I8 => f64::from(bits as u8 as i8),
             Element::Fp8 => decode(Format::eight(false, fnuz), bits as u8),
-            Element::Bf8 => decode(Format::eight(true, fnuz), bits as u8),
+            Element::Bf8 | Element::Mixed => decode(Format::eight(true, fnuz), bits as u8),
         }
     }
+}
+
+/// What of a single-precision number is multiplied in XF32: sign, exponent and 10 bits of the fraction; the other 13 are cut off. The ISA guide does not say how
+/// they get lost; that they are cut off has been measured on CDNA3 (P. Xie et al., "MMA-Sim", 2025). A NaN whose bits are among those stays one.
+fn xf32(bits: u32) -> u32 {
+    let nan = f32::from_bits(bits).is_nan();
+    bits & !0x1fff | if nan { 0x40_0000 } else { 0 }
 }
 
 /// The accumulator's type.
@@ -66,9 +78,10 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// `v_mfma_f32_16x16x4_4b_f16`, `v_mfma_f32_16x16x4f16`, `v_mfma_f32_32x32x16_fp8_bf8`, `v_mfma_f32_32x32x4bf16_1k` …
+    /// `v_mfma_f32_16x16x4_4b_f16`, `v_mfma_f32_16x16x4f16`, `v_mfma_f32_32x32x16_fp8_bf8`, `v_mfma_f32_32x32x4bf16_1k`, `v_mfma_scale_f32_32x32x64_f8f6f4` …
     pub(super) fn parse(name: &str) -> Option<Shape> {
-        let (sum, rest) = name.strip_prefix("v_mfma_").or_else(|| name.strip_prefix("v_smfmac_"))?.split_once('_')?;
+        let rest = ["v_mfma_scale_", "v_mfma_", "v_smfmac_"].iter().find_map(|start| name.strip_prefix(start))?;
+        let (sum, rest) = rest.split_once('_')?;
         let sum = match sum {
             "f32" => Sum::F32,
             "i32" => Sum::I32,
@@ -92,6 +105,8 @@ impl Shape {
                 "fp8" => Element::Fp8,
                 "bf8" => Element::Bf8,
                 "f64" => Element::F64,
+                "xf32" => Element::Xf32,
+                "f8f6f4" => Element::Mixed,
                 _ => return None,
             })
         };
@@ -107,6 +122,16 @@ impl Shape {
     /// Whether the inputs are in single precision.
     pub(super) fn is_single(self) -> bool {
         self.a == Element::F32
+    }
+
+    /// Whether the inputs are in XF32.
+    pub(super) fn is_xf32(self) -> bool {
+        self.a == Element::Xf32
+    }
+
+    /// Whether the instruction's fields say what the inputs are.
+    pub(super) fn is_mixed(self) -> bool {
+        self.a == Element::Mixed
     }
 
     pub(super) fn k(self) -> usize {
@@ -129,7 +154,7 @@ impl Shape {
 /// The bits of A or B: `[lane][element]`.
 pub(super) type Elements = Vec<Vec<u64>>;
 
-pub(super) fn elements(core: &mut Core, op: &Op, role: Role, element: Element) -> Step<Elements> {
+pub(super) fn elements(core: &mut Core, op: &Op, role: Role, bits: usize) -> Step<Elements> {
     let Some(operand) = op.inst.operand(role) else { return undefined("a matrix instruction without source") };
     let Some(reg) = operand.reg().filter(|reg| reg.file != RegFile::Scalar) else {
         return undefined("a matrix source that is no vector register");
@@ -139,17 +164,15 @@ pub(super) fn elements(core: &mut Core, op: &Op, role: Role, element: Element) -
     if core.launch.strict {
         core.wave.hazards.check_matrix_source(op, core.launch, Reg { dwords: operand.dwords, ..reg }, false)?;
     }
-    let bits = element.bits();
     let file = core.file(reg.file);
+    let words = usize::from(words);
+    let mask = u64::MAX >> (64 - bits);
     Ok((0..LANES)
         .map(|lane| {
-            let word = |n: usize| u64::from(file[usize::from(reg.first) + n][lane]);
-            (0..usize::from(words) * 32 / bits)
-                .map(|n| match bits {
-                    64 => word(2 * n) | word(2 * n + 1) << 32,
-                    _ => word(n * bits / 32) >> (n * bits % 32) & ((1 << bits) - 1),
-                })
-                .collect()
+            let word = |n: usize| if n < words { u64::from(file[usize::from(reg.first) + n][lane]) } else { 0 };
+            // Those of six bits cross from one register to the next.
+            let element = |at: usize| (word(at / 32) | word(at / 32 + 1) << 32) >> (at % 32) & mask;
+            (0..words * 32 / bits).map(|n| element(n * bits)).collect()
         })
         .collect())
 }
@@ -169,8 +192,8 @@ fn run(core: &mut Core, op: &Op) -> Step {
     let Some(shape) = op.matrix else { return undefined("matrix shape") };
     let modifiers = op.inst.modifiers;
     let fnuz = core.launch.target.fnuz_fp8();
-    let a = elements(core, op, Role::Src0, shape.a)?;
-    let mut b = elements(core, op, Role::Src1, shape.b)?;
+    let a = elements(core, op, Role::Src0, shape.a.bits())?;
+    let mut b = elements(core, op, Role::Src1, shape.b.bits())?;
     let (Some(dst), Some(c)) = (op.dst, op.inst.operand(Role::Src2)) else { return undefined("a matrix instruction without accumulator") };
     // In double precision BLGP negates A, B and C on the targets that have these bits.
     let negate = if shape.is_double() { modifiers.blgp } else { 0 };
@@ -219,7 +242,7 @@ fn run(core: &mut Core, op: &Op) -> Step {
 }
 
 /// The registers of C, or a constant in all of its elements.
-fn accumulator(core: &mut Core, op: &Op, c: &Operand, words: u16) -> Step<Vec<[u32; LANES]>> {
+pub(super) fn accumulator(core: &mut Core, op: &Op, c: &Operand, words: u16) -> Step<Vec<[u32; LANES]>> {
     match c.reg() {
         Some(Reg { file: RegFile::Scalar, .. }) => undefined("a scalar register as accumulator"),
         Some(Reg { file, first, .. }) => {
@@ -245,7 +268,7 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
     if !name.starts_with("v_mfma_") {
         return None;
     }
-    Shape::parse(name).map(|_| (run as super::op::Handler, Semantics::Own))
+    Shape::parse(name).filter(|shape| shape.a != Element::Mixed).map(|_| (run as super::op::Handler, Semantics::Own))
 }
 
 #[cfg(test)]
@@ -260,7 +283,16 @@ mod tests {
         assert_eq!((shape.size, shape.k, shape.a, shape.b), (16, 32, Element::Bf8, Element::Fp8));
         let shape = Shape::parse("v_mfma_f32_32x32x8bf16_1k").unwrap();
         assert_eq!((shape.size, shape.k, shape.a), (32, 8, Element::Bf16));
-        assert_eq!(Shape::parse("v_mfma_f32_16x16x8_xf32"), None, "its rounding of the inputs is not documented");
+        let shape = Shape::parse("v_mfma_scale_f32_16x16x128_f8f6f4").unwrap();
+        assert_eq!((shape.size, shape.k, shape.a), (16, 128, Element::Mixed));
+    }
+
+    #[test]
+    fn xf32_cuts_fractions_off() {
+        assert_eq!(xf32(0x3f80_1fff), 0x3f80_0000);
+        assert_eq!(xf32(0xbfff_ffff), 0xbfff_e000);
+        assert_eq!(xf32(0x7f80_0000), 0x7f80_0000);
+        assert!(f32::from_bits(xf32(0x7f80_0001)).is_nan());
     }
 
     /// Every element of D has exactly one place.

@@ -9,6 +9,7 @@ use super::fault::FaultKind;
 use super::matrix::Shape;
 use super::op::{Class, Op};
 use super::pending::slot;
+use super::scaled_matrix;
 
 /// The kind of a producer or consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,16 +62,46 @@ fn kind_of(op: &Op) -> Kind {
     }
 }
 
-fn passes(shape: Shape, rules: WaitStates) -> u64 {
+/// The rules of a target; gfx950 has those of gfx94x with some longer waits.
+fn rules(launch: &Launch) -> WaitStates {
+    if launch.is_gfx94() { WaitStates::Gfx94x } else { launch.wait_states }
+}
+
+fn passes(op: &Op, shape: Shape, launch: &Launch) -> u64 {
+    let newest = launch.wait_states == WaitStates::Gfx950;
     if shape.is_double() {
-        return if shape.size == 16 { 8 } else { 4 };
+        return match shape.size {
+            16 if newest => 16,
+            16 => 8,
+            _ => 4,
+        };
     }
-    match (shape.size, rules) {
+    if shape.is_mixed() {
+        let half = if scaled_matrix::has_bytes(op) { 1 } else { 2 };
+        return if shape.size == 16 { 8 / half } else { 16 / half };
+    }
+    // Of single precision and of XF32 half as many rows count.
+    let k = shape.k() * if shape.is_xf32() { 2 } else { 1 };
+    match (shape.size, rules(launch)) {
         (4, _) => 2,
-        (16, WaitStates::Gfx94x) if shape.k() >= 16 => 4,
-        (32, WaitStates::Gfx94x) if shape.k() >= 8 => 8,
+        (16, WaitStates::Gfx94x) if k >= 16 => 4,
+        (32, WaitStates::Gfx94x) if k >= 8 => 8,
         (16, _) => 8,
         _ => 16,
+    }
+}
+
+/// What more than P + 3 a result of a matrix instruction needs on gfx950.
+fn later(launch: &Launch, passes: u64) -> u64 {
+    u64::from(launch.wait_states == WaitStates::Gfx950 && passes != 2)
+}
+
+/// Wait states from a product in double precision to a reader of its result.
+fn double_read(launch: &Launch, large: bool) -> u64 {
+    match (large, launch.wait_states) {
+        (true, WaitStates::Gfx950) => 19,
+        (true, _) => 11,
+        _ => 6,
     }
 }
 
@@ -118,7 +149,7 @@ impl MatrixHazards {
         }
         let producer = self.written[at];
         let p = producer.passes;
-        let states = match (producer.kind, launch.wait_states) {
+        let states = match (producer.kind, rules(launch)) {
             (Kind::None, _) => return Ok(()),
             (Kind::Dot(_), WaitStates::None | WaitStates::Gfx9 | WaitStates::Gfx908) => return Ok(()),
             (Kind::Dot(opcode), _) => {
@@ -126,10 +157,10 @@ impl MatrixHazards {
                 if accumulates { 0 } else { 3 }
             }
             (Kind::Dgemm(large), _) if memory => [9, 18][usize::from(large)],
-            (Kind::Dgemm(large), _) => [6, 11][usize::from(large)],
+            (Kind::Dgemm(large), _) => double_read(launch, large),
             (_, WaitStates::Gfx908) => p + 2,
             (Kind::Sgemm, WaitStates::Gfx94x) => p + 2,
-            _ => p + 3,
+            _ => p + 3 + later(launch, p),
         };
         Self::require(now, producer.time, states, "matrix or dot instruction writes register, another reads it", file, index)
     }
@@ -142,7 +173,7 @@ impl MatrixHazards {
         let at = slot(file, index);
         let producer = self.written[at];
         let p = producer.passes;
-        let states = match (producer.kind, launch.wait_states) {
+        let states = match (producer.kind, rules(launch)) {
             (Kind::None, _) | (Kind::Dot(_), WaitStates::None | WaitStates::Gfx9 | WaitStates::Gfx908) => 0,
             (Kind::Dot(opcode), _) => {
                 if kind_of(op) == Kind::Dot(opcode) {
@@ -154,12 +185,12 @@ impl MatrixHazards {
             (Kind::Dgemm(large), _) => [6, 11][usize::from(large)],
             (_, WaitStates::Gfx908) => p - 1,
             (Kind::Sgemm, WaitStates::Gfx94x) => p + 2,
-            _ => p + 3,
+            _ => p + 3 + later(launch, p),
         };
         Self::require(now, producer.time, states, "matrix or dot instruction writes register, another overwrites it", file, index)?;
         let reader = self.read_as_c[at];
         let p = reader.passes;
-        let states = match (reader.kind, launch.wait_states) {
+        let states = match (reader.kind, rules(launch)) {
             (Kind::None | Kind::Dgemm(_) | Kind::Dot(_), _) | (Kind::Sgemm, WaitStates::Gfx94x) => 0,
             (_, WaitStates::Gfx908) => p.saturating_sub(3),
             _ => p - 1,
@@ -191,22 +222,23 @@ impl MatrixHazards {
             let producer = self.written[at];
             let p = producer.passes;
             let exact = accumulator && producer.first == first && producer.count == count;
-            let states = match (producer.kind, launch.wait_states) {
+            let states = match (producer.kind, rules(launch)) {
                 (Kind::None, _) | (Kind::Dot(_), WaitStates::None | WaitStates::Gfx9 | WaitStates::Gfx908) => 0,
                 (Kind::Dot(_), _) => 3,
                 (_, WaitStates::Gfx908) if !accumulator => 4,
                 (_, WaitStates::Gfx908) if exact => 0,
                 (_, WaitStates::Gfx908) => 2,
-                (Kind::Dgemm(large), _) if !accumulator => [6, 11][usize::from(large)],
+                (Kind::Dgemm(large), _) if !accumulator => double_read(launch, large),
                 (Kind::Dgemm(false), _) if exact && consumer == Kind::Dgemm(false) => 4,
                 (Kind::Dgemm(_), _) if exact => 0,
                 (Kind::Dgemm(large), rules) => match consumer {
                     Kind::Xdl => 0,
                     Kind::Sgemm if rules == WaitStates::Gfx90a => 0,
-                    _ => [4, 9][usize::from(large)],
+                    _ if !large => 4,
+                    _ => 9 + 8 * later(launch, p),
                 },
                 (Kind::Sgemm, WaitStates::Gfx94x) if !accumulator => p + 2,
-                _ if !accumulator => p + 3,
+                _ if !accumulator => p + 3 + later(launch, p),
                 (_, WaitStates::Gfx94x) if exact => {
                     if p == 2 {
                         2
@@ -229,7 +261,7 @@ impl MatrixHazards {
                         p
                     }
                 }
-                _ => p + 1,
+                _ => p + 1 + later(launch, p),
             };
             let rule = if accumulator {
                 "matrix instruction writes register, another accumulates on it"
@@ -248,7 +280,7 @@ impl MatrixHazards {
 
         self.prepare();
         let Some(shape) = op.matrix else { return };
-        let access = Access { time: now, passes: passes(shape, launch.wait_states), kind: kind_of(op), first, count };
+        let access = Access { time: now, passes: passes(op, shape, launch), kind: kind_of(op), first, count };
         for index in first..first + count {
             self.read_as_c[slot(file, index)] = access;
         }
@@ -263,7 +295,7 @@ impl MatrixHazards {
         }
         self.prepare();
         let at = slot(file, index);
-        let passes = op.matrix.map_or(0, |shape| passes(shape, launch.wait_states));
+        let passes = op.matrix.map_or(0, |shape| passes(op, shape, launch));
         self.written[at] = if kind == Kind::None { NEVER } else { Access { time: now, passes, kind, first: run.0, count: run.1 } };
         self.accum_write[at] = if accum_move && op.accum_write { now } else { 0 };
         self.accum_read[at] = if accum_move && op.accum_read { now } else { 0 };

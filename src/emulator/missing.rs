@@ -35,13 +35,9 @@ const REASONS: &[(&[&str], &str)] = &[
     (&["s_cbranch_g_fork", "s_cbranch_i_fork", "s_cbranch_join", "s_setvskip"], "control flow that no compiler emits any more"),
     (&["s_rfe_"], "returns from a trap handler, of which there is none"),
     (&["s_dcache_discard"], "throws away what scalar stores have not written back: what is left of it depends on the cache"),
-    (&["v_mfma_f32_16x16x8_xf32", "v_mfma_f32_32x32x4_xf32"], "the rounding of the inputs to 19 bits is not documented"),
-    (&["v_swmmac_"], "structured sparsity of RDNA: which lanes have which rows of B is not documented legibly"),
-    (&["v_wmma_"], "matrices of gfx1250"),
-    (
-        &["v_mfma_scale_", "v_mfma_ld_scale_", "v_mfma_f32_16x16x128_f8f6f4", "v_mfma_f32_32x32x64_f8f6f4"],
-        "matrices of 4-, 6- and 8-bit floats with scales",
-    ),
+    (&["v_swmmac_"], "sparse matrices of gfx1250"),
+    (&["v_wmma_"], "matrices of 4-, 6- and 8-bit floats with scales of gfx1250"),
+    (&["v_mfma_ld_scale_"], "the first half of a matrix instruction with scales, alone"),
     (
         &[
             "v_cvt_scale_pk",

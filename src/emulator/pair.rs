@@ -6,10 +6,12 @@ use super::code;
 use super::core::{Core, Step, undefined};
 use super::op::{Op, Place, Semantics, Source};
 
-/// The row of an operation where it is alone, for its meaning: forms differ in nothing that matters here.
-fn row(target: Target, half: &HalfOperation<'_>) -> Option<&'static Variant> {
-    let alone = half.alone();
-    alone_rows(target).find(|variant| variant.name == alone)
+/// The row of an operation where it is alone, for its meaning: forms differ in nothing that matters here. Some are alone on other targets only, or under the
+/// name that they had before.
+fn row(target: Target, alone: &str) -> Option<&'static Variant> {
+    let older = alone.replacen("_dot2acc_", "_dot2c_", 1);
+    let elsewhere = || Target::all().flat_map(alone_rows).find(|variant| variant.name == alone || variant.name == older);
+    alone_rows(target).find(|variant| variant.name == alone).or_else(elsewhere)
 }
 
 fn alone_rows(target: Target) -> impl Iterator<Item = &'static Variant> {
@@ -32,13 +34,13 @@ pub(super) fn unknown(target: Target, variant: &'static Variant) -> impl Iterato
     variant.mnemonic.split("::").map(str::trim).filter(move |name| {
         let alone = name.replacen("_dual_", "_", 1);
         let inst = |variant| Inst { variant, wave_size: target.wave_size() as u8, ..Inst::blank() };
-        !alone_rows(target).any(|row| row.name == alone && code::meaning(target, &inst(row)).is_some())
+        row(target, &alone).is_none_or(|row| code::meaning(target, &inst(row)).is_none())
     })
 }
 
 fn half(target: Target, inst: &Inst, half: &HalfOperation<'_>, place: Place) -> Option<Op> {
     let operands = half.operands().map(|operand| Operand { role: role(operand.role), ..*operand }).collect();
-    let alone = Inst { variant: row(target, half)?, operands, ..inst.clone() };
+    let alone = Inst { variant: row(target, &half.alone())?, operands, ..inst.clone() };
     Some(Op::new(target, alone.clone(), code::meaning(target, &alone)?, place))
 }
 

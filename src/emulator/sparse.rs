@@ -25,8 +25,8 @@ fn indices(core: &mut Core, op: &Op, bits: usize) -> Step<[u32; LANES]> {
 fn run(core: &mut Core, op: &Op) -> Step {
     let (Some(shape), Some(dst)) = (op.matrix, op.dst) else { return undefined("matrix shape") };
     let fnuz = core.launch.target.fnuz_fp8();
-    let a = elements(core, op, Role::Src0, shape.a)?;
-    let b = elements(core, op, Role::Src1, shape.b)?;
+    let a = elements(core, op, Role::Src0, shape.a.bits())?;
+    let b = elements(core, op, Role::Src1, shape.b.bits())?;
     let each = a[0].len();
     if b[0].len() != 2 * each {
         return undefined("a sparse matrix instruction with that many registers");

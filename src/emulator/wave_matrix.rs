@@ -5,7 +5,7 @@
 //! which. The order of K is the same in A and B, so it does not matter. Products are added in single precision one after the other, each rounded once, to
 //! nearest; the hardware's own order of additions is not documented. EXEC is ignored.
 
-use crate::isa::{Operand, Reg, RegFile, Role};
+use crate::isa::{Operand, Reg, RegFile, Role, Value};
 
 use super::core::{Core, LANES, Step, undefined};
 use super::float::{Round, fma_odd, from_bf16, from_f16, to_bf16, to_f16, to_f32};
@@ -13,11 +13,12 @@ use super::op::{Meaning, Op, Semantics, Source, Ty};
 use super::small_float::{Format, decode};
 
 /// Rows of A, columns of B.
-const SIZE: usize = 16;
+pub(super) const SIZE: usize = 16;
 
 /// The numbers in A or B.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Element {
+pub(super) enum Element {
+    Single,
     Half,
     Brain,
     Int8,
@@ -26,8 +27,22 @@ enum Element {
 }
 
 impl Element {
-    fn bits(self) -> usize {
+    fn parse(name: &str) -> Option<Element> {
+        Some(match name {
+            "f32" => Element::Single,
+            "f16" => Element::Half,
+            "bf16" => Element::Brain,
+            "iu8" => Element::Int8,
+            "iu4" => Element::Int4,
+            "fp8" => Element::Eight(Format::E4M3),
+            "bf8" => Element::Eight(Format::E5M2),
+            _ => return None,
+        })
+    }
+
+    pub(super) fn bits(self) -> usize {
         match self {
+            Element::Single => 32,
             Element::Half | Element::Brain => 16,
             Element::Int8 | Element::Eight(_) => 8,
             Element::Int4 => 4,
@@ -35,58 +50,59 @@ impl Element {
     }
 }
 
-/// The numbers in C and D.
+/// The numbers in C or D.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sum {
+pub(super) enum Sum {
     Single,
     Half,
     Brain,
     Int,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Shape {
-    sum: Sum,
-    k: usize,
-    a: Element,
-    b: Element,
-}
+impl Sum {
+    fn is_narrow(self) -> bool {
+        matches!(self, Sum::Half | Sum::Brain)
+    }
 
-impl Shape {
-    /// `v_wmma_f32_16x16x16_f16`, `v_wmma_i32_16x16x32_iu4`, `v_wmma_f32_16x16x16_fp8_bf8` …
-    fn parse(name: &str) -> Option<Shape> {
-        let (sum, rest) = name.strip_prefix("v_wmma_")?.split_once("_16x16x")?;
-        let (k, types) = rest.split_once('_')?;
-        let sum = match sum {
-            "f32" => Sum::Single,
-            "f16" => Sum::Half,
-            "bf16" => Sum::Brain,
-            "i32" => Sum::Int,
-            _ => return None,
-        };
-        let element = |name: &str| {
-            Some(match name {
-                "f16" => Element::Half,
-                "bf16" => Element::Brain,
-                "iu8" => Element::Int8,
-                "iu4" => Element::Int4,
-                "fp8" => Element::Eight(Format::E4M3),
-                "bf8" => Element::Eight(Format::E5M2),
-                _ => return None,
-            })
-        };
-        let (a, b) = types.split_once('_').unwrap_or((types, types));
-        let shape = Shape { sum, k: k.parse().ok()?, a: element(a)?, b: element(b)? };
-        // Where A and B of other sizes are (gfx1250) differs between the two.
-        let known = shape.k == 16 || (shape.k == 32 && shape.a == Element::Int4);
-        known.then_some(shape)
+    pub(super) fn number(self, bits: u32) -> f64 {
+        match self {
+            Sum::Single => f32::from_bits(bits).into(),
+            Sum::Half => from_f16(bits as u16),
+            Sum::Brain => from_bf16(bits as u16),
+            Sum::Int => f64::from(bits as i32),
+        }
     }
 }
 
-/// The rows of A or the columns of B, as numbers.
-type Lines = Vec<Vec<f64>>;
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Of C and of D.
+    pub c: Sum,
+    pub d: Sum,
+    pub k: usize,
+    pub a: Element,
+    pub b: Element,
+}
 
-fn registers(core: &mut Core, op: &Op, role: Role) -> Step<Vec<[u32; LANES]>> {
+impl Shape {
+    /// What follows `v_wmma_` or `v_swmmac_`: `f32_16x16x16_f16`, `i32_16x16x32_iu4`, `f32_16x16x16_fp8_bf8`, `bf16f32_16x16x32_bf16` …
+    pub(super) fn parse(rest: &str) -> Option<Shape> {
+        let (sums, rest) = rest.split_once("_16x16x")?;
+        let (k, types) = rest.split_once('_')?;
+        let (c, d) = match sums {
+            "f32" => (Sum::Single, Sum::Single),
+            "f16" => (Sum::Half, Sum::Half),
+            "bf16" => (Sum::Brain, Sum::Brain),
+            "bf16f32" => (Sum::Single, Sum::Brain),
+            "i32" => (Sum::Int, Sum::Int),
+            _ => return None,
+        };
+        let (a, b) = types.split_once('_').unwrap_or((types, types));
+        Some(Shape { c, d, k: k.parse().ok()?, a: Element::parse(a)?, b: Element::parse(b)? })
+    }
+}
+
+pub(super) fn registers(core: &mut Core, op: &Op, role: Role) -> Step<Vec<[u32; LANES]>> {
     match op.inst.operand(role).and_then(Operand::reg) {
         Some(Reg { file: RegFile::Vector, first, dwords }) => {
             core.reading(op, RegFile::Vector, first, dwords.into())?;
@@ -96,23 +112,22 @@ fn registers(core: &mut Core, op: &Op, role: Role) -> Step<Vec<[u32; LANES]>> {
     }
 }
 
-/// A (`at` 0) or B (`at` 1).
-fn lines(core: &mut Core, op: &Op, at: u8, element: Element, k: usize) -> Step<Lines> {
+/// The numbers of A (`at` 0) or B (`at` 1) in every lane.
+pub(super) fn numbers(core: &mut Core, op: &Op, at: u8, element: Element) -> Step<Vec<Vec<f64>>> {
     let registers = registers(core, op, if at == 0 { Role::Src0 } else { Role::Src1 })?;
     let modifiers = &op.inst.modifiers;
     let bits = element.bits();
-    let each = registers.len() * 32 / bits;
-    let lanes = usize::from(op.inst.wave_size);
-    if each == k && (SIZE..lanes).any(|lane| registers.iter().any(|register| register[lane] != register[lane % SIZE])) {
-        return undefined("a matrix of which not every 16 lanes have the same");
-    }
+    let mask = (u64::MAX >> (64 - bits)) as u32;
     let (negate, negate_high) = (modifiers.neg >> at & 1 != 0, modifiers.neg_hi >> at & 1 != 0);
-    let value = |line: usize, n: usize| {
-        let (lane, n) = (line + SIZE * (n / each), n % each);
-        let raw = registers[n * bits / 32][lane] >> (n * bits % 32) & ((1_u64 << bits) - 1) as u32;
-        let sign = if n % 2 == 0 { negate } else { negate_high };
+    if element == Element::Single && negate_high {
+        return undefined("the high negation of a matrix of single precision");
+    }
+    let value = |lane: usize, n: usize| {
+        let raw = registers[n * bits / 32][lane] >> (n * bits % 32) & mask;
+        let sign = if n % 2 == 0 || bits == 32 { negate } else { negate_high };
         let signed = |x: f64| if sign { -x } else { x };
         match element {
+            Element::Single => signed(f32::from_bits(raw).into()),
             Element::Half => signed(from_f16(raw as u16)),
             Element::Brain => signed(from_bf16(raw as u16)),
             Element::Eight(format) => decode(format, raw as u8),
@@ -122,13 +137,24 @@ fn lines(core: &mut Core, op: &Op, at: u8, element: Element, k: usize) -> Step<L
             Element::Int4 => ((raw << 28) as i32 >> 28).into(),
         }
     };
-    Ok((0..SIZE).map(|line| (0..k).map(|n| value(line, n)).collect()).collect())
+    let each = registers.len() * 32 / bits;
+    Ok((0..usize::from(op.inst.wave_size)).map(|lane| (0..each).map(|n| value(lane, n)).collect()).collect())
+}
+
+/// The rows of A or the columns of B.
+fn lines(numbers: &[Vec<f64>], k: usize) -> Step<Vec<Vec<f64>>> {
+    let each = numbers[0].len();
+    let same = |x: &[f64], y: &[f64]| x.iter().zip(y).all(|(x, y)| x.to_bits() == y.to_bits());
+    if each == k && (SIZE..numbers.len()).any(|lane| !same(&numbers[lane], &numbers[lane % SIZE])) {
+        return undefined("a matrix of which not every 16 lanes have the same");
+    }
+    Ok((0..SIZE).map(|line| (0..k).map(|n| numbers[line + SIZE * (n / each)][n % each]).collect()).collect())
 }
 
 /// Where an element of C or D is: register, lane, and the bit it begins at.
-fn place(op: &Op, sum: Sum, packed: bool, row: usize, column: usize) -> (usize, usize, usize) {
+pub(super) fn place(op: &Op, sum: Sum, packed: bool, row: usize, column: usize) -> (usize, usize, usize) {
     let groups = usize::from(op.inst.wave_size) / SIZE;
-    let narrow = matches!(sum, Sum::Half | Sum::Brain);
+    let narrow = sum.is_narrow();
     if !packed {
         // gfx11: the groups of lanes have rows in turn; of narrow numbers `op_sel` has the half.
         let shift = if narrow && op.inst.modifiers.op_sel & 4 != 0 { 16 } else { 0 };
@@ -141,46 +167,54 @@ fn place(op: &Op, sum: Sum, packed: bool, row: usize, column: usize) -> (usize, 
     if narrow { (within / 2, group * SIZE + column, within % 2 * 16) } else { (within, group * SIZE + column, 0) }
 }
 
-fn number(sum: Sum, bits: u32) -> f64 {
-    match sum {
-        Sum::Single => f32::from_bits(bits).into(),
-        Sum::Half => from_f16(bits as u16),
-        Sum::Brain => from_bf16(bits as u16),
-        Sum::Int => f64::from(bits as i32),
+/// An element of D: that of C with the products added.
+pub(super) fn total(shape: Shape, clamp: bool, start: f64, products: impl Iterator<Item = (f64, f64)>) -> u32 {
+    if shape.d == Sum::Int {
+        // Exact in double precision: at most 2^31 + 128 * 2^16.
+        let total = products.fold(start, |sum, (x, y)| sum + x * y) as i64;
+        return if clamp { total.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as u32 } else { total as u32 };
+    }
+    let total = products.fold(start as f32, |sum, (x, y)| to_f32(fma_odd(x, y, sum.into()), Round::Nearest));
+    match shape.d {
+        Sum::Half => to_f16(total.into(), Round::Nearest).into(),
+        Sum::Brain => to_bf16(total).into(),
+        _ => total.to_bits(),
+    }
+}
+
+/// Puts an element of D in its place.
+pub(super) fn put(core: &mut Core, sum: Sum, first: u16, (register, lane, shift): (usize, usize, usize), result: u32) {
+    let cell = &mut core.wave.vgpr[usize::from(first) + register][lane];
+    *cell = if sum.is_narrow() { *cell & !(0xffff << shift) | result << shift } else { result };
+}
+
+/// A constant in all elements of C.
+fn constant(op: &Op, sum: Sum) -> Option<u32> {
+    // An inline float is one of the element's own format.
+    let float = op.inst.operand(Role::Src2).is_some_and(|operand| matches!(operand.value, Value::InlineFloat(_)));
+    match op.source(Role::Src2, if sum == Sum::Half { Ty::F16 } else { Ty::B32 }) {
+        Source::Const(bits) if sum == Sum::Brain && float => Some(bits as u32 >> 16),
+        Source::Const(bits) => Some(bits as u32),
+        _ => None,
     }
 }
 
 fn run(core: &mut Core, op: &Op) -> Step {
-    let Some(shape) = Shape::parse(op.inst.variant.name) else { return undefined("matrix shape") };
+    let Some(shape) = of(op.inst.variant.name) else { return undefined("matrix shape") };
     let modifiers = op.inst.modifiers;
-    let a = lines(core, op, 0, shape.a, shape.k)?;
-    let b = lines(core, op, 1, shape.b, shape.k)?;
+    let a = lines(&numbers(core, op, 0, shape.a)?, shape.k)?;
+    let b = lines(&numbers(core, op, 1, shape.b)?, shape.k)?;
     let Some(dst) = op.dst else { return undefined("a matrix instruction without destination") };
     let words = op.inst.operand(Role::Src0).map_or(0, |operand| usize::from(operand.dwords));
     // A lane that has all of a row of A is gfx11's.
     let packed = words * 32 / shape.a.bits() != shape.k;
-    let constant = match op.source(Role::Src2, Ty::B32) {
-        Source::Const(_) => {
-            let narrow = matches!(shape.sum, Sum::Half | Sum::Brain);
-            match op.source(Role::Src2, if narrow { Ty::F16 } else { Ty::B32 }) {
-                Source::Const(bits) => Some(bits as u32),
-                _ => None,
-            }
-        }
-        _ => None,
-    };
+    let constant = constant(op, shape.c);
     let c = if constant.is_some() { Vec::new() } else { registers(core, op, Role::Src2)? };
     core.writing(op, RegFile::Vector, dst.first, dst.dwords.into())?;
     for (row, column) in (0..SIZE).flat_map(|row| (0..SIZE).map(move |column| (row, column))) {
-        let (register, lane, shift) = place(op, shape.sum, packed, row, column);
-        let bits = constant.unwrap_or_else(|| c[register][lane] >> shift);
-        let products = (0..shape.k).map(|k| (a[row][k], b[column][k]));
-        let result = if shape.sum == Sum::Int {
-            // Exact in double precision: at most 2^31 + 32 * 2^16.
-            let total = products.fold(number(Sum::Int, bits), |sum, (x, y)| sum + x * y) as i64;
-            if modifiers.clamp { total.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as u32 } else { total as u32 }
-        } else {
-            let mut start = number(shape.sum, bits);
+        let (register, lane, shift) = place(op, shape.c, packed, row, column);
+        let mut start = shape.c.number(constant.unwrap_or_else(|| c[register][lane] >> shift));
+        if shape.c != Sum::Int {
             // The high negation bit is an absolute value here.
             if modifiers.neg_hi & 4 != 0 {
                 start = start.abs();
@@ -188,25 +222,20 @@ fn run(core: &mut Core, op: &Op) -> Step {
             if modifiers.neg & 4 != 0 {
                 start = -start;
             }
-            let total = products.fold(start as f32, |sum, (x, y)| to_f32(fma_odd(x, y, sum.into()), Round::Nearest));
-            match shape.sum {
-                Sum::Half => to_f16(total.into(), Round::Nearest).into(),
-                Sum::Brain => to_bf16(total).into(),
-                _ => total.to_bits(),
-            }
-        };
-        let cell = &mut core.wave.vgpr[usize::from(dst.first) + register][lane];
-        *cell = match shape.sum {
-            Sum::Single | Sum::Int => result,
-            Sum::Half | Sum::Brain => *cell & !(0xffff << shift) | result << shift,
-        };
+        }
+        let result = total(shape, modifiers.clamp, start, a[row].iter().copied().zip(b[column].iter().copied()));
+        put(core, shape.d, dst.first, place(op, shape.d, packed, row, column), result);
     }
     Ok(())
 }
 
+fn of(name: &str) -> Option<Shape> {
+    Shape::parse(name.strip_prefix("v_wmma_")?)
+}
+
 /// The meaning of a matrix instruction.
 pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    Shape::parse(name).map(|_| (run as super::op::Handler, Semantics::Own))
+    of(name).map(|_| (run as super::op::Handler, Semantics::Own))
 }
 
 #[cfg(test)]
@@ -215,11 +244,12 @@ mod tests {
 
     #[test]
     fn names_say_the_shape() {
-        let shape = Shape::parse("v_wmma_i32_16x16x32_iu4").unwrap();
-        assert_eq!((shape.k, shape.a, shape.sum), (32, Element::Int4, Sum::Int));
-        let shape = Shape::parse("v_wmma_f32_16x16x16_fp8_bf8").unwrap();
+        let shape = of("v_wmma_i32_16x16x32_iu4").unwrap();
+        assert_eq!((shape.k, shape.a, shape.d), (32, Element::Int4, Sum::Int));
+        let shape = of("v_wmma_f32_16x16x16_fp8_bf8").unwrap();
         assert_eq!((shape.a, shape.b), (Element::Eight(Format::E4M3), Element::Eight(Format::E5M2)));
-        assert_eq!(Shape::parse("v_wmma_f32_16x16x32_f16"), None);
-        assert_eq!(Shape::parse("v_swmmac_f32_16x16x32_f16"), None);
+        let shape = of("v_wmma_bf16f32_16x16x32_bf16").unwrap();
+        assert_eq!((shape.c, shape.d, shape.k), (Sum::Single, Sum::Brain, 32));
+        assert_eq!(of("v_swmmac_f32_16x16x32_f16"), None);
     }
 }

@@ -37,6 +37,7 @@ pub enum WaitStates {
     Gfx908,
     Gfx90a,
     Gfx94x,
+    Gfx950,
 }
 
 bitflags::bitflags! {
@@ -81,6 +82,7 @@ pub(crate) struct TargetData {
     pub(crate) wave32: bool,
     pub(crate) wave64: bool,
     pub(crate) emulated: bool,
+    pub(crate) generic: &'static [&'static str],
     pub(crate) rewritable: bool,
     pub(crate) mach: u32,
     pub(crate) vgpr_total: u32,
@@ -256,6 +258,19 @@ impl Target {
     #[must_use]
     pub fn instruction_set(self) -> &'static str {
         self.set().name
+    }
+
+    /// The generic processor whose code it runs as well, such as gfx11-generic; of a generic one itself.
+    ///
+    /// ```
+    /// use wavetap::isa::Target;
+    /// let generic = |name| Target::by_name(name).unwrap().generic().map(Target::name);
+    /// assert_eq!(generic("gfx1036"), Some("gfx10-3-generic"));
+    /// assert_eq!(generic("gfx90a"), None);
+    /// ```
+    #[must_use]
+    pub fn generic(self) -> Option<Target> {
+        self.data.generic.first().and_then(|name| Self::by_name(name))
     }
 
     /// Whether the emulator runs its code.
@@ -522,7 +537,8 @@ impl Target {
             1 => WaitStates::Gfx9,
             2 => WaitStates::Gfx908,
             3 => WaitStates::Gfx90a,
-            _ => WaitStates::Gfx94x,
+            4 => WaitStates::Gfx94x,
+            _ => WaitStates::Gfx950,
         }
     }
 

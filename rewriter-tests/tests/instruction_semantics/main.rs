@@ -24,6 +24,8 @@ mod integer;
 mod lane;
 mod machine;
 mod matrix;
+mod matrix_mixed;
+mod matrix_rdna;
 mod memory;
 mod number;
 mod odd;

@@ -19,6 +19,8 @@ enum Element {
     F16,
     Bf16,
     I8,
+    /// Of single precision the upper 19 bits.
+    Xf32,
     /// Four bits of exponent and three of fraction, and five and two.
     Fp8,
     Bf8,
@@ -32,6 +34,7 @@ impl Element {
             "f16" => Element::F16,
             "bf16" => Element::Bf16,
             "i8" => Element::I8,
+            "xf32" => Element::Xf32,
             "fp8" => Element::Fp8,
             "bf8" => Element::Bf8,
             _ => return None,
@@ -41,7 +44,7 @@ impl Element {
     fn bits(self) -> usize {
         match self {
             Element::F64 => 64,
-            Element::F32 => 32,
+            Element::F32 | Element::Xf32 => 32,
             Element::F16 | Element::Bf16 => 16,
             _ => 8,
         }
@@ -61,7 +64,7 @@ impl Element {
         };
         match self {
             Element::F64 => (n as f64).to_bits(),
-            Element::F32 => f32::from_signed(n, nearest),
+            Element::F32 | Element::Xf32 => f32::from_signed(n, nearest),
             Element::F16 => convert::<Single, Half>(f32::from_signed(n, nearest), nearest),
             Element::Bf16 => bf16::from_signed(n, nearest),
             Element::I8 => n as u64 & 0xff,
@@ -80,6 +83,7 @@ impl Element {
         match self {
             Element::F64 => f64::from_bits(bits) as i64,
             Element::F32 => core::primitive::f32::from_bits(bits as u32) as i64,
+            Element::Xf32 => core::primitive::f32::from_bits(bits as u32 & 0xffff_e000) as i64,
             Element::F16 => half(bits as u32) as i64,
             Element::Bf16 => core::primitive::f32::from_bits((bits as u32) << 16) as i64,
             Element::I8 => i64::from(bits as i8),
@@ -94,6 +98,8 @@ impl Element {
 struct Shape {
     sum: Element,
     integer: bool,
+    /// Half of A is left out, and indices say which.
+    sparse: bool,
     size: usize,
     k: usize,
     a: Element,
@@ -101,7 +107,9 @@ struct Shape {
 }
 
 fn shape(name: &str) -> Option<Shape> {
-    let (sum, rest) = name.strip_prefix("v_mfma_")?.split_once('_')?;
+    let dense = name.strip_prefix("v_mfma_");
+    let sparse = dense.is_none();
+    let (sum, rest) = dense.or_else(|| name.strip_prefix("v_smfmac_"))?.split_once('_')?;
     let integer = sum == "i32";
     let sum = if integer { Element::F32 } else { Element::of(sum)? };
     let rest = rest.strip_suffix("_1k").unwrap_or(rest);
@@ -110,7 +118,7 @@ fn shape(name: &str) -> Option<Shape> {
     let end = rest.find(|c: char| !c.is_ascii_digit())?;
     let types: Vec<&str> = rest[end..].split('_').filter(|part| !part.is_empty() && Element::of(part).is_some()).collect();
     let (a, b) = (Element::of(types.first()?)?, Element::of(types.last()?)?);
-    Some(Shape { sum, integer, size: size.parse().ok()?, k: rest[..end].parse().ok()?, a, b })
+    Some(Shape { sum, integer, sparse, size: size.parse().ok()?, k: rest[..end].parse().ok()?, a, b })
 }
 
 /// Whether 8-bit floats are the ones of CDNA3, with a bias greater by one.
@@ -162,8 +170,47 @@ fn place(shape: Shape, i: usize, j: usize, block: usize) -> (usize, usize) {
     }
 }
 
+/// Of every four numbers along K of A two are there, and two indices of two bits say which, the first lowest: CDNA3 ISA guide, "Sparse matrices".
+fn execute_sparse(shape: Shape, inst: &Inst, state: &mut State, target: Target) -> Option<()> {
+    let (a, b, d) = (inst.operand(Role::Src0)?, inst.operand(Role::Src1)?, inst.operand(Role::Vdst)?);
+    let index = inst.operand(Role::Src2)?.reg()?;
+    let bias = bias(target);
+    let each = usize::from(b.dwords) * 32 / shape.b.bits();
+    let set = if inst.modifiers.cbsz & 3 == 0 { usize::from(inst.modifiers.abid) * each % 32 } else { 0 };
+    let before = state.clone();
+    for i in 0..shape.size {
+        // A as if nothing were left out.
+        let mut row = vec![0; shape.k];
+        for (n, place) in (0..shape.k / 2).map(|n| (n % (each / 2), i + n / (each / 2) * shape.size)) {
+            let chosen = before.vgpr[usize::from(index.first)][place] >> (set + 2 * n) & 3;
+            row[place / shape.size * each + n / 2 * 4 + chosen as usize] =
+                shape.a.decode(element(&before, a, shape.a.bits(), place, n)?, bias);
+        }
+        for j in 0..shape.size {
+            let mut sum = 0;
+            for (k, x) in row.iter().enumerate() {
+                sum += x * shape.b.decode(element(&before, b, shape.b.bits(), j + k / each * shape.size, k % each)?, bias);
+            }
+            let (lane, at) = place(shape, i, j, 0);
+            let old = element(&before, d, 32, lane, at)?;
+            let value = if shape.integer {
+                (sum as u32).wrapping_add(old as u32).into()
+            } else {
+                f32::add(old, f32::from_signed(sum, Round::NearestTiesToEven), Round::NearestTiesToEven)
+            };
+            let reg = d.reg()?;
+            let rows = if reg.file == RegFile::Accum { &mut state.agpr } else { &mut state.vgpr };
+            rows[usize::from(reg.first) + at][lane] = value as u32;
+        }
+    }
+    Some(())
+}
+
 fn execute(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
     let shape = shape(inst.name())?;
+    if shape.sparse {
+        return execute_sparse(shape, inst, state, target);
+    }
     let m = inst.modifiers;
     let (a, b, c, d) = (inst.operand(Role::Src0)?, inst.operand(Role::Src1)?, inst.operand(Role::Src2)?, inst.operand(Role::Vdst)?);
     let bias = bias(target);
@@ -221,12 +268,21 @@ fn execute(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
     Some(())
 }
 
+/// Eight pairs of indices, the smaller one of each first.
+pub fn ascending(random: &mut Random) -> u32 {
+    (0..8).fold(0, |word, pair| word | random.pick(&[0b0100_u32, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110]) << (4 * pair))
+}
+
 fn prepare(inst: &Inst, state: &mut State, random: &mut Random) {
     let Some(shape) = shape(inst.name()) else { return };
-    for (role, kind) in [(Role::Src0, shape.a), (Role::Src1, shape.b), (Role::Src2, shape.sum)] {
+    if let Some(index) = inst.operand(Role::Src2).and_then(Operand::reg).filter(|_| shape.sparse) {
+        state.vgpr[usize::from(index.first)] = std::array::from_fn(|_| ascending(random));
+    }
+    let sum = if shape.sparse { Role::Vdst } else { Role::Src2 };
+    for (role, kind) in [(Role::Src0, shape.a), (Role::Src1, shape.b), (sum, shape.sum)] {
         let Some(operand) = inst.operand(role).copied() else { continue };
         let Some(reg) = operand.reg() else { continue };
-        if shape.integer && role == Role::Src2 {
+        if shape.integer && role == sum {
             continue;
         }
         for lane in 0..64 {
@@ -241,7 +297,8 @@ fn prepare(inst: &Inst, state: &mut State, random: &mut Random) {
                         _ => random.below(129) as i64 - 64,
                     };
                     // Either format of 8 bits: the prepared bits mean a number in both, the value is asked of the target.
-                    let encoded = kind.encode(small, 1);
+                    let junk = if kind == Element::Xf32 { random.below(1 << 13) } else { 0 };
+                    let encoded = kind.encode(small, 1) | if small == 0 { 0 } else { junk };
                     word |= if kind == Element::F64 { if n % 2 == 1 { encoded >> 32 } else { 0 } } else { encoded << (bits * part) };
                 }
                 let rows = if reg.file == RegFile::Accum { &mut state.agpr } else { &mut state.vgpr };
@@ -253,7 +310,7 @@ fn prepare(inst: &Inst, state: &mut State, random: &mut Random) {
 
 /// The definition of a matrix operation.
 pub fn definition(name: &str) -> Option<Definition> {
-    let shape = shape(name)?;
+    let shape = shape(name).filter(|_| !name.ends_with("f8f6f4"))?;
     let wishes = Wishes { apart: true, no_literals: true, ..Wishes::default() };
     let modifier: fn(&mut Random, Modifier) -> Option<u64> = if shape.sum == Element::F64 || matches!(shape.a, Element::Fp8 | Element::Bf8)
     {
