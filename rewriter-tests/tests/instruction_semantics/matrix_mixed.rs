@@ -116,8 +116,8 @@ fn prepare(inst: &Inst, state: &mut State, random: &mut Random) {
                 words[n * width(format) / 32] |= code as u32;
                 words[n * width(format) / 32 + 1] |= (code >> 32) as u32;
             }
-            for n in 0..usize::from(operand.dwords) {
-                rows[first + n][lane] = words[n];
+            for (n, word) in words.iter().enumerate().take(operand.dwords.into()) {
+                rows[first + n][lane] = *word;
             }
         }
     }
