@@ -237,6 +237,13 @@ fn cases() -> Vec<Case> {
             |k| hazard(k, 2)
         ),
         case!(
+            matrix_xf32,
+            CDNA3,
+            "v_mfma_f32_16x16x8_xf32 v[8:11], v[4:5], v[6:7], 0\ns_nop 5\nv_mov_b32 v20, v8",
+            "v_mfma_f32_16x16x8_xf32 v[8:11], v[4:5], v[6:7], 0\ns_nop 6\nv_mov_b32 v20, v8",
+            |k| hazard(k, 7)
+        ),
+        case!(
             accumulator_read,
             &["gfx908"],
             "v_mfma_f32_4x4x1f32 a[0:3], v4, v5, a[0:3]\ns_nop 2\nv_accvgpr_read_b32 v8, a0",
@@ -278,6 +285,29 @@ fn every_broken_rule_is_found() {
                 }
             }
         }
+    }
+}
+
+/// Matrix instructions of gfx950, whose results come later: of 4-bit numbers after 4 passes, of 8-bit numbers after 8. Its assembler is newer than the one here.
+#[test]
+fn matrices_of_small_floats_take_as_long_as_their_numbers_are_wide() {
+    if !compiler_is_there() {
+        return;
+    }
+    // v_mfma_f32_16x16x128_f8f6f4 v[20:23], v[4:7], v[4:7], 0 cbsz:4 blgp:4, and v[20:23], v[4:11], v[4:11], 0
+    let four = ".long 0xd3ad0414, 0x82020904\n";
+    let eight = ".long 0xd3ad0014, 0x02020904\n";
+    let dir = tempfile::tempdir().expect("directory");
+    for (matrix, enough, required) in [(four, ["s_nop 6", "s_nop 7"], 8), (eight, ["s_nop 7\ns_nop 2", "s_nop 7\ns_nop 3"], 12)] {
+        let [wrong, right] = enough.map(|nops| -> &'static str { format!("{matrix}{nops}\nv_mov_b32 v24, v20").leak() });
+        let snippets = [Snippet { name: "wrong", code: wrong }, Snippet { name: "right", code: right }];
+        let mut image = assemble(dir.path(), "gfx942", &snippets).expect("assembles");
+        // EF_AMDGPU_MACH of gfx950.
+        image[0x30] = 0x4f;
+        let mut bench = Bench::new("gfx950", 0, &image);
+        let fault = bench.snippet("wrong", &[[0x3838_3838; 4]; 64]).expect_err("it is too soon");
+        assert!(hazard(&fault.kind, required), "{fault}");
+        bench.snippet("right", &[[0x3838_3838; 4]; 64]).expect("it is late enough");
     }
 }
 

@@ -35,7 +35,7 @@ const QUICK: &[(&str, u32, &str, u8)] = &[
     ("gfx1010", 64, "O2", 5),
     ("gfx1100", 32, "O3", 5),
     ("gfx1201", 32, "O2", 5),
-    ("gfx11-generic", 64, "O2", 6),
+    ("gfx11-generic", 32, "O2", 6),
 ];
 
 const FULL_SEEDS: std::ops::Range<u64> = 0..3;

@@ -7,7 +7,7 @@ use super::loader::{CodeRange, ObjectId};
 use super::memory::View;
 use super::op::{Meaning, Op};
 use super::{
-    compare, convert, dot, image, lane_access, lds, matrix, movement, packed, pair, scalar, scalar_control, scalar_memory, scaled,
+    brain, compare, convert, dot, image, lane_access, lds, matrix, movement, packed, pair, scalar, scalar_control, scalar_memory, scaled,
     scaled_matrix, sparse, sparse_wave, typed, vector_float, vector_int, vector_memory, wave_matrix,
 };
 
@@ -151,6 +151,7 @@ pub(super) fn meaning(target: Target, inst: &Inst) -> Option<Meaning> {
         E::Mimg | E::Vimage | E::Vsample => image::meaning(name, inst.variant.flags),
         E::Exp | E::Vintrp | E::Vinterp | E::Ldsdir | E::Tensor => None,
         E::Vop3p | E::Vop3pDpp | E::Vop3pDpp8 => packed::meaning(name)
+            .or_else(|| brain::meaning(name))
             .or_else(|| dot::meaning(name))
             .or_else(|| matrix::meaning(name))
             .or_else(|| scaled_matrix::meaning(name))

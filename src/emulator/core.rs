@@ -192,6 +192,9 @@ pub(super) const GPR_IDX_EN: u32 = 1 << 27;
 
 /// Bits 63:32 of a flat address in LDS (ROCm's value for gfx9).
 pub(super) const SHARED_APERTURE: u32 = 0x0001_0000;
+/// Operand code of the address that scratch begins at, where flat addresses of scratch are such as other waves can use (gfx1250).
+const FLAT_SCRATCH_BASE: u16 = 230;
+
 /// Bits 63:32 of a flat address in scratch.
 pub(super) const PRIVATE_APERTURE: u32 = 0x0002_0000;
 
@@ -323,6 +326,9 @@ impl Core<'_> {
         Ok(match code {
             // The apertures are in the high halves of these 64-bit values.
             scalar::SHARED_BASE..=239 => 0,
+            // Scratch by flat addresses: see `vector_memory`.
+            FLAT_SCRATCH_BASE if self.launch.target.has_flat_scratch_base() => 0,
+            231 if self.launch.target.has_flat_scratch_base() => PRIVATE_APERTURE,
             scalar::VCCZ => u32::from(self.wave.mask(scalar::VCC) == 0),
             scalar::EXECZ => u32::from(self.wave.exec() == 0),
             scalar::SCC => u32::from(self.wave.scc),
@@ -344,6 +350,7 @@ impl Core<'_> {
         }
         let aperture = |base: u32, limit: bool| u64::from(base) << 32 | if limit { 0xffff_ffff } else { 0 };
         Ok(match code {
+            FLAT_SCRATCH_BASE if self.launch.target.has_flat_scratch_base() => aperture(PRIVATE_APERTURE, false),
             235 => aperture(SHARED_APERTURE, false),
             236 => aperture(SHARED_APERTURE, true),
             237 => aperture(PRIVATE_APERTURE, false),

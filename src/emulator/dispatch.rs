@@ -316,6 +316,10 @@ impl Plan {
             wave.sgpr[TTMP + 9] = group_id[0];
             wave.sgpr[TTMP + 7] = group_id[1] & 0xffff | group_id[2] << 16;
             wave.sgpr[TTMP + 8] = index << 25;
+            // Place in a cluster of one workgroup.
+            if self.launch.target.has_clusters() {
+                wave.sgpr[TTMP + 6] = 0;
+            }
         }
         Ok(wave)
     }
@@ -332,6 +336,9 @@ impl Plan {
         }
         if self.launch.target.architected_workgroup_ids() {
             known.define(TTMP as u16 + 7, 3);
+            if self.launch.target.has_clusters() {
+                known.define(TTMP as u16 + 6, 1);
+            }
         }
     }
 

@@ -26,6 +26,7 @@
 //! ```
 
 mod atomic;
+mod brain;
 mod buffer;
 mod code;
 mod compare;

@@ -6,12 +6,10 @@ use super::code;
 use super::core::{Core, Step, undefined};
 use super::op::{Op, Place, Semantics, Source};
 
-/// The row of an operation where it is alone, for its meaning: forms differ in nothing that matters here. Some are alone on other targets only, or under the
-/// name that they had before.
-fn row(target: Target, alone: &str) -> Option<&'static Variant> {
-    let older = alone.replacen("_dot2acc_", "_dot2c_", 1);
-    let elsewhere = || Target::all().flat_map(alone_rows).find(|variant| variant.name == alone || variant.name == older);
-    alone_rows(target).find(|variant| variant.name == alone).or_else(elsewhere)
+/// The row of an operation where it is alone, for its meaning: forms differ in nothing that matters here.
+fn row(target: Target, half: &HalfOperation<'_>) -> Option<&'static Variant> {
+    let alone = half.alone();
+    alone_rows(target).find(|variant| variant.name == alone)
 }
 
 fn alone_rows(target: Target) -> impl Iterator<Item = &'static Variant> {
@@ -34,42 +32,50 @@ pub(super) fn unknown(target: Target, variant: &'static Variant) -> impl Iterato
     variant.mnemonic.split("::").map(str::trim).filter(move |name| {
         let alone = name.replacen("_dual_", "_", 1);
         let inst = |variant| Inst { variant, wave_size: target.wave_size() as u8, ..Inst::blank() };
-        row(target, &alone).is_none_or(|row| code::meaning(target, &inst(row)).is_none())
+        !alone_rows(target).any(|row| row.name == alone && code::meaning(target, &inst(row)).is_some())
     })
 }
 
-fn half(target: Target, inst: &Inst, half: &HalfOperation<'_>, place: Place) -> Option<Op> {
+fn half(target: Target, inst: &Inst, half: &HalfOperation<'_>, neg: u8, place: Place) -> Option<Op> {
     let operands = half.operands().map(|operand| Operand { role: role(operand.role), ..*operand }).collect();
-    let alone = Inst { variant: row(target, &half.alone())?, operands, ..inst.clone() };
+    let modifiers = Modifiers { neg, ..Modifiers::default() };
+    let alone = Inst { variant: row(target, half)?, operands, modifiers, ..inst.clone() };
     Some(Op::new(target, alone.clone(), code::meaning(target, &alone)?, place))
 }
 
 /// The operation of an instruction that is two.
 pub(super) fn op(target: Target, inst: &Inst, place: Place) -> Option<Op> {
     let [first, second] = inst.halves()?;
-    // Those with negations (gfx1250) would need them dealt out.
-    if inst.modifiers != Modifiers::default() {
+    // The signs of the sources, from bit 4 those of the second operation.
+    let neg = inst.modifiers.neg;
+    if inst.modifiers != (Modifiers { neg, ..Modifiers::default() }) {
         return None;
     }
-    let pair = [half(target, inst, &first, place)?, half(target, inst, &second, place)?];
+    let pair = [half(target, inst, &first, neg & 7, place)?, half(target, inst, &second, neg >> 4, place)?];
     let whole = Op::new(target, inst.clone(), (run, Semantics::Own), place);
     Some(Op { pair: Some(Box::new(pair)), ..whole })
 }
 
 fn run(core: &mut Core, op: &Op) -> Step {
     let Some([first, second]) = op.pair.as_deref() else { return undefined("two operations") };
-    let Some(Reg { first: at, .. }) = first.dst else { return undefined("an operation without destination") };
-    if !second.src.contains(&Source::Vector(at)) {
+    let Some(Reg { first: at, dwords, .. }) = first.dst else { return undefined("an operation without destination") };
+    let (from, to) = (usize::from(at), usize::from(at) + usize::from(dwords));
+    // A source may be two registers.
+    let read =
+        |source: &Source| matches!(source, Source::Vector(n) if (usize::from(*n)..usize::from(*n) + 2).any(|n| (from..to).contains(&n)));
+    if !second.src.iter().any(read) {
         (first.run)(core, first)?;
         return (second.run)(core, second);
     }
-    let Some(before) = core.wave.vgpr.get(usize::from(at)).cloned() else {
-        return core.writing(op, crate::isa::RegFile::Vector, at, 1);
+    let Some(mut before) = core.wave.vgpr.get(from..to).map(<[_]>::to_vec) else {
+        return core.writing(op, crate::isa::RegFile::Vector, at, dwords.into());
     };
     (first.run)(core, first)?;
     // The second operation reads what was there before the first.
-    let result = std::mem::replace(&mut core.wave.vgpr[usize::from(at)], before);
+    core.wave.vgpr[from..to].swap_with_slice(&mut before);
     (second.run)(core, second)?;
-    core.wave.vgpr[usize::from(at)] = result;
+    for (register, result) in core.wave.vgpr[from..to].iter_mut().zip(before) {
+        *register = result;
+    }
     Ok(())
 }

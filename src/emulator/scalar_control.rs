@@ -51,6 +51,8 @@ mod hwreg {
     /// From gfx10 to gfx11.
     pub(super) const FLAT_SCR_LO: usize = 20;
     pub(super) const FLAT_SCR_HI: usize = 21;
+    /// Bits 9:6: how a workgroup is in a cluster.
+    pub(super) const IB_STS2: usize = 28;
 }
 
 fn get_register(core: &mut Core, op: &Op) -> Step {
@@ -69,7 +71,8 @@ fn get_register(core: &mut Core, op: &Op) -> Step {
         hwreg::LDS_ALLOC => core.launch.lds_size.div_ceil(512) << 12,
         hwreg::FLAT_SCR_LO if core.launch.flat_scratch_hidden => wave.flat_scratch as u32,
         hwreg::FLAT_SCR_HI if core.launch.flat_scratch_hidden => (wave.flat_scratch >> 32) as u32,
-        hwreg::IB_STS | hwreg::XCC_ID => 0,
+        // There are no clusters.
+        hwreg::IB_STS | hwreg::XCC_ID | hwreg::IB_STS2 => 0,
         // Bits 63:48 of the private and shared apertures.
         hwreg::SH_MEM_BASES => super::core::PRIVATE_APERTURE >> 16 | super::core::SHARED_APERTURE >> 16 << 16,
         id => return undefined(format!("s_getreg of hardware register {id}")),

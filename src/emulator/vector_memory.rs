@@ -51,8 +51,18 @@ fn flat_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
         let scale = u64::from(op.inst.variant.memory_bytes).max(1);
         values.iter_mut().for_each(|value| *value *= scale);
     }
+    // Where lanes can name each other's scratch, bits 56:52 of a flat address in it are the lane (LLVM's lowering of casts from private to flat).
+    let shared = flat && core.launch.target.has_flat_scratch_base();
+    let lane_of = |address: u64| (shared && (address >> 32 & 0xf_ffff) as u32 == PRIVATE_APERTURE).then_some((address >> 52) as usize);
+    let of = |lane: usize| values[lane].wrapping_add(base.unwrap_or(0));
+    if shared && active(core.wave.exec()).any(|lane| lane_of(of(lane)).is_some_and(|owner| owner != lane)) {
+        return undefined("a flat address in the scratch of another lane");
+    }
     Ok(std::array::from_fn(|lane| {
-        let address = values[lane].wrapping_add(base.unwrap_or(0));
+        let address = of(lane);
+        if lane_of(address).is_some() {
+            return Place::Scratch((address & 0xffff_ffff) as i64 + offset as i64);
+        }
         match (address >> 32) as u32 {
             SHARED_APERTURE if flat => Place::Lds((address & 0xffff_ffff).wrapping_add(offset)),
             PRIVATE_APERTURE if flat => Place::Scratch((address & 0xffff_ffff) as i64 + offset as i64),

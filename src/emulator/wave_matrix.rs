@@ -124,7 +124,7 @@ pub(super) fn numbers(core: &mut Core, op: &Op, at: u8, element: Element) -> Ste
     }
     let value = |lane: usize, n: usize| {
         let raw = registers[n * bits / 32][lane] >> (n * bits % 32) & mask;
-        let sign = if n % 2 == 0 || bits == 32 { negate } else { negate_high };
+        let sign = if n.is_multiple_of(2) || bits == 32 { negate } else { negate_high };
         let signed = |x: f64| if sign { -x } else { x };
         match element {
             Element::Single => signed(f32::from_bits(raw).into()),

@@ -254,6 +254,11 @@ impl Target {
         self.set().max_flat_offset
     }
 
+    /// Whether code can ask where scratch begins, and make flat addresses of it that have the lane in them.
+    pub(crate) fn has_flat_scratch_base(self) -> bool {
+        self.set().flat_scratch_base
+    }
+
     /// The name of the instruction table: that of the processor it is named for.
     #[must_use]
     pub fn instruction_set(self) -> &'static str {

@@ -161,7 +161,7 @@ fn execute(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
     let value = |at: usize, lane: usize, n: usize| {
         let (operand, element) = [(a, shape.a), (b, shape.b)][at];
         let value = element.decode(bits(&before, operand, element.bits(), lane, n)?, m.neg >> at & 1 != 0);
-        let sign = if n % 2 == 0 { m.neg } else { m.neg_hi };
+        let sign = if n.is_multiple_of(2) { m.neg } else { m.neg_hi };
         Some(if element.bits() == 16 && sign >> at & 1 != 0 { -value } else { value })
     };
     let mut rows = vec![vec![0; shape.k]; 16];
@@ -172,7 +172,7 @@ fn execute(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
         columns[line][k] = value(1, line + 16 * group, n)?;
         if !shape.sparse {
             rows[line][k] = value(0, line + 16 * group, n)?;
-        } else if k % 4 == 0 {
+        } else if k.is_multiple_of(4) {
             let (group, n) = place_of_four(shape, lanes, k);
             let lane = line + 16 * group;
             let each = usize::from(a.dwords) * 32 / shape.a.bits();

@@ -281,7 +281,8 @@ pub fn definition(name: &str) -> Option<Definition> {
     if halves(name).is_some() {
         let modifier: Option<fn(&mut Random, Modifier) -> Option<u64>> = None;
         return Some(Definition {
-            wishes: Wishes { no_literals: true, ..Wishes::default() },
+            // Where it has the modifiers of one number, it is not documented what they do to two.
+            wishes: Wishes { no_literals: true, plain: name == "v_pk_fmac_f16", ..Wishes::default() },
             types: pairs,
             modifier,
             ..Definition::whole(execute)
