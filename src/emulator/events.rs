@@ -1,7 +1,7 @@
 //! Hazards of gfx10 and later that the hardware does not resolve. They are not counted in issue slots: an event makes a register unsafe until another event, often
 //! however far away, makes it safe. Which of them a target has is a fact of the target (`isa-tables/targets.yaml`, `hazards`).
 
-use crate::isa::{Branch, Encoding, EventHazards as Rules, Inst, Reg, RegFile, Role, scalar};
+use crate::isa::{Branch, Encoding, EventHazards as Rules, Inst, Reg, RegFile, Role, Value, scalar};
 
 use super::core::{Core, Step, register_name, stop};
 use super::fault::FaultKind;
@@ -97,7 +97,7 @@ enum Field {
 /// Whether an instruction waits until a field of the dependency counters is zero.
 fn waits_for(inst: &Inst, field: Field) -> bool {
     let bits = inst.operand(Role::DepCtr).map(|operand| operand.value);
-    let Some(crate::isa::Value::Imm(bits)) = bits else { return false };
+    let Some(Value::Imm(bits)) = bits else { return false };
     let field = match field {
         Field::SaSdst => bits & 1,
         Field::VmVsrc => bits >> 2 & 7,
@@ -276,6 +276,7 @@ impl Events {
         }
         if waits_for(inst, Field::SaSdst) {
             self.stale = Codes(0);
+            self.masks = Codes(0);
         }
         if matches!(op.class, Class::Valu | Class::Salu) {
             let read = inst.reads().fold(0, |all, reg| all | Codes::of(reg).0);
@@ -285,6 +286,11 @@ impl Events {
             }
         }
         if op.class == Class::Valu {
+            // Compilers before LLVM 20 take any use of a scalar or of a literal, and a wait, for the end of it: no more is asked for.
+            let scalars = inst.reads().fold(0, |all, reg| all | Codes::of(reg).0) & !(3 << scalar::EXEC);
+            if scalars != 0 || inst.operands.iter().any(|operand| matches!(operand.value, Value::Literal(_))) {
+                self.masks = Codes(0);
+            }
             self.masks.0 |= mask_of(inst).0 & !EXEMPT.0;
         }
         let written = inst.writes().fold(0, |all, reg| all | Codes::of(reg).0);
@@ -319,12 +325,10 @@ impl Events {
         if self.written.is_empty() {
             self.written = vec![Written::default(); 256];
         }
-        let reads = || {
-            let vectors = explicit_reads(inst).filter(|reg| reg.file == RegFile::Vector);
-            vectors.flat_map(|reg| (reg.first..reg.first + u16::from(reg.dwords)).map(|index| slot(RegFile::Vector, index)))
-        };
+        let sources = || explicit_reads(inst).filter(|reg| reg.file == RegFile::Vector);
+        let parts = |reg: Reg| (reg.first..reg.first + u16::from(reg.dwords)).map(|index| slot(RegFile::Vector, index));
         let recent = |written: &Written| written.valu > self.done;
-        for at in reads() {
+        for (source, at) in sources().flat_map(|reg| parts(reg).map(move |at| (reg, at))) {
             let first = self.written[at];
             let name = || register_name(RegFile::Vector, at as u16);
             if rules.contains(Rules::VALU_TRANS_USE)
@@ -341,7 +345,9 @@ impl Events {
                     && second.valu - first.valu <= FORWARD_WRITES + 1
                     && self.valu - second.valu <= FORWARD_USE
             };
-            if forwards && recent(&first) && reads().any(|other| early(&self.written[other])) {
+            // The registers of one operand come together.
+            let others = || sources().filter(|other| *other != source).flat_map(parts);
+            if forwards && recent(&first) && others().any(|other| early(&self.written[other])) {
                 return hazard(
                     "VALU writes VGPR, SALU writes EXEC, VALU writes another VGPR, VALU reads both with no wait for VALU",
                     name(),
