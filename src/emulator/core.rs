@@ -327,8 +327,8 @@ impl Core<'_> {
             // The apertures are in the high halves of these 64-bit values.
             scalar::SHARED_BASE..=239 => 0,
             // Scratch by flat addresses: see `vector_memory`.
-            FLAT_SCRATCH_BASE if self.launch.target.has_flat_scratch_base() => 0,
-            231 if self.launch.target.has_flat_scratch_base() => PRIVATE_APERTURE,
+            FLAT_SCRATCH_BASE if self.launch.target.set().flat_scratch_base => 0,
+            231 if self.launch.target.set().flat_scratch_base => PRIVATE_APERTURE,
             scalar::VCCZ => u32::from(self.wave.mask(scalar::VCC) == 0),
             scalar::EXECZ => u32::from(self.wave.exec() == 0),
             scalar::SCC => u32::from(self.wave.scc),
@@ -350,7 +350,7 @@ impl Core<'_> {
         }
         let aperture = |base: u32, limit: bool| u64::from(base) << 32 | if limit { 0xffff_ffff } else { 0 };
         Ok(match code {
-            FLAT_SCRATCH_BASE if self.launch.target.has_flat_scratch_base() => aperture(PRIVATE_APERTURE, false),
+            FLAT_SCRATCH_BASE if self.launch.target.set().flat_scratch_base => aperture(PRIVATE_APERTURE, false),
             235 => aperture(SHARED_APERTURE, false),
             236 => aperture(SHARED_APERTURE, true),
             237 => aperture(PRIVATE_APERTURE, false),

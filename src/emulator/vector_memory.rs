@@ -52,7 +52,7 @@ fn flat_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
         values.iter_mut().for_each(|value| *value *= scale);
     }
     // Where lanes can name each other's scratch, bits 56:52 of a flat address in it are the lane (LLVM's lowering of casts from private to flat).
-    let shared = flat && core.launch.target.has_flat_scratch_base();
+    let shared = flat && core.launch.target.set().flat_scratch_base;
     let lane_of = |address: u64| (shared && (address >> 32 & 0xf_ffff) as u32 == PRIVATE_APERTURE).then_some((address >> 52) as usize);
     let of = |lane: usize| values[lane].wrapping_add(base.unwrap_or(0));
     if shared && active(core.wave.exec()).any(|lane| lane_of(of(lane)).is_some_and(|owner| owner != lane)) {

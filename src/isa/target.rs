@@ -254,11 +254,6 @@ impl Target {
         self.set().max_flat_offset
     }
 
-    /// Whether code can ask where scratch begins, and make flat addresses of it that have the lane in them.
-    pub(crate) fn has_flat_scratch_base(self) -> bool {
-        self.set().flat_scratch_base
-    }
-
     /// The name of the instruction table: that of the processor it is named for.
     #[must_use]
     pub fn instruction_set(self) -> &'static str {
@@ -266,13 +261,6 @@ impl Target {
     }
 
     /// The generic processor whose code it runs as well, such as gfx11-generic; of a generic one itself.
-    ///
-    /// ```
-    /// use wavetap::isa::Target;
-    /// let generic = |name| Target::by_name(name).unwrap().generic().map(Target::name);
-    /// assert_eq!(generic("gfx1036"), Some("gfx10-3-generic"));
-    /// assert_eq!(generic("gfx90a"), None);
-    /// ```
     #[must_use]
     pub fn generic(self) -> Option<Target> {
         self.data.generic.first().and_then(|name| Self::by_name(name))

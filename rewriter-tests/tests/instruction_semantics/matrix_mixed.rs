@@ -108,7 +108,7 @@ fn prepare(inst: &Inst, state: &mut State, random: &mut Random) {
     for (role, code) in [(Role::Src0, inst.modifiers.cbsz), (Role::Src1, inst.modifiers.blgp)] {
         let (Some(operand), Some(format)) = (inst.operand(role).copied(), format(code)) else { continue };
         let Some((rows, first)) = rows(state, &operand) else { continue };
-        for lane in 0..64 {
+        (0..64).for_each(|lane| {
             let mut words = [0_u32; 9];
             for n in 0..32 {
                 let magnitude = random.pick(&[0, 1, 2, 3, 4, 6, if width(format) > 4 { 7 } else { 6 }]);
@@ -119,7 +119,7 @@ fn prepare(inst: &Inst, state: &mut State, random: &mut Random) {
             for (n, word) in words.iter().enumerate().take(operand.dwords.into()) {
                 rows[first + n][lane] = *word;
             }
-        }
+        });
     }
     for role in [Role::Scale0, Role::Scale1] {
         let Some((rows, first)) = inst.operand(role).copied().and_then(|operand| rows(state, &operand)) else { continue };
