@@ -30,9 +30,10 @@ const fn board(
     Board { processor, multiprocessors, clock: clock * 1000, memory_clock: memory_clock * 1000, bus_width, l2: l2_mib << 20, integrated }
 }
 
-/// One board for each kind of processor. Compute units and second-level caches are those of ROCm's page "AMD GPU specifications" (of one chiplet where there
-/// are several) or, for boards that it does not have, of AMD's product pages; so are peak clocks and buses. Memory clocks are a half of the data rate of
-/// DDR and HBM2, a quarter of that of HBM3 and LPDDR5X and a sixteenth of that of GDDR6, in which ROCm's tools count: of the RX 9070 XT 20 Gbit/s / 16.
+/// One board for each kind of processor, with the compute units and the second-level cache of one chiplet where there are several. Those of gfx950, gfx1200 and
+/// gfx1201 were compared with ROCm's page "AMD GPU specifications"; the others are what the boards' data sheets are known to say, and were not looked up one
+/// by one: a program sizes its work by them, no result depends on them. Memory clocks are a half of the data rate of DDR and HBM2, a quarter of that of HBM3 and
+/// LPDDR5X and a sixteenth of that of GDDR6, in which ROCm's tools count.
 const BOARDS: &[Board] = &[
     // Radeon R9 Fury X.
     board("gfx803", 64, [1050, 500], 4096, 2, false),
