@@ -130,6 +130,26 @@ pub fn parse(name: &str) -> Option<Access> {
     Some(Access::Atomic { operation, bytes })
 }
 
+/// What the name of an atomic of images says.
+pub fn image_atomic(name: &str) -> Option<Access> {
+    let rest = name.strip_prefix("image_atomic_")?;
+    let rest = match rest {
+        "add_uint" => "add",
+        "sub_uint" => "sub",
+        "min_int" => "smin",
+        "max_int" => "smax",
+        "min_uint" => "umin",
+        "max_uint" => "umax",
+        "inc_uint" => "inc",
+        "dec_uint" => "dec",
+        "add_flt" => "add_f32",
+        "min_flt" => "fmin",
+        "max_flt" => "fmax",
+        rest => rest,
+    };
+    parse(&format!("atomic_{rest}"))
+}
+
 impl Operation {
     /// Whether it has a second value.
     pub fn has_second(self) -> bool {

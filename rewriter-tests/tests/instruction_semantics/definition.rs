@@ -8,8 +8,8 @@ use super::machine::Registers;
 use super::random::{Bits, Random, bits};
 use super::state::{MEMORY, Place, REGISTERS, State};
 use super::{
-    compare, control, convert, copies, cross, division, dots, exchange, float, formats, integer, matrix, matrix_mixed, matrix_rdna, memory,
-    odd, ordered, packed, pairs, scalar_float, scalars, small, smem,
+    compare, control, convert, copies, cross, division, dots, exchange, float, formats, image, integer, matrix, matrix_mixed, matrix_rdna,
+    memory, odd, ordered, packed, pairs, scalar_float, scalars, small, smem,
 };
 
 /// What an instruction does, said a second time.
@@ -119,6 +119,7 @@ pub fn of(variant: &Variant, target: Target) -> Option<Definition> {
         .or_else(|| memory::definition(variant, target))
         .or_else(|| formats::definition(variant))
         .or_else(|| copies::definition(variant))
+        .or_else(|| image::definition(variant))
         .or_else(|| smem::definition(variant))
         .or_else(|| matrix::definition(name))
         .or_else(|| exchange::definition(name))
@@ -172,6 +173,7 @@ pub fn state(random: &mut Random, definition: &Definition, inst: &Inst, target: 
         memory: Vec::new(),
         lds: Vec::new(),
         scratch: Vec::new(),
+        target,
         generation: lane::fact(target, "generation"),
         loose: Vec::new(),
     };

@@ -20,6 +20,7 @@ mod dots;
 mod exchange;
 mod float;
 mod formats;
+mod image;
 mod integer;
 mod lane;
 mod machine;

@@ -1,5 +1,7 @@
 //! The architectural state of a wave before and after one instruction, as the definitions see it, and how exactly results must agree.
 
+use wavetap::isa::Target;
+
 /// Registers of each vector file that instructions under test may use.
 pub const REGISTERS: usize = 160;
 /// Bytes of the memory that instructions under test may use, and of LDS.
@@ -26,6 +28,7 @@ pub struct State {
     pub lds: Vec<u8>,
     /// Private memory, of one lane after the other.
     pub scratch: Vec<u8>,
+    pub target: Target,
     /// Of the target.
     pub generation: u32,
     /// Device address of the next instruction.
