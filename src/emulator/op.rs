@@ -418,7 +418,7 @@ impl Op {
     }
 
     /// Whether all it does is to change registers and memory: the next instruction follows it, the wave goes on, it counts for no [`Site`], and it does not ask
-    /// for the time. Right or not is what the worker that runs such instructions in a row asserts.
+    /// for the time. The worker that runs such instructions in a row asserts it.
     pub(super) fn is_plain(&self) -> bool {
         let inst = &self.inst;
         let name = inst.variant.name;
@@ -441,10 +441,9 @@ impl Op {
             Class::Smem => name.starts_with("s_load_") || name.starts_with("s_buffer_load_"),
             Class::Vmem => true,
             Class::Lds => !name.contains("gws"),
-            Class::Wait => name.starts_with("s_waitcnt"),
-            Class::Branch | Class::Other => {
-                name.starts_with("s_wait_") && name != "s_wait_event" || matches!(name, "s_nop" | "s_delay_alu" | "s_clause")
-            }
+            Class::Wait => name.starts_with("s_wait"),
+            Class::Branch => false,
+            Class::Other => matches!(name, "s_nop" | "s_delay_alu" | "s_clause"),
         };
         kind && self.site == Site::None && inst.variant.branch == Branch::None
     }
