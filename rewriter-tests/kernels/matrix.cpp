@@ -135,16 +135,21 @@ EXPANDED(f32_32x32x4_xf32, OfSingles, 32, 1, 2, f32x2, f32, PAIRS, "gfx94*");
 
 // A product of 64 x 64 x 64 by tiles of 16, as a library would do it: operands through LDS, sums in registers.
 #if MFMA
+// A's tile at a row, and B's at a column, from t on along K: numbers from two parts of the words.
+INLINE void load_tiles(const u32 *in, f32 (&a)[16][17], f32 (&b)[16][17], u32 row, u32 column, u32 t, u32 part) {
+    for (u32 k = local_id(); k < 256; k += 64) {
+        a[k / 16][k % 16] = (f32)small(in[(row + k / 16) * 64 + t + k % 16], part);
+        b[k / 16][k % 16] = (f32)small(in[(t + k / 16) * 64 + column + k % 16], part + 1);
+    }
+}
+
 KERNEL(matrix_by_tiles)(const u32 *in, u32 *out, u32 n) {
     SHARED f32 a[16][17], b[16][17];
     u32 l = local_id(), row = group_id() / 4 * 16, column = group_id() % 4 * 16;
     typedef vec<f32, 4> Quad;
     Quad c = {0, 0, 0, 0};
     for (u32 t = 0; t < 64; t += 16) {
-        for (u32 k = l; k < 256; k += 64) {
-            a[k / 16][k % 16] = (f32)small(in[(row + k / 16) * 64 + t + k % 16], 0);
-            b[k / 16][k % 16] = (f32)small(in[(t + k / 16) * 64 + column + k % 16], 1);
-        }
+        load_tiles(in, a, b, row, column, t, 0);
         barrier();
         for (u32 k = 0; k < 16; k += 4)
             c = MATRIX(f32_16x16x4f32, OfSingles, 16, 1, 1, f32, Quad, as<u32>(a[l % 16][k + l / 16]), as<u32>(b[k + l / 16][l % 16]), c);
@@ -163,10 +168,7 @@ KERNEL(matrix_by_tiles_xf32)(const u32 *in, u32 *out, u32 n) {
     typedef vec<f32, 4> Quad;
     Quad c = {0, 0, 0, 0};
     for (u32 t = 0; t < 64; t += 16) {
-        for (u32 k = l; k < 256; k += 64) {
-            a[k / 16][k % 16] = (f32)small(in[(row + k / 16) * 64 + t + k % 16], 2);
-            b[k / 16][k % 16] = (f32)small(in[(t + k / 16) * 64 + column + k % 16], 3);
-        }
+        load_tiles(in, a, b, row, column, t, 2);
         barrier();
         for (u32 k = 0; k < 16; k += 8) {
             u32 from = k + l / 16 * 2;

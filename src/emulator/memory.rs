@@ -443,40 +443,40 @@ impl<'m> Span<'m> {
 
     /// The dwords of each lane, those of one behind those of the other: a row for the first of each, and so on.
     pub(super) fn load_rows(&self, at: usize, rows: &mut [Row], lanes: usize) -> Option<()> {
-        let (mut small, mut large);
-        let bytes = if rows.len() == 1 {
-            small = [0; 4 * LANES];
-            &mut small[..]
-        } else {
-            large = [0; 4 * MOST_DWORDS * LANES];
-            &mut large[..]
-        };
-        let bytes = bytes.get_mut(..4 * rows.len() * lanes)?;
-        self.read(at, bytes)?;
         let count = rows.len();
-        for (n, row) in rows.iter_mut().enumerate() {
-            let dwords = bytes.as_chunks::<4>().0.iter().skip(n).step_by(count);
-            row.iter_mut().zip(dwords).for_each(|(cell, bytes)| *cell = u32::from_le_bytes(*bytes));
-        }
-        Some(())
+        with_bytes(count, lanes, |bytes| {
+            self.read(at, bytes)?;
+            for (n, row) in rows.iter_mut().enumerate() {
+                let dwords = bytes.as_chunks::<4>().0.iter().skip(n).step_by(count);
+                row.iter_mut().zip(dwords).for_each(|(cell, bytes)| *cell = u32::from_le_bytes(*bytes));
+            }
+            Some(())
+        })
     }
 
     pub(super) fn store_rows(&self, at: usize, rows: &[Box<Register>], lanes: usize) -> Option<()> {
-        let (mut small, mut large);
-        let bytes = if rows.len() == 1 {
-            small = [0; 4 * LANES];
-            &mut small[..]
-        } else {
-            large = [0; 4 * MOST_DWORDS * LANES];
-            &mut large[..]
-        };
-        let bytes = bytes.get_mut(..4 * rows.len() * lanes)?;
-        for (n, row) in rows.iter().enumerate() {
-            let dwords = bytes.as_chunks_mut::<4>().0.iter_mut().skip(n).step_by(rows.len());
-            dwords.zip(row.iter()).for_each(|(bytes, value)| *bytes = value.to_le_bytes());
-        }
-        self.write(at, bytes)
+        with_bytes(rows.len(), lanes, |bytes| {
+            for (n, row) in rows.iter().enumerate() {
+                let dwords = bytes.as_chunks_mut::<4>().0.iter_mut().skip(n).step_by(rows.len());
+                dwords.zip(row.iter()).for_each(|(bytes, value)| *bytes = value.to_le_bytes());
+            }
+            self.write(at, bytes)
+        })
     }
+}
+
+/// Room for so many dwords of each lane; no more than are needed are cleared where it is one.
+#[inline(always)]
+fn with_bytes(dwords: usize, lanes: usize, f: impl FnOnce(&mut [u8]) -> Option<()>) -> Option<()> {
+    let (mut small, mut large);
+    let bytes = if dwords == 1 {
+        small = [0; 4 * LANES];
+        &mut small[..]
+    } else {
+        large = [0; 4 * MOST_DWORDS * LANES];
+        &mut large[..]
+    };
+    f(bytes.get_mut(..4 * dwords * lanes)?)
 }
 
 #[cfg(test)]

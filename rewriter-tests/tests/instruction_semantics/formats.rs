@@ -31,30 +31,9 @@ const SCALED: &[Kind] = &[Unorm, Snorm, Uscaled, Sscaled, Uint, Sint];
 const ALL: &[Kind] = &[Unorm, Snorm, Uscaled, Sscaled, Uint, Sint, Float];
 const WORDS: &[Kind] = &[Uint, Sint, Float];
 
-/// Data formats of gfx8 and gfx9 by number from 1 on, with what their numbers may be.
-const OLD: [(&[u32], &[Kind]); 14] = [
-    (&[8], SCALED),
-    (&[16], ALL),
-    (&[8, 8], SCALED),
-    (&[32], WORDS),
-    (&[16, 16], ALL),
-    (&[11, 11, 10], &[Float]),
-    (&[10, 11, 11], &[Float]),
-    (&[2, 10, 10, 10], SCALED),
-    (&[10, 10, 10, 2], SCALED),
-    (&[8, 8, 8, 8], SCALED),
-    (&[32, 32], WORDS),
-    (&[16, 16, 16, 16], ALL),
-    (&[32, 32, 32], WORDS),
-    (&[32, 32, 32, 32], WORDS),
-];
-
-/// Formats of gfx10 and of gfx11, in the order of their numbers from 1 on (RDNA and RDNA3 ISA guides, "Buffer image formats").
-fn unified(generation: u32) -> Vec<Format> {
-    let old = generation == 10;
-    let thirds: &'static [Kind] = if old { ALL } else { &[Float] };
-    let tens: &'static [Kind] = if old { SCALED } else { &[Unorm, Snorm, Uint, Sint] };
-    let order: [(&'static [u32], &'static [Kind]); 14] = [
+/// Components of formats in the order of their numbers, with what they may be; two kinds of them differ from generation to generation.
+fn order(thirds: &'static [Kind], tens: &'static [Kind]) -> [(&'static [u32], &'static [Kind]); 14] {
+    [
         (&[8], SCALED),
         (&[16], ALL),
         (&[8, 8], SCALED),
@@ -69,7 +48,17 @@ fn unified(generation: u32) -> Vec<Format> {
         (&[16, 16, 16, 16], ALL),
         (&[32, 32, 32], WORDS),
         (&[32, 32, 32, 32], WORDS),
-    ];
+    ]
+}
+
+/// Data formats of gfx8 and gfx9 by number from 1 on.
+fn old() -> [(&'static [u32], &'static [Kind]); 14] {
+    order(&[Float], SCALED)
+}
+
+/// Formats of gfx10 and of gfx11, in the order of their numbers from 1 on (RDNA and RDNA3 ISA guides, "Buffer image formats").
+fn unified(generation: u32) -> Vec<Format> {
+    let order = if generation == 10 { order(ALL, SCALED) } else { order(&[Float], &[Unorm, Snorm, Uint, Sint]) };
     order.into_iter().flat_map(|(widths, kinds)| kinds.iter().map(move |&kind| Format { widths, kind })).collect()
 }
 
@@ -77,7 +66,7 @@ fn of_number(generation: u32, number: u32) -> Option<Format> {
     if generation >= 10 {
         return unified(generation).get((number as usize).checked_sub(1)?).copied();
     }
-    let (widths, kinds) = *OLD.get((number as usize & 15).checked_sub(1)?)?;
+    let (widths, kinds) = *old().get((number as usize & 15).checked_sub(1)?)?;
     let kind = *[Unorm, Snorm, Uscaled, Sscaled, Uint, Sint, Unorm, Float].get(number as usize >> 4 & 7)?;
     // The sixth is not used.
     (kinds.contains(&kind) && number >> 4 & 7 != 6).then_some(Format { widths, kind })

@@ -68,15 +68,18 @@ pub struct Uses {
     pub ladder: bool,
 }
 
-fn v(first: u16) -> Value {
+/// A vector register as an operand.
+pub fn v(first: u16) -> Value {
     Value::Reg(Reg::vector(first, 1))
 }
 
-fn s(first: u16, dwords: u8) -> Value {
+/// Scalar registers as an operand.
+pub fn s(first: u16, dwords: u8) -> Value {
     Value::Reg(Reg::scalar(first, dwords))
 }
 
-fn number(value: u32) -> Value {
+/// A constant: inline where it can be.
+pub fn number(value: u32) -> Value {
     if value <= 64 { Value::InlineInt(value as i8) } else { Value::Literal(value) }
 }
 

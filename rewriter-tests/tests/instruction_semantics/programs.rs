@@ -3,7 +3,7 @@
 
 use wavetap::isa::{Reg, Target, Value, scalar};
 
-use super::machine::Machine;
+use super::machine::{Machine, number, s, v};
 use super::random::Random;
 
 type Code = Vec<u8>;
@@ -11,18 +11,6 @@ type Verdict = Result<(), String>;
 
 /// What a program has for itself.
 const FREE: u16 = 20;
-
-fn v(first: u16) -> Value {
-    Value::Reg(Reg::vector(first, 1))
-}
-
-fn s(first: u16, dwords: u8) -> Value {
-    Value::Reg(Reg::scalar(first, dwords))
-}
-
-fn number(value: u32) -> Value {
-    if value <= 64 { Value::InlineInt(value as i8) } else { Value::Literal(value) }
-}
 
 fn same(what: &str, found: u32, expected: u32) -> Verdict {
     if found == expected { Ok(()) } else { Err(format!("{what}: {found:#x}, expected {expected:#x}")) }
