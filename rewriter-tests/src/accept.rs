@@ -90,7 +90,10 @@ fn complaints(finished: &Finished, file: &Path) -> BTreeSet<String> {
 }
 
 /// Every allocated original byte is at its original address, except where a rewrite may change it.
-fn nothing_moved(before: &[u8], after: &[u8]) -> Result<(), Failure> {
+///
+/// # Errors
+/// The first that is not.
+pub fn nothing_moved(before: &[u8], after: &[u8]) -> Result<(), Failure> {
     let parse = |bytes, which| Elf::parse(bytes).map_err(|e| format!("goblin does not accept the {which}: {e}"));
     let (old, new) = (parse(before, "original")?, parse(after, "rewritten file")?);
     let symbols = |elf: &Elf<'_>| -> BTreeSet<(String, u64, u64)> {

@@ -7,7 +7,9 @@
 //! - [`corpora`]: the libraries that are fetched for the long tests;
 //! - [`counts`]: a profile beside the emulator's trace and beside the counts worked out by hand;
 //! - [`fillings`]: random words for rows of the instruction tables;
+//! - [`instrumented`]: a code object as compiled and as instrumented, side by side;
 //! - [`kernels`]: kernels that run on the CPU and in the emulator;
+//! - [`made_up`]: kernels made up from seeds;
 //! - [`sample`]: a sample on one target in one counter mode, original and instrumented;
 //! - [`place`]: folders and files of the project;
 //! - [`real_code`]: the code of real objects.
@@ -23,7 +25,9 @@ pub mod command;
 pub mod corpora;
 pub mod counts;
 pub mod fillings;
+pub mod instrumented;
 pub mod kernels;
+pub mod made_up;
 pub mod place;
 pub mod real_code;
 pub mod sample;

@@ -50,6 +50,102 @@ impl fmt::Display for Variant {
     }
 }
 
+/// Sources that are compiled for GPUs, and together into a program for the CPU.
+#[derive(Debug, Clone)]
+pub struct Sources {
+    /// What the program is called.
+    name: &'static str,
+    files: Vec<PathBuf>,
+}
+
+impl Sources {
+    /// Those of this folder.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn written() -> Result<Sources, Failure> {
+        let files = sources()?.iter().map(|source| folder().join(format!("{source}.cpp"))).collect();
+        Ok(Sources { name: "kernels", files })
+    }
+
+    /// Texts that a program has made, by name; they are written where they are compiled.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn made_up(name: &'static str, texts: &[(String, String)]) -> Result<Sources, Failure> {
+        let write = |(file, text): &(String, String)| {
+            let file = made_folder()?.join(format!("{file}.cpp"));
+            if fs::read_to_string(&file).ok().as_ref() != Some(text) {
+                write_whole(&file, text.as_bytes())?;
+            }
+            Ok(file)
+        };
+        Ok(Sources { name, files: texts.iter().map(write).collect::<Result<_, Failure>>()? })
+    }
+
+    /// The files.
+    #[must_use]
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// What the CPU makes of all kernels with waves of this size; run once for each.
+    ///
+    /// # Errors
+    /// If the sources cannot be compiled for the CPU or the program fails.
+    pub fn reference(&self, wave_size: u32) -> Result<Arc<Reference>, Failure> {
+        type Key = (&'static str, usize, u32);
+        static ALL: Mutex<Option<HashMap<Key, Arc<Reference>>>> = Mutex::new(None);
+        let mut all = ALL.lock().map_err(|e| e.to_string())?;
+        let all = all.get_or_insert_default();
+        let key = (self.name, self.files.len(), wave_size);
+        if let Some(found) = all.get(&key) {
+            return Ok(found.clone());
+        }
+        let program = self.program()?;
+        let folder = made_folder()?.join(format!("{}-cpu-wave{wave_size}", self.name));
+        fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        let arguments: [OsString; 2] = [wave_size.to_string().into(), folder.clone().into()];
+        command::run(&program, &arguments, &[], place::root())?.exited(0)?;
+        let reference = Arc::new(Reference::read(&folder)?);
+        all.insert(key, reference.clone());
+        Ok(reference)
+    }
+
+    /// The program that runs all kernels on the CPU.
+    fn program(&self) -> Result<PathBuf, Failure> {
+        let mut files = self.files.clone();
+        files.push(folder().join("shim/cpu.cpp"));
+        let next = Mutex::new(files.iter());
+        let objects = Mutex::new(Vec::new());
+        let compile = |file: &Path| {
+            let mut arguments = strings(SAME_MEANING);
+            arguments.extend(strings(&["-x", "c++", "-c", "-O1", "-fPIE", "-I"]));
+            arguments.extend([folder().join("shim").into(), "-I".into(), folder().into(), file.into()]);
+            made(&format!("{}.o", file.file_stem().unwrap_or_default().to_string_lossy()), CLANG, &arguments)
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+                scope.spawn(|| {
+                    loop {
+                        let Some(file) = next.lock().ok().and_then(|mut files| files.next()) else { return };
+                        let object = compile(file);
+                        if let Ok(mut objects) = objects.lock() {
+                            objects.push(object);
+                        }
+                    }
+                });
+            }
+        });
+        let mut objects = objects.into_inner().map_err(|e| e.to_string())?.into_iter().collect::<Result<Vec<_>, _>>()?;
+        objects.sort();
+        let mut arguments: Vec<OsString> = objects.into_iter().map(OsString::from).collect();
+        // Half precision is in the compiler's own run-time library.
+        arguments.extend(strings(&["-rtlib=compiler-rt", "-lm"]));
+        made(&format!("{}-on-cpu", self.name), CLANG, &arguments)
+    }
+}
+
 /// The folder of the sources.
 #[must_use]
 pub fn folder() -> PathBuf {
@@ -83,6 +179,14 @@ pub fn known_processors() -> Result<BTreeSet<String>, Failure> {
 /// # Errors
 /// If it cannot be compiled.
 pub fn object(source: &str, variant: Variant) -> Result<Vec<u8>, Failure> {
+    object_of(&folder().join(format!("{source}.cpp")), variant)
+}
+
+/// The code object of a source anywhere.
+///
+/// # Errors
+/// If it cannot be compiled.
+pub fn object_of(source: &Path, variant: Variant) -> Result<Vec<u8>, Failure> {
     let file = made(&format!("{}.co", named(source, variant)), CLANG, &device_arguments(source, variant)?)?;
     fs::read(&file).map_err(|e| format!("{}: {e}", file.display()))
 }
@@ -92,9 +196,10 @@ pub fn object(source: &str, variant: Variant) -> Result<Vec<u8>, Failure> {
 /// # Errors
 /// If it cannot be compiled.
 pub fn assembly(source: &str, variant: Variant) -> Result<String, Failure> {
-    let mut arguments = device_arguments(source, variant)?;
+    let source = folder().join(format!("{source}.cpp"));
+    let mut arguments = device_arguments(&source, variant)?;
     arguments.push("-S".into());
-    read(&made(&format!("{}.s", named(source, variant)), CLANG, &arguments)?)
+    read(&made(&format!("{}.s", named(&source, variant)), CLANG, &arguments)?)
 }
 
 /// The code object of a text in assembly language.
@@ -117,13 +222,14 @@ pub fn assembled(text: &str, variant: Variant) -> Result<Vec<u8>, Failure> {
     fs::read(&file).map_err(|e| format!("{}: {e}", file.display()))
 }
 
-fn named(source: &str, variant: Variant) -> String {
+fn named(source: &Path, variant: Variant) -> String {
+    let source = source.file_stem().unwrap_or_default().to_string_lossy();
     let Variant { target, level, version } = variant;
     format!("{source}-{}-w{}-{level}-v{version}", target.name(), target.wave_size())
 }
 
-fn device_arguments(source: &str, variant: Variant) -> Result<Vec<OsString>, Failure> {
-    let text = read(&folder().join(format!("{source}.cpp")))?;
+fn device_arguments(source: &Path, variant: Variant) -> Result<Vec<OsString>, Failure> {
+    let text = read(source)?;
     let target = variant.target;
     let mut arguments: Vec<OsString> = strings(SAME_MEANING);
     // Not `-nogpuinc` alone: HIP's own headers would be looked for.
@@ -147,7 +253,10 @@ fn device_arguments(source: &str, variant: Variant) -> Result<Vec<OsString>, Fai
             arguments.push(bitcode.into());
         }
     }
-    arguments.push(folder().join(format!("{source}.cpp")).into());
+    if source.parent() != Some(&folder()) {
+        arguments.extend(["-I".into(), folder().into()]);
+    }
+    arguments.push(source.into());
     Ok(arguments)
 }
 
@@ -181,58 +290,12 @@ fn library_settings(target: Target) -> Result<PathBuf, Failure> {
     made(&format!("{name}.bc"), LLVM_AS, &[file.into()])
 }
 
-/// What the CPU makes of all kernels with waves of this size; run once for each.
+/// What the CPU makes of all kernels of this folder with waves of this size.
 ///
 /// # Errors
 /// If the sources cannot be compiled for the CPU or the program fails.
 pub fn reference(wave_size: u32) -> Result<Arc<Reference>, Failure> {
-    static ALL: Mutex<Option<HashMap<u32, Arc<Reference>>>> = Mutex::new(None);
-    let mut all = ALL.lock().map_err(|e| e.to_string())?;
-    let all = all.get_or_insert_default();
-    if let Some(found) = all.get(&wave_size) {
-        return Ok(found.clone());
-    }
-    let program = program()?;
-    let folder = made_folder()?.join(format!("cpu-wave{wave_size}"));
-    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let arguments: [OsString; 2] = [wave_size.to_string().into(), folder.clone().into()];
-    command::run(&program, &arguments, &[], place::root())?.exited(0)?;
-    let reference = Arc::new(Reference::read(&folder)?);
-    all.insert(wave_size, reference.clone());
-    Ok(reference)
-}
-
-/// The program that runs all kernels on the CPU.
-fn program() -> Result<PathBuf, Failure> {
-    let mut files: Vec<PathBuf> = sources()?.iter().map(|source| folder().join(format!("{source}.cpp"))).collect();
-    files.push(folder().join("shim/cpu.cpp"));
-    let next = Mutex::new(files.iter());
-    let objects = Mutex::new(Vec::new());
-    let compile = |file: &Path| {
-        let mut arguments = strings(SAME_MEANING);
-        arguments.extend(strings(&["-x", "c++", "-c", "-O1", "-fPIE", "-I"]));
-        arguments.extend([folder().join("shim").into(), file.into()]);
-        made(&format!("{}.o", file.file_stem().unwrap_or_default().to_string_lossy()), CLANG, &arguments)
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                loop {
-                    let Some(file) = next.lock().ok().and_then(|mut files| files.next()) else { return };
-                    let object = compile(file);
-                    if let Ok(mut objects) = objects.lock() {
-                        objects.push(object);
-                    }
-                }
-            });
-        }
-    });
-    let mut objects = objects.into_inner().map_err(|e| e.to_string())?.into_iter().collect::<Result<Vec<_>, _>>()?;
-    objects.sort();
-    let mut arguments: Vec<OsString> = objects.into_iter().map(OsString::from).collect();
-    // Half precision is in the compiler's own run-time library.
-    arguments.extend(strings(&["-rtlib=compiler-rt", "-lm"]));
-    made("kernels-on-cpu", CLANG, &arguments)
+    Sources::written()?.reference(wave_size)
 }
 
 fn strings(words: &[&str]) -> Vec<OsString> {

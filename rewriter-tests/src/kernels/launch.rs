@@ -61,7 +61,10 @@ fn scratch_bytes(kernel: &Kernel) -> u32 {
 }
 
 /// The kernel arguments as the metadata places them.
-fn kernarg(kernel: &Kernel, test: &Test, input: u64, output: u64) -> Result<Vec<u8>, Failure> {
+///
+/// # Errors
+/// If the kernel has others than a test gives.
+pub fn kernarg(kernel: &Kernel, test: &Test, input: u64, output: u64) -> Result<Vec<u8>, Failure> {
     let metadata = kernel.metadata.as_ref().ok_or("no metadata")?;
     let mut bytes = vec![0; metadata.kernarg_segment_size as usize];
     let mut pointers = [input, output].into_iter();

@@ -1,0 +1,382 @@
+//! A code object as compiled and as instrumented in each counter mode, run side by side on the strict emulator.
+//!
+//! The same dispatch must leave the same memory, and the profile must have the counts that the emulator saw in the original, to the last wave. Where what a
+//! kernel does depends on the order of its waves, which is found out by running the original with other seeds, the counts must be those that the emulator saw
+//! in the instrumented kernel itself. Sites in functions that are called through unknown pointers may be missing or counted less often, if the profile names
+//! such functions.
+
+use std::collections::BTreeMap;
+
+use wavetap::code_object::{CodeObject, Kernel};
+use wavetap::emulator::{CodeAddress, Device, Dispatch, ExecSiteCounts, Fault, ObjectId, Options, Trace};
+use wavetap::isa::Target;
+use wavetap::pipeline::{self, Counters, Probe};
+use wavetap::profile::collect::Collector;
+use wavetap::profile::control::{self, Control, FLAG_SHARED};
+use wavetap::profile::file::{Backend, Counts, ExecCounts, KernelTotals, ScalarCounts};
+use wavetap::profile::map::{KernelMap, ObjectMap, Refused, SiteKind};
+use wavetap::verify;
+
+use crate::Failure;
+
+/// How many times as many instructions an instrumented kernel may execute as the original may.
+const FUEL_FACTOR: u64 = 40;
+/// Records where no wave is to share one.
+const ENOUGH: u32 = 1024;
+/// Records where waves share them.
+const FEW: u32 = 3;
+/// Seeds that show whether the original's waves may be run in any order.
+const OTHER_SEEDS: u64 = 12;
+/// Scratch of a lane where calls go to a depth that the compiler does not know.
+const STACK: u32 = 16 << 10;
+
+/// What makes the kernel arguments, given the addresses of the buffers.
+pub type Arguments<'a> = dyn Fn(&Kernel, &[u64]) -> Result<Vec<u8>, Failure> + 'a;
+
+/// A dispatch.
+pub struct Launch<'a> {
+    /// The kernel's mangled name.
+    pub kernel: &'a str,
+    /// Work-items in x, y, z.
+    pub grid: [u32; 3],
+    /// Work-items of a workgroup.
+    pub group: [u16; 3],
+    /// Bytes of LDS that the launch adds.
+    pub dynamic: u32,
+    /// What the buffers hold before.
+    pub buffers: Vec<Vec<u8>>,
+    /// The kernel arguments.
+    pub arguments: Box<Arguments<'a>>,
+    /// Wave-instructions that the original may execute.
+    pub fuel: u64,
+}
+
+/// What an instrumented object is given to count into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Records {
+    /// Nothing: it counts nothing.
+    None,
+    /// A record for each wave.
+    Own,
+    /// Few, which waves share.
+    Shared,
+}
+
+impl Records {
+    /// Mostly the usual one.
+    fn of(seed: u64) -> Records {
+        match seed % 5 {
+            3 => Records::Shared,
+            4 => Records::None,
+            _ => Records::Own,
+        }
+    }
+}
+
+/// What a dispatch left.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The buffers.
+    pub buffers: Vec<Vec<u8>>,
+    /// What the emulator saw.
+    pub trace: Trace,
+    /// The object in the trace.
+    pub object: ObjectId,
+    /// Waves.
+    pub waves: u64,
+    /// What was counted.
+    counted: Option<KernelTotals>,
+}
+
+/// Why there is no outcome.
+#[derive(Debug)]
+pub enum Stopped {
+    /// The emulator stopped the kernel.
+    Fault(Box<Fault>),
+    /// Something else does not fit.
+    Failure(Failure),
+}
+
+impl From<Failure> for Stopped {
+    fn from(failure: Failure) -> Stopped {
+        Stopped::Failure(failure)
+    }
+}
+
+impl std::fmt::Display for Stopped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Stopped::Fault(fault) => fault.fmt(f),
+            Stopped::Failure(failure) => f.write_str(failure),
+        }
+    }
+}
+
+/// An object rewritten in one counter mode.
+struct Rewritten {
+    mode: &'static str,
+    bytes: Vec<u8>,
+    map: ObjectMap,
+}
+
+/// An object and what became of it.
+pub struct Subject<'a> {
+    original: &'a [u8],
+    target: Target,
+    rewritten: Vec<Rewritten>,
+}
+
+/// What was compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Compared {
+    /// Dispatches of instrumented kernels.
+    pub dispatches: u64,
+    /// Sites whose counts were compared.
+    pub sites: u64,
+    /// Executions that they counted.
+    pub executions: u64,
+    /// Dispatches whose counts depend on the order of the waves.
+    pub unordered: u64,
+}
+
+impl Compared {
+    /// Adds another.
+    pub fn add(&mut self, other: Compared) {
+        self.dispatches += other.dispatches;
+        self.sites += other.sites;
+        self.executions += other.executions;
+        self.unordered += other.unordered;
+    }
+}
+
+impl<'a> Subject<'a> {
+    /// Rewrites a bare code object in both modes, and checks both results.
+    ///
+    /// # Errors
+    /// If it cannot be rewritten, or `verify` finds fault with a result.
+    pub fn of(original: &'a [u8], target: Target) -> Result<Subject<'a>, Failure> {
+        let rewrite = |(mode, counters): (&'static str, Counters)| {
+            let options = pipeline::Options { probes: vec![Probe::Branches], counters, ..pipeline::Options::default() };
+            let mut rewritten = pipeline::rewrite(original, &options).map_err(|e| format!("rewrite --counters {mode}: {e}"))?;
+            let report = verify::check_files(original, &rewritten.bytes).map_err(|e| format!("verify, {mode}: {e}"))?;
+            if let Some((place, finding)) = report.findings.first() {
+                return Err(format!("verify, {mode}: {place}: {finding}"));
+            }
+            let map = rewritten.maps.pop().ok_or("no map")?;
+            Ok(Rewritten { mode, bytes: rewritten.bytes, map })
+        };
+        let rewritten = [("lds", Counters::Lds), ("global", Counters::Global)].into_iter().map(rewrite).collect::<Result<_, Failure>>()?;
+        Ok(Subject { original, target, rewritten })
+    }
+
+    /// Why the kernel is not instrumented, by mode.
+    #[must_use]
+    pub fn refusals(&self, kernel: &str) -> Vec<(&'static str, &Refused)> {
+        let of = |rewritten: &'_ Rewritten| rewritten.map.refused.iter().position(|refused| refused.name == kernel);
+        self.rewritten.iter().filter_map(|rewritten| Some((rewritten.mode, &rewritten.map.refused[of(rewritten)?]))).collect()
+    }
+
+    /// Runs the original.
+    ///
+    /// # Errors
+    /// What stopped it.
+    pub fn original(&self, launch: &Launch<'_>, seed: u64) -> Result<Outcome, Stopped> {
+        run(self.original, self.target, launch, &options(launch, seed, 1), None)
+    }
+
+    /// Runs the kernel in each mode that it is instrumented in, with each of the seeds, beside the original.
+    ///
+    /// # Errors
+    /// What differed, or did not run.
+    pub fn compare(&self, launch: &Launch<'_>, seeds: std::ops::Range<u64>) -> Result<Compared, Failure> {
+        let first = seeds.start;
+        let original = self.original(launch, first).map_err(|e| format!("the original, seed {first}: {e}"))?;
+        let mut compared = Compared::default();
+        for rewritten in &self.rewritten {
+            let Some(index) = rewritten.map.kernels.iter().position(|kernel| kernel.name == launch.kernel) else { continue };
+            for seed in seeds.clone() {
+                let at = |e: Failure| format!("--counters {}, seed {seed}: {e}", rewritten.mode);
+                let side = Side { rewritten, index, seed };
+                compared.add(self.beside(launch, &original, &side).map_err(at)?);
+            }
+        }
+        Ok(compared)
+    }
+
+    fn beside(&self, launch: &Launch<'_>, original: &Outcome, side: &Side<'_>) -> Result<Compared, Failure> {
+        let Side { rewritten, index, seed } = *side;
+        let records = Records::of(seed);
+        let options = options(launch, seed, FUEL_FACTOR);
+        let counting = Some(Counting { map: &rewritten.map, index: index as u32, records });
+        let outcome = run(&rewritten.bytes, self.target, launch, &options, counting).map_err(|stopped| match stopped {
+            Stopped::Fault(fault) => {
+                let moved = &rewritten.map.kernels[index].addresses;
+                let last = moved.iter().filter(|pair| pair.rewritten <= fault.address).max_by_key(|pair| pair.rewritten);
+                format!("{fault} (original code at or behind {:x?})", last.map(|pair| pair.original))
+            }
+            Stopped::Failure(failure) => failure,
+        })?;
+        let mut compared = Compared { dispatches: 1, ..Compared::default() };
+        if outcome.waves != original.waves {
+            return Err(format!("{} waves, {} of the original", outcome.waves, original.waves));
+        }
+        let mut unordered = None;
+        let mut is_unordered = || *unordered.get_or_insert_with(|| self.depends_on_order(launch, original, seed));
+        for (n, (a, b)) in original.buffers.iter().zip(&outcome.buffers).enumerate() {
+            if let Some(at) = (0..a.len()).find(|&at| a[at] != b[at])
+                && !is_unordered()
+            {
+                return Err(format!("buffer {n} differs at byte {at:#x}: {:#x}, in the original {:#x}", b[at], a[at]));
+            }
+        }
+        if let Some(counted) = &outcome.counted {
+            self.counts(launch, original, &outcome, counted, &rewritten.map.kernels[index], &mut compared, &mut is_unordered)?;
+        }
+        compared.unordered = u64::from(unordered == Some(true));
+        Ok(compared)
+    }
+
+    /// Whether what the original does is another thing in another order of its waves.
+    fn depends_on_order(&self, launch: &Launch<'_>, original: &Outcome, seed: u64) -> bool {
+        (1..=OTHER_SEEDS).any(|n| match self.original(launch, seed + 1000 * n) {
+            Ok(other) => other.buffers != original.buffers || other.trace != original.trace,
+            Err(_) => true,
+        })
+    }
+
+    #[allow(clippy::too_many_arguments)] // Two runs, and what is to be known of each.
+    fn counts(
+        &self,
+        launch: &Launch<'_>,
+        original: &Outcome,
+        outcome: &Outcome,
+        counted: &KernelTotals,
+        map: &KernelMap,
+        compared: &mut Compared,
+        is_unordered: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Failure> {
+        if (counted.waves, counted.dropped, counted.unfinished) != (outcome.waves, 0, 0) {
+            let KernelTotals { waves, dropped, unfinished, .. } = counted;
+            return Err(format!("{waves} waves counted of {}, {dropped} dropped, {unfinished} not finished", outcome.waves));
+        }
+        let code = CodeObject::parse(self.original).map_err(|e| e.to_string())?;
+        let kernel = code.kernel(launch.kernel).ok_or("the kernel is gone")?;
+        let own = kernel.code.clone();
+        let moved: BTreeMap<u64, u64> = map.addresses.iter().map(|pair| (pair.original, pair.rewritten)).collect();
+        let whole = counted.uncounted_callees.is_empty();
+        for site in &counted.branches {
+            let seen = seen(original, site.address, site.counts.kind());
+            compared.sites += 1;
+            compared.executions += site.counts.executions();
+            // What is called through a pointer runs the original function, which a direct call does not.
+            let elsewhere = !whole && !own.contains(&site.address) && site.counts.executions() <= seen.executions();
+            if site.counts == seen {
+                continue;
+            }
+            let itself = moved.get(&site.address).map(|&new| self::seen(outcome, new, site.counts.kind()));
+            if itself != Some(site.counts) || !(elsewhere || is_unordered()) {
+                let (address, name) = (site.address, &site.instruction);
+                return Err(format!(
+                    "{address:#x} {name}: counted {:?}, the emulator saw {seen:?}, and in the instrumented kernel {itself:?}",
+                    site.counts
+                ));
+            }
+        }
+        let sites = original.trace.exec_sites.keys().chain(original.trace.branches.keys()).filter(|place| place.object == original.object);
+        for place in sites {
+            let known = counted.branches.iter().any(|site| site.address == place.address);
+            if !known && (whole || own.contains(&place.address)) {
+                return Err(format!("the emulator saw a site at {:#x} that is not counted", place.address));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An instrumented kernel and how it is run.
+struct Side<'r> {
+    rewritten: &'r Rewritten,
+    index: usize,
+    seed: u64,
+}
+
+/// What an instrumented kernel counts with.
+struct Counting<'m> {
+    map: &'m ObjectMap,
+    index: u32,
+    records: Records,
+}
+
+fn options(launch: &Launch<'_>, seed: u64, factor: u64) -> Options {
+    Options { strict: true, seed, fuel: launch.fuel * factor, trace: true, ..Options::default() }
+}
+
+/// What a trace has of a site.
+fn seen(outcome: &Outcome, address: u64, kind: SiteKind) -> Counts {
+    let place = CodeAddress { object: outcome.object, address };
+    match kind {
+        SiteKind::Exec => {
+            let ExecSiteCounts { executions, agreements, lanes_before, lanes_after, empty } =
+                outcome.trace.exec_sites.get(&place).copied().unwrap_or_default();
+            Counts::Exec(ExecCounts { executions, agreements, lanes_before, lanes_after, empty })
+        }
+        SiteKind::Scalar => {
+            let c = outcome.trace.branches.get(&place).copied().unwrap_or_default();
+            Counts::Scalar(ScalarCounts { executions: c.executions, taken: c.taken })
+        }
+    }
+}
+
+/// Runs a kernel of a bare code object. Buffers come before the object, so that they lie at the same addresses whatever the object's size.
+fn run(object: &[u8], target: Target, launch: &Launch<'_>, options: &Options, counting: Option<Counting<'_>>) -> Result<Outcome, Stopped> {
+    let text = |e: wavetap::error::Error| e.to_string();
+    let code = CodeObject::parse(object).map_err(text)?;
+    let kernel = code.kernel(launch.kernel).ok_or_else(|| format!("no kernel {}", launch.kernel))?;
+    let metadata = kernel.metadata.as_ref().ok_or("no metadata".to_owned())?;
+    // The kernel's descriptor says how many lanes its waves have.
+    let mut device = Device::new(Target::by_name(target.name()).unwrap_or(target), options.clone());
+    let mut allocate = |bytes: &[u8]| -> Result<u64, Failure> {
+        let address = device.malloc(bytes.len().max(4) as u64, 256).map_err(text)?;
+        device.write(address, bytes).map_err(text)?;
+        Ok(address)
+    };
+    let addresses = launch.buffers.iter().map(|buffer| allocate(buffer)).collect::<Result<Vec<u64>, Failure>>()?;
+    let kernarg_address = allocate(&(launch.arguments)(kernel, &addresses)?)?;
+    let loaded = device.load(object).map_err(text)?;
+    let mut records = None;
+    if let Some(Counting { map, records: kind @ (Records::Own | Records::Shared), .. }) = &counting {
+        let block = loaded.symbols.get(control::SYMBOL).ok_or("no control block".to_owned())?.address;
+        let capacity = if *kind == Records::Shared { FEW } else { ENOUGH };
+        let size = capacity * map.stride;
+        let buffer = device.malloc(size.into(), 256).map_err(text)?;
+        let flags = if *kind == Records::Shared { FLAG_SHARED } else { 0 };
+        let control = Control { buffer, capacity, stride: map.stride, flags, ..Control::default() };
+        device.write(block, &control.to_bytes()).map_err(text)?;
+        records = Some((block, buffer, size));
+    }
+    let dispatch = Dispatch {
+        kernel_object: loaded.kernel(launch.kernel).ok_or("the descriptor is not loaded".to_owned())?,
+        grid: launch.grid,
+        workgroup: launch.group,
+        private_segment_size: metadata.private_segment_fixed_size as u32 + if metadata.uses_dynamic_stack { STACK } else { 0 },
+        group_segment_size: metadata.group_segment_fixed_size as u32 + launch.dynamic,
+        kernarg_address,
+        dispatch_id: 0,
+    };
+    let stats = device.dispatch(&dispatch).map_err(|fault| Stopped::Fault(Box::new(fault)))?;
+    let read = |address: u64, size: usize| -> Result<Vec<u8>, Failure> {
+        let mut bytes = vec![0; size];
+        device.read(address, &mut bytes).map_err(text)?;
+        Ok(bytes)
+    };
+    let buffers = addresses.iter().zip(&launch.buffers).map(|(&at, buffer)| read(at, buffer.len())).collect::<Result<_, Failure>>()?;
+    let mut counted = None;
+    if let (Some((block, buffer, size)), Some(Counting { map, index, .. })) = (records, &counting) {
+        let control = Control::from_bytes(&read(block, control::SIZE as usize)?).map_err(text)?;
+        let mut collector = Collector::new(Backend::Emulator, false);
+        collector.drain(map, *index, &control, &read(buffer, size as usize)?).map_err(text)?;
+        counted = Some(collector.kernel(map, *index).map_err(text)?.clone());
+    }
+    let trace = stats.trace.ok_or("nothing was traced".to_owned())?;
+    Ok(Outcome { buffers, trace, object: loaded.id, waves: stats.waves, counted })
+}

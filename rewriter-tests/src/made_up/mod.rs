@@ -1,0 +1,201 @@
+//! Kernels made up from seeds, in the language of `rewriter-tests/kernels`: the CPU runs the same source, so what their output must be is known.
+//!
+//! A [`Plan`] says what a kernel is to have: how many values live at the same time, which bounds the compiler is given, calls, recursion, function
+//! pointers, LDS with barriers, arrays in scratch, operations across lanes. Its small numbers come from the seed's digits, so that any fifty seeds in a row have
+//! all of them; the rest is drawn. All arithmetic is on integers, and what several work-items write is added up atomically, so that outputs are exact
+//! whatever the order.
+
+mod write;
+
+use std::fmt::Write as _;
+
+use write::Writer;
+
+/// Words of input that every kernel has.
+const INPUT: u32 = 1024;
+/// Words behind those of the work-items, which all of them add to.
+const SUMS: u32 = 8;
+/// Words that a work-item has in the output.
+const WORDS: u32 = 3;
+/// Items of the array in scratch, and of what a workgroup shares for each work-item.
+const ARRAY: u32 = 16;
+
+/// A deterministic generator (SplitMix64): a seed means the same kernel wherever and whenever it is made.
+#[derive(Debug, Clone)]
+pub struct Random(u64);
+
+impl Random {
+    /// The numbers of a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    /// The next 64 random bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`, which is not 0.
+    pub fn below(&mut self, bound: usize) -> usize {
+        (self.bits() % bound as u64) as usize
+    }
+
+    /// One of several.
+    pub fn of<'c, T: ?Sized>(&mut self, choices: &[&'c T]) -> &'c T {
+        choices[self.below(choices.len())]
+    }
+
+    /// True in so many of a hundred cases.
+    pub fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+}
+
+/// What a kernel is to have.
+#[derive(Debug, Clone)]
+struct Plan {
+    /// Values of a lane's own that live from the start to the end.
+    live: usize,
+    /// Values that are the same for the whole wave.
+    uniforms: usize,
+    /// Attributes for the compiler: bounds of workgroups and of registers.
+    attributes: Vec<String>,
+    group: [u32; 3],
+    grid: [u32; 3],
+    /// LDS of a fixed size, and of the launch's.
+    shared: bool,
+    dynamic: bool,
+    array: bool,
+    functions: usize,
+    recursion: bool,
+    pointers: bool,
+    /// Shuffles and ballots: only whole waves run.
+    lanes: bool,
+    /// Statements, those inside others counted.
+    statements: usize,
+}
+
+impl Plan {
+    fn of(seed: u64, random: &mut Random) -> Plan {
+        /// Values at the same time, from what fits 8 registers to what fits none.
+        const LIVE: [usize; 10] = [1, 3, 6, 12, 20, 40, 72, 130, 220, 290];
+        const UNIFORMS: [usize; 5] = [0, 3, 16, 48, 96];
+        let live = LIVE[(seed % 10) as usize];
+        let uniforms = UNIFORMS[(seed / 3 % 5) as usize];
+        let calls = seed % 3 == 1;
+        let lanes = seed % 4 == 2;
+        let large = live > 100;
+        let groups: &[[u32; 3]] = match (lanes, large) {
+            (_, true) => &[[64, 1, 1]],
+            (true, false) => &[[64, 1, 1], [128, 1, 1], [192, 1, 1], [16, 8, 1]],
+            (false, false) => &[[64, 1, 1], [100, 1, 1], [33, 1, 1], [96, 2, 1], [8, 4, 4], [7, 5, 1], [128, 1, 1]],
+        };
+        let group = groups[random.below(groups.len())];
+        let mut grid = [group[0] * (1 + random.below(2) as u32), group[1] * (1 + random.below(2) as u32), group[2]];
+        // The last workgroup may be partial.
+        if !lanes && random.chance(40) {
+            grid[0] -= 1 + random.below(group[0] as usize / 2) as u32;
+        }
+        let items = group.iter().product::<u32>();
+        let mut attributes = Vec::new();
+        match random.below(4) {
+            // The bound of HIP: 1024.
+            0 if !large => {}
+            _ => attributes.push(format!("amdgpu_flat_work_group_size(1, {})", items.next_multiple_of(64))),
+        }
+        if random.chance(30) {
+            attributes.push(format!("amdgpu_waves_per_eu({0}, {0})", random.of(&[&1, &2, &4, &6, &8])));
+        }
+        Plan {
+            live,
+            uniforms,
+            attributes,
+            group,
+            grid,
+            shared: random.chance(35),
+            dynamic: random.chance(20),
+            array: random.chance(25),
+            functions: if calls { 1 + random.below(4) } else { 0 },
+            recursion: calls && random.chance(40),
+            pointers: calls && random.chance(40),
+            lanes,
+            statements: if large { 8 + random.below(8) } else { 12 + random.below(40) },
+        }
+    }
+
+    /// Work-items.
+    fn items(&self) -> u32 {
+        self.grid.iter().product()
+    }
+}
+
+/// The name of a seed's kernel.
+#[must_use]
+pub fn name(seed: u64) -> String {
+    format!("made_up_{seed}")
+}
+
+/// A source file with the kernels of some seeds.
+#[must_use]
+pub fn source(seeds: std::ops::Range<u64>) -> String {
+    let mut text = String::from(
+        "#include \"shim/kernel.h\"\n\
+         #ifdef __AMDGCN__\n\
+         #define BOUNDED(name, ...) extern \"C\" __attribute__((global, ##__VA_ARGS__)) void name\n\
+         #else\n\
+         #define BOUNDED(name, ...) extern \"C\" void name\n\
+         #endif\n",
+    );
+    for seed in seeds {
+        kernel(seed, &mut text);
+    }
+    text
+}
+
+fn kernel(seed: u64, text: &mut String) {
+    let mut random = Random::new(seed.wrapping_mul(0x1000) + 17);
+    let plan = Plan::of(seed, &mut random);
+    let name = name(seed);
+    let attributes: String = plan.attributes.iter().map(|attribute| format!(", {attribute}")).collect();
+    let mut writer = Writer::new(&plan, &name, random);
+    writer.functions();
+    writer.line(&format!("BOUNDED({name}{attributes})(const u32 *in, u32 *out, u32 n) {{"));
+    writer.body();
+    writer.line("}");
+    text.push_str(&writer.text);
+    let [x, y, z] = plan.grid;
+    let [gx, gy, gz] = plan.group;
+    let words = plan.items() * WORDS + SUMS;
+    // Two words for each work-item, whatever its workgroup's size.
+    let dynamic = if plan.dynamic { 2 * 4 * plan.group.iter().product::<u32>() } else { 0 };
+    writeln!(
+        text,
+        "TEST({name}, .grid = {{{x}, {y}, {z}}}, .group = {{{gx}, {gy}, {gz}}}, .dynamic = {dynamic}, .in = {INPUT}, .out = {words});\n"
+    )
+    .expect("writing to a string");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_means_one_kernel_and_seeds_differ() {
+        assert_eq!(source(3..5), source(3..5));
+        assert_ne!(source(3..4), source(4..5));
+    }
+
+    #[test]
+    fn fifty_seeds_have_everything() {
+        let plans: Vec<Plan> = (0..50).map(|seed| Plan::of(seed, &mut Random::new(seed * 0x1000 + 17))).collect();
+        let has: [fn(&Plan) -> bool; 7] =
+            [|p| p.shared, |p| p.dynamic, |p| p.array, |p| p.functions > 0, |p| p.recursion, |p| p.pointers, |p| p.lanes];
+        assert!(has.iter().all(|has| plans.iter().any(has)));
+        assert!(plans.iter().any(|p| p.live >= 256) && plans.iter().any(|p| p.live == 1) && plans.iter().any(|p| p.uniforms >= 96));
+    }
+}

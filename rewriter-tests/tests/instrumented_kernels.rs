@@ -1,0 +1,182 @@
+//! Kernels as compiled and as instrumented: the same output, byte for byte, nothing that the strict mode finds, and the counts that the emulator saw. The
+//! kernels are those of `rewriter-tests/kernels` and 200 that are made up from seeds (`rewriter_tests::made_up`), on every target that is rewritten, that the
+//! emulator runs and that the compiler knows, with each of its wave sizes.
+//!
+//! Quick: for each target one source, one level of optimisation and two seeds of the strict mode. Full (`WAVETAP_FULL_TESTS=1`): every source at three levels with 20 seeds
+//! (`WAVETAP_SEEDS` of them). `WAVETAP_KERNEL_TARGETS=gfx1030,gfx1100` takes these targets alone, `WAVETAP_KERNEL=made_up_17` kernels with this in their name.
+//!
+//! What one source does is one test; its name is that of the source, the target, the wave size and the compiler's level. To look at it alone:
+//!
+//!     WAVETAP_FULL_TESTS=1 WAVETAP_KERNEL=made_up_17 cargo test -p rewriter-tests --test instrumented_kernels -- 'made-up-2 gfx90a wave64 O1'
+//!
+//! The source and the code object are then in `target/debug/kernels`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Mutex;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use rewriter_tests::instrumented::{Compared, Launch, Subject};
+use rewriter_tests::kernels::build::{self, Sources, Variant};
+use rewriter_tests::kernels::compare::Rule;
+use rewriter_tests::kernels::{Test, launch};
+use rewriter_tests::{Failure, full, made_up};
+use wavetap::isa::Target;
+
+/// A kernel that executes more than this many wave-instructions does not end by itself.
+const FUEL: u64 = 3_000_000;
+/// Made-up kernels, and those in one source.
+const KERNELS: u64 = 200;
+const IN_ONE: u64 = 8;
+/// The quick run takes a source of the written kernels for every so manyth target.
+const QUICK_WRITTEN: usize = 4;
+const LEVELS: [&str; 3] = ["O1", "O0", "O3"];
+/// Of a hundred kernels, so many are instrumented at least. Many are made to have no register left, and so leave none to those that share functions with them.
+const GOAL: u64 = 60;
+
+/// What happened in all tests.
+#[derive(Default)]
+struct Tally {
+    /// Kernels in a mode: instrumented and all.
+    instrumented: u64,
+    kernels: u64,
+    compared: Compared,
+    /// Refusals by reason, with an example.
+    refused: BTreeMap<String, (u64, String)>,
+}
+
+static TALLY: Mutex<Option<Tally>> = Mutex::new(None);
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let trials = match trials() {
+        Ok(trials) => trials,
+        Err(failure) => {
+            eprintln!("{failure}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    let Some(Tally { instrumented, kernels, compared, refused }) = TALLY.lock().ok().and_then(|mut tally| tally.take()) else {
+        return conclusion.exit_code();
+    };
+    println!("{kernels} kernels in a counter mode, {instrumented} instrumented; {compared:?}");
+    for (reason, (times, example)) in &refused {
+        println!("{times} refused, {reason}: {example}");
+    }
+    if instrumented * 100 < kernels * GOAL {
+        println!("fewer than {GOAL} of a hundred are instrumented");
+        return ExitCode::FAILURE;
+    }
+    conclusion.exit_code()
+}
+
+/// The kernels of all seeds.
+fn made_up_sources() -> Result<Sources, Failure> {
+    let file = |n: u64| (format!("made-up-{n}"), made_up::source(n * IN_ONE..(n + 1) * IN_ONE));
+    Sources::made_up("made-up", &(0..KERNELS / IN_ONE).map(file).collect::<Vec<_>>())
+}
+
+/// How the sources are compiled, and which.
+fn trials() -> Result<Vec<Trial>, Failure> {
+    let known = build::known_processors()?;
+    let named = std::env::var("WAVETAP_KERNEL_TARGETS").ok();
+    let chosen = |target: &Target| named.as_ref().is_none_or(|names| names.split(',').any(|name| name == target.name()));
+    let targets: Vec<Target> = Target::all()
+        .filter(|target| target.rewritable() && target.emulated() && known.contains(target.name()) && chosen(target))
+        .flat_map(|target| [64, 32].into_iter().filter_map(move |lanes| target.with_wave_size(lanes)))
+        .collect();
+    let mut trials = Vec::new();
+    for (n, &target) in targets.iter().enumerate() {
+        for (sources, offset) in [(made_up_sources()?, 0), (Sources::written()?, 1)] {
+            let count = sources.files().len();
+            let pairs: Vec<(usize, usize)> = if full() {
+                (0..count).flat_map(|file| (0..LEVELS.len()).map(move |level| (file, level))).collect()
+            } else if offset == 0 || n % QUICK_WRITTEN == 1 {
+                // Others for each target, so that all of them together have many.
+                vec![(n * 7 % count, (n + offset) % LEVELS.len())]
+            } else {
+                Vec::new()
+            };
+            for (file, level) in pairs {
+                let variant = variant(target, LEVELS[level]);
+                let (sources, path) = (sources.clone(), sources.files()[file].clone());
+                let name = format!(
+                    "{} {} wave{} {}",
+                    path.file_stem().unwrap_or_default().to_string_lossy(),
+                    target.name(),
+                    target.wave_size(),
+                    variant.level
+                );
+                trials.push(Trial::test(name, move || run(&sources, &path, variant).map_err(Failed::from)));
+            }
+        }
+    }
+    Ok(trials)
+}
+
+fn variant(target: Target, level: &'static str) -> Variant {
+    let version = match target.name() {
+        // They came with the sixth version.
+        name if name.ends_with("-generic") => 6,
+        // Without optimisation, clang 19's functions have no pointer to the hidden arguments there that the fifth version would read.
+        name if name.starts_with("gfx8") && level == "O0" => 4,
+        _ => 5,
+    };
+    Variant { target, level, version }
+}
+
+/// All kernels of a source, compiled in one way.
+fn run(sources: &Sources, path: &Path, variant: Variant) -> Result<(), Failure> {
+    let object = build::object_of(path, variant)?;
+    let subject = Subject::of(&object, variant.target)?;
+    let reference = sources.reference(variant.target.wave_size())?;
+    let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let only = std::env::var("WAVETAP_KERNEL").unwrap_or_default();
+    let tests = reference.tests.iter().filter(|test| test.file == file && test.runs_on(variant.target.name()) && test.name.contains(&only));
+    let mut wrong = Vec::new();
+    for test in tests {
+        let compared = check(&subject, test, &reference.buffers(test)?).unwrap_or_else(|failure| {
+            let processor = variant.target.name();
+            wrong.push(format!(
+                "{} ({variant}; alone: WAVETAP_KERNEL={} WAVETAP_KERNEL_TARGETS={processor}): {failure}",
+                test.name, test.name
+            ));
+            Compared::default()
+        });
+        let mut tally = TALLY.lock().map_err(|e| e.to_string())?;
+        let tally = tally.get_or_insert_default();
+        let refusals = subject.refusals(&test.name);
+        tally.kernels += 2;
+        tally.instrumented += 2 - refusals.len() as u64;
+        tally.compared.add(compared);
+        for (mode, refused) in refusals {
+            let example = format!("{} {variant} --counters {mode}: {}", test.name, refused.detail);
+            tally.refused.entry(refused.reason.clone()).or_insert((0, example)).0 += 1;
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(format!("{}: {}", path.display(), wrong.join("\n"))) }
+}
+
+fn check(subject: &Subject<'_>, test: &Test, buffers: &rewriter_tests::kernels::Buffers) -> Result<Compared, Failure> {
+    let launch = Launch {
+        kernel: &test.name,
+        grid: test.grid,
+        group: test.group,
+        dynamic: test.dynamic,
+        buffers: vec![buffers.input.clone(), buffers.start.clone()],
+        arguments: Box::new(|kernel, at| launch::kernarg(kernel, test, at[0], at[1])),
+        fuel: FUEL,
+    };
+    let original = subject.original(&launch, 0).map_err(|e| format!("the original: {e}"))?;
+    Rule::parse(&test.compare)?
+        .check(&original.buffers[1], &buffers.expected)
+        .map_err(|e| format!("the original's output is not the CPU's: {e}"))?;
+    subject.compare(&launch, seeds())
+}
+
+fn seeds() -> std::ops::Range<u64> {
+    let named = std::env::var("WAVETAP_SEEDS").ok().and_then(|n| n.parse().ok());
+    0..named.unwrap_or(if full() { 20 } else { 2 })
+}
