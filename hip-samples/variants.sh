@@ -6,9 +6,16 @@
 #   v4 v5 v6        -mcode-object-version
 #   two-bundles     two translation units without -fgpu-rdc: two concatenated bundles and two wrappers
 #   rdc             -fgpu-rdc: one linked device image
+#   twins           the same kernels, by the same names, in two translation units: two code objects with them in one file
+#   new-driver      --offload-new-driver
+#   new-driver-rdc  --offload-new-driver -fgpu-rdc: bundled by the linker wrapper
+#   no-sizes        kernels' symbols without size, as some compilers leave them
 #   features        target ids with xnack+ and xnack- beside each other
 #   NAME.GFX.co     bare code objects
 #   NAME.hipfb      a bare bundle
+#   NAME.packed.hipfb  a compressed one
+# and what is not linked yet:
+#   object.o relocatable.o new-driver.o archive.a device.bc device.o
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 [ $# -eq 1 ] || { echo "usage: $0 FOLDER" >&2; exit 2; }
@@ -40,3 +47,26 @@ for target in gfx90a gfx906 gfx908 gfx900; do
     hip --offload-arch=$target --offload-device-only --no-gpu-bundle-output vectoradd.hip -o "$out/vectoradd.$target.co"
 done
 hip --offload-arch=gfx90a --offload-arch=gfx906 --offload-device-only --gpu-bundle-output vectoradd.hip -o "$out/vectoradd.hipfb"
+hip --offload-arch=gfx90a --offload-arch=gfx906 --offload-device-only --gpu-bundle-output --offload-compress vectoradd.hip -o "$out/vectoradd.packed.hipfb"
+
+hip --offload-arch=gfx90a -Dmain=unused_main -c divergence.hip -o "$work/twin.o"
+"$clang" -Wl,-z,muldefs "$work/one.o" "$work/twin.o" -o "$out/twins" -lamdhip64
+hip --offload-arch=gfx90a --offload-arch=gfx906 --offload-new-driver divergence.hip -o "$out/new-driver" -lamdhip64
+hip --offload-arch=gfx90a --offload-new-driver -fgpu-rdc divergence.hip -o "$out/new-driver-rdc" -lamdhip64
+
+# Assembled again without the sizes of symbols, and bundled by hand.
+hip --offload-arch=gfx90a --offload-device-only -S divergence.hip -o "$work/sized.s"
+sed '/^[[:space:]]*\.size[[:space:]]/d' "$work/sized.s" >"$work/unsized.s"
+"$clang" -target amdgcn-amd-amdhsa -mcpu=gfx90a "$work/unsized.s" -o "$work/unsized.co"
+clang-offload-bundler-19 -type=o -bundle-align=4096 -targets=host-x86_64-unknown-linux-gnu,hipv4-amdgcn-amd-amdhsa--gfx90a \
+    -input=/dev/null -input="$work/unsized.co" -output="$work/unsized.hipfb"
+hip --offload-arch=gfx90a --offload-host-only -Xclang -fcuda-include-gpubinary -Xclang "$work/unsized.hipfb" -c divergence.hip -o "$work/unsized.o"
+"$clang" "$work/unsized.o" -o "$out/no-sizes" -lamdhip64
+
+hip --offload-arch=gfx90a -c divergence.hip -o "$out/object.o"
+hip --offload-arch=gfx90a -fgpu-rdc -c divergence.hip -o "$out/relocatable.o"
+hip --offload-arch=gfx90a --offload-new-driver -fgpu-rdc -c divergence.hip -o "$out/new-driver.o"
+rm -f "$out/archive.a"
+ar rc "$out/archive.a" "$out/object.o"
+hip --offload-arch=gfx90a --offload-device-only --no-gpu-bundle-output -emit-llvm -c vectoradd.hip -o "$out/device.bc"
+"$clang" -target amdgcn-amd-amdhsa -mcpu=gfx90a -c "$work/unsized.s" -o "$out/device.o"

@@ -5,7 +5,7 @@ mod hip_compiler;
 use hip_compiler::{BARE, Random, SOURCE, Workshop, compiler_is_there, tool};
 use wavetap::elf::Elf;
 use wavetap::elf::constants::{PF_R, PT_GNU_PROPERTY, PT_INTERP, PT_LOAD, PT_NOTE, PT_PHDR};
-use wavetap::emit::{Replacement, merge};
+use wavetap::emit::{Packing, Replacement, merge};
 use wavetap::offload_bundle::{Container, Input, TargetId};
 
 /// A HIP runtime that does nothing but write every bundle it is handed to a file, `0.bundle`, `1.bundle`, …; a compressed one as it is.
@@ -95,7 +95,7 @@ fn rewrite(data: &[u8]) -> (Vec<u8>, Vec<Vec<u8>>) {
         replacements.push(Replacement { place: found.place, bytes });
     }
     let expected = replacements.iter().map(|replacement| replacement.bytes.clone()).collect();
-    (merge(&input, &replacements).expect("merged"), expected)
+    (merge(&input, &replacements, Packing::AsFound).expect("merged"), expected)
 }
 
 fn install(workshop: &Workshop, name: &str, bytes: &[u8]) {
@@ -198,7 +198,10 @@ fn every_kind_of_executable_runs_with_its_new_bundle() {
         assert!(new.bytes_at(interpreter.address, interpreter.file_size).expect("mapped").starts_with(b"/lib"));
         survives_other_tools(&workshop, name, &original, &expected);
         let again = Input::parse(&rewritten).expect("parses");
-        assert!(merge(&again, &[Replacement { place: again.code_objects().next().expect("one").place, bytes: vec![] }]).is_err());
+        assert!(
+            merge(&again, &[Replacement { place: again.code_objects().next().expect("one").place, bytes: vec![] }], Packing::AsFound)
+                .is_err()
+        );
     }
 }
 
@@ -304,7 +307,8 @@ fn several_translation_units_have_several_wrappers() {
 
         // One of the two bundles only: the other wrapper still names what it named.
         let found = input.code_objects().last().expect("one");
-        let only = merge(&input, &[Replacement { place: found.place, bytes: b"\x7fELF alone".to_vec() }]).expect("merged");
+        let only =
+            merge(&input, &[Replacement { place: found.place, bytes: b"\x7fELF alone".to_vec() }], Packing::AsFound).expect("merged");
         let again = Input::parse(&only).expect("parses");
         assert_eq!(again.wrappers()[0].bundle_address, input.wrappers()[0].bundle_address);
         assert_ne!(again.wrappers()[1].bundle_address, input.wrappers()[1].bundle_address);
@@ -320,9 +324,9 @@ fn bare_bundles_and_code_objects() {
     let workshop = workshop();
     let object = workshop.code_object(SOURCE, "gfx90a", &[]);
     let input = Input::parse(&object).expect("parses");
-    assert_eq!(merge(&input, &[]).expect("merged"), object);
-    assert_eq!(merge(&input, &[Replacement { place: None, bytes: vec![1, 2] }]).expect("merged"), [1, 2]);
-    assert!(merge(&input, &[Replacement { place: Some((0, 0)), bytes: vec![] }]).is_err());
+    assert_eq!(merge(&input, &[], Packing::AsFound).expect("merged"), object);
+    assert_eq!(merge(&input, &[Replacement { place: None, bytes: vec![1, 2] }], Packing::AsFound).expect("merged"), [1, 2]);
+    assert!(merge(&input, &[Replacement { place: Some((0, 0)), bytes: vec![] }], Packing::AsFound).is_err());
 
     let whole = host(&workshop, "app", &["-fPIE", "-pie", "--offload-compress"]);
     let (start, size) = {
@@ -334,8 +338,8 @@ fn bare_bundles_and_code_objects() {
     section.extend_from_slice(&whole[start..start + size]);
     let input = Input::parse(&section).expect("parses");
     assert_eq!(input.bundles.len(), 2);
-    assert_eq!(merge(&input, &[]).expect("merged"), section);
-    let merged = merge(&input, &[Replacement { place: Some((1, 2)), bytes: b"new".to_vec() }]).expect("merged");
+    assert_eq!(merge(&input, &[], Packing::AsFound).expect("merged"), section);
+    let merged = merge(&input, &[Replacement { place: Some((1, 2)), bytes: b"new".to_vec() }], Packing::AsFound).expect("merged");
     let again = Input::parse(&merged).expect("parses");
     assert_eq!(merged[..size], section[..size], "the first bundle is as it was");
     assert_eq!((again.bundles[1].entry_bytes(2), again.bundles[1].entry_bytes(1)), (&b"new"[..], input.bundles[1].entry_bytes(1)));
@@ -349,7 +353,7 @@ fn nothing_replaced_gives_the_same_bytes() {
     let workshop = workshop();
     for flags in [&["-fPIE", "-pie"][..], &["-fPIE", "-pie", "--offload-compress"]] {
         let original = host(&workshop, "app", flags);
-        assert_eq!(merge(&Input::parse(&original).expect("parses"), &[]).expect("merged"), original);
+        assert_eq!(merge(&Input::parse(&original).expect("parses"), &[], Packing::AsFound).expect("merged"), original);
     }
 }
 
@@ -375,7 +379,7 @@ fn mutated_host_files_are_refused_or_written_but_never_panic() {
             }
             let Ok(input) = Input::parse(&bytes) else { continue };
             let Some(found) = input.code_objects().next() else { continue };
-            if let Ok(new) = merge(&input, &[Replacement { place: found.place, bytes: vec![0; 100] }]) {
+            if let Ok(new) = merge(&input, &[Replacement { place: found.place, bytes: vec![0; 100] }], Packing::AsFound) {
                 assert!(new.len() < whole.len() + (65 << 20), "a mutation must not make a huge file");
                 written += 1;
             }

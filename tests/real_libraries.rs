@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use wavetap::code_object::{CodeObject, initial_registers, metadata};
 use wavetap::emit::code_object::{Changes, Plan};
-use wavetap::emit::{Replacement, merge};
+use wavetap::emit::{Packing, Replacement, merge};
 use wavetap::offload_bundle::Input;
 
 /// Set by the long tests.
@@ -47,7 +47,7 @@ fn rocrand_is_taken_apart_and_put_together() {
         replacements.push(Replacement { place: found.place, bytes: plan.finish(&changes).expect("written") });
     }
     assert_eq!(replacements.len(), 7);
-    let merged = merge(&input, &replacements).expect("merged");
+    let merged = merge(&input, &replacements, Packing::AsFound).expect("merged");
     let again = Input::parse(&merged).expect("parses");
     let bytes: Vec<&[u8]> = again.code_objects().map(|found| found.bytes).collect();
     assert!(replacements.iter().map(|replacement| &replacement.bytes[..]).eq(bytes));

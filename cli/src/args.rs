@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use wavetap::emulator::LatencyOverride;
-use wavetap::pipeline::{Counters, Options, Probe, Selection};
+use wavetap::pipeline::{Counters, Options, Packing, Probe, Selection};
 
 /// See which branches of a GPU program diverge, from its binary alone.
 ///
@@ -158,12 +158,16 @@ pub struct EntryArgs {
 
 /// Write an executable whose kernels count
 ///
-/// OUT is an ordinary executable, library or code object like IN and behaves as IN does; it counts when `wavetap run` gives it a place to put the counts.
-/// A kernel that cannot be instrumented correctly is left as it was, and named.
+/// IN is a linked HIP executable or shared library, an offload bundle or a code object (.co, .hsaco); object files and static archives are refused. OUT is of
+/// the same kind and behaves as IN does; it counts when `wavetap run` gives it a place to put the counts. A kernel that cannot be instrumented correctly is
+/// left as it was, and named. Where nothing is selected (no kernel matches --kernel, or there is no code for --target), OUT is a copy of IN, and stderr says so.
+///
+/// OUT appears when it is complete, with IN's permissions; IN is never changed.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  wavetap rewrite app -o app.counting && wavetap run -o app.profile -- ./app.counting\n  wavetap rewrite app -o \
-                  app.counting --kernel 'reduce*' --counters global --map app.map"
+                  app.counting --kernel 'reduce*' --counters global --map app.map\n  wavetap rewrite libfoo.so -o counting/libfoo.so --target \
+                  gfx90a,gfx942 --bundles plain"
 )]
 pub struct RewriteArgs {
     /// The file to rewrite; it is not changed
@@ -172,6 +176,9 @@ pub struct RewriteArgs {
     /// Where to write the result
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
+    /// How bundles of changed code are written: keep (compressed as they were, or plain), plain, compressed
+    #[arg(long, value_enum, default_value_t = BundleChoice::Keep, value_name = "HOW")]
+    pub bundles: BundleChoice,
     /// Also write which original address is where, as JSON (it is inside OUT, too)
     #[arg(long, value_name = "FILE")]
     pub map: Option<PathBuf>,
@@ -361,7 +368,7 @@ impl InstrumentArgs {
     /// The pipeline's options.
     pub fn options(&self, select: &SelectArgs) -> Options {
         let probes = self.probe.iter().map(|ProbeChoice::Branches| Probe::Branches).collect();
-        Options { probes, counters: self.counters.into(), selection: select.selection() }
+        Options { probes, counters: self.counters.into(), selection: select.selection(), ..Options::default() }
     }
 }
 
@@ -392,6 +399,27 @@ impl From<CounterChoice> for Counters {
             CounterChoice::Lds => Counters::Lds,
             CounterChoice::Global => Counters::Global,
             CounterChoice::Register => Counters::Register,
+        }
+    }
+}
+
+/// `--bundles`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BundleChoice {
+    /// Compressed if they were (same version and method), plain if they were.
+    Keep,
+    /// Plain, which every version of ROCm reads.
+    Plain,
+    /// Compressed.
+    Compressed,
+}
+
+impl From<BundleChoice> for Packing {
+    fn from(choice: BundleChoice) -> Packing {
+        match choice {
+            BundleChoice::Keep => Packing::AsFound,
+            BundleChoice::Plain => Packing::Plain,
+            BundleChoice::Compressed => Packing::Compressed,
         }
     }
 }

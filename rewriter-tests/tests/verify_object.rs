@@ -7,7 +7,7 @@ use wavetap::cfg::Program;
 use wavetap::code_object::{CONTROL_SYMBOL, CodeObject, Field, KernelDescriptor, demangle, metadata};
 use wavetap::elf::Symbol;
 use wavetap::emit::code_object::{Changes, CodeSymbol, Plan};
-use wavetap::emit::{Replacement, merge};
+use wavetap::emit::{Packing, Replacement, merge};
 use wavetap::instrument::{Analysis, Instrumented, Request, branches};
 use wavetap::kernel::Image;
 use wavetap::layout::{Code, place};
@@ -112,7 +112,7 @@ fn rewrite_file(file: &[u8], mode: CounterMode) -> Vec<u8> {
         .code_objects()
         .map(|found| Replacement { place: found.place, bytes: rewrite(&CodeObject::parse(found.bytes).expect("an object"), mode, &NONE) })
         .collect();
-    merge(&input, &replacements).expect("merged")
+    merge(&input, &replacements, Packing::AsFound).expect("merged")
 }
 
 #[test]

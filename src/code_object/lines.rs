@@ -108,8 +108,8 @@ fn debug_section<'d>(elf: &Elf<'d>, section: &Section<'_>) -> Result<Cow<'d, [u8
     match method {
         ELFCOMPRESS_ZLIB => flate2::read::ZlibDecoder::new(packed).take(size + 1).read_to_end(&mut out).map_err(|error| broken(&error))?,
         ELFCOMPRESS_ZSTD => {
-            let decoder = ruzstd::decoding::StreamingDecoder::new(packed).map_err(|error| broken(&error))?;
-            decoder.take(size + 1).read_to_end(&mut out).map_err(|error| broken(&error))?
+            out = zstd::bulk::decompress(packed, size as usize).map_err(|error| broken(&error))?;
+            out.len()
         }
         other => return Err(Error::unsupported(format!("debug section compression {other}")).at(section.offset)),
     };

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::elf::constants::{EM_AMDGPU, ET_DYN};
+use crate::elf::constants::{EM_AMDGPU, ET_DYN, ET_REL};
 use crate::elf::{Elf, Relocation, Symbol};
 use crate::error::{Error, Result};
 use crate::isa::Target;
@@ -66,11 +66,10 @@ impl<'d> CodeObject<'d> {
             other => return Err(Error::unsupported(format!("code object with ABI version {other}: 2 to 4 (v4 to v6) are handled")).at(8)),
         };
         if header.kind != ET_DYN {
-            return Err(Error::unsupported(format!(
-                "a device ELF of type {}: only linked objects (type {ET_DYN}) are handled",
-                header.kind
-            ))
-            .at(16));
+            let what = if header.kind == ET_REL { "a relocatable device object file (.o), not linked yet" } else { "a device ELF" };
+            return Err(
+                Error::unsupported(format!("{what}, of type {}: only linked objects (type {ET_DYN}) are handled", header.kind)).at(16)
+            );
         }
         let (symbols, dynamic_symbols) = (elf.symbols()?, elf.dynamic_symbols()?);
         let relocations = elf.dynamic_relocations()?;

@@ -4,6 +4,7 @@
 //! names its successor. What else changes are the tables that must: program headers, section headers and section names, which
 //! go to the end of the file.
 
+use super::Changed;
 use super::headers::{self, PAGE, TABLE_ALIGN, Tables};
 use super::program_headers::{self, Room};
 use crate::bytes::{self, align_up};
@@ -15,12 +16,12 @@ use crate::offload_bundle::{Input, POINTER_OFFSET, Pointer};
 /// The section that holds the new bundles.
 pub(super) const SECTION: &str = ".wavetap.fatbin";
 
-/// Appends new bundles, each the successor of the bundle with this index, and repoints the wrappers.
-pub(super) fn append(input: &Input<'_>, bundles: &[(usize, Vec<u8>)]) -> Result<Vec<u8>> {
-    let elf = Elf::parse(input.data)?;
+/// Appends the successors of bundles and repoints the wrappers.
+pub(super) fn append(changed: &Changed<'_, '_>) -> Result<Vec<u8>> {
+    let elf = Elf::parse(changed.input.data)?;
     let end = headers::image_end(&elf)?;
     let room = program_headers::find(&elf, end).within(|| "the host file".into())?;
-    append_with(input, &elf, end, bundles, &room)
+    append_with(changed, &elf, end, &room)
 }
 
 /// Something that lies in the new segment: where it was, and where it is.
@@ -31,7 +32,8 @@ struct Moved {
 }
 
 /// Does the work with a given strategy for the program header.
-fn append_with(input: &Input<'_>, elf: &Elf<'_>, end: u64, bundles: &[(usize, Vec<u8>)], room: &Room) -> Result<Vec<u8>> {
+fn append_with(changed: &Changed<'_, '_>, elf: &Elf<'_>, end: u64, room: &Room) -> Result<Vec<u8>> {
+    let input = changed.input;
     if elf.sections.iter().any(|section| section.name == SECTION) {
         return Err(Error::unsupported(format!("the host file has a section {SECTION} already: it was rewritten before")));
     }
@@ -44,9 +46,10 @@ fn append_with(input: &Input<'_>, elf: &Elf<'_>, end: u64, bundles: &[(usize, Ve
 
     // Bundles first: they and their entries stay on pages.
     let mut places = Vec::new();
-    for (index, contents) in bundles {
-        let offset = headers::append(&mut out, PAGE, contents);
-        places.push((*index, address + (offset - start)));
+    for index in changed.bundles() {
+        let offset = headers::append(&mut out, PAGE, &[]);
+        changed.append_bundle(&mut out, index)?;
+        places.push((index, address + (offset - start)));
     }
     let bundles_end = out.len() as u64;
     let mut moved = Vec::new();

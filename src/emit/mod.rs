@@ -5,7 +5,7 @@
 //! the real loaders were seen to accept.
 //!
 //! ```no_run
-//! use wavetap::emit::{Replacement, merge};
+//! use wavetap::emit::{Packing, Replacement, merge};
 //! use wavetap::offload_bundle::Input;
 //!
 //! let data = std::fs::read("app")?;
@@ -14,12 +14,12 @@
 //!     .code_objects()
 //!     .map(|found| Replacement { place: found.place, bytes: found.bytes.to_vec() })
 //!     .collect();
-//! std::fs::write("app.new", merge(&input, &replacements)?)?;
+//! std::fs::write("app.new", merge(&input, &replacements, Packing::AsFound)?)?;
 //! # Ok::<(), wavetap::error::Error>(())
 //! ```
 
 use crate::error::{Error, Result};
-use crate::offload_bundle::{Bundle, Container, ENTRY_ALIGN, Input};
+use crate::offload_bundle::{Bundle, Container, ENTRY_ALIGN, Input, Method, write_compressed};
 
 pub mod code_object;
 mod headers;
@@ -36,22 +36,75 @@ pub struct Replacement {
     pub bytes: Vec<u8>,
 }
 
+/// How bundles are written of which something is replaced. The others stay as they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Packing {
+    /// Compressed as the original was, or plain as it was.
+    #[default]
+    AsFound,
+    /// Plain.
+    Plain,
+    /// Compressed: as the original was, or with zstd as version 2, which all runtimes that know compressed bundles read.
+    Compressed,
+}
+
 /// The input with these code objects in place of the original ones; without any, the input's own bytes.
 ///
-/// A compressed bundle becomes a plain one. Bundles of which nothing is replaced stay as they are.
+/// Bundles of which nothing is replaced stay as they are.
 ///
 /// # Errors
 /// Internal if a replacement names no entry of the input or an entry twice; unsupported if a host file has no room for another program header or no
 /// wrapper that names the bundle.
-pub fn merge(input: &Input<'_>, replacements: &[Replacement]) -> Result<Vec<u8>> {
+pub fn merge(input: &Input<'_>, replacements: &[Replacement], packing: Packing) -> Result<Vec<u8>> {
     if replacements.is_empty() {
         return Ok(input.data.to_vec());
     }
     check_places(input, replacements)?;
+    let changed = Changed { input, replacements, packing };
     match &input.container {
         Container::CodeObject => Ok(replacements[0].bytes.clone()),
-        Container::Bundles => Ok(join_bundles(input, replacements)),
-        Container::Host { .. } => host::append(input, &new_bundles(input, replacements)),
+        Container::Bundles => join_bundles(&changed),
+        Container::Host { .. } => host::append(&changed),
+    }
+}
+
+/// An input with something replaced.
+struct Changed<'a, 'd> {
+    input: &'a Input<'d>,
+    replacements: &'a [Replacement],
+    packing: Packing,
+}
+
+impl Changed<'_, '_> {
+    fn entry(&self, bundle: usize, entry: usize) -> Option<&[u8]> {
+        let found = self.replacements.iter().find(|replacement| replacement.place == Some((bundle, entry)));
+        found.map(|found| &found.bytes[..])
+    }
+
+    /// Whether something of this bundle is replaced.
+    fn has(&self, bundle: usize) -> bool {
+        self.replacements.iter().any(|replacement| replacement.place.is_some_and(|(place, _)| place == bundle))
+    }
+
+    /// Indices of the bundles of which something is replaced.
+    fn bundles(&self) -> impl Iterator<Item = usize> {
+        (0..self.input.bundles.len()).filter(|index| self.has(*index))
+    }
+
+    /// Writes the successor of a bundle behind what `out` holds.
+    fn append_bundle(&self, out: &mut Vec<u8>, index: usize) -> Result<()> {
+        let bundle: &Bundle<'_> = &self.input.bundles[index];
+        let (version, method) = match (self.packing, &bundle.compressed) {
+            (Packing::AsFound | Packing::Compressed, Some(header)) => (header.version, header.method),
+            (Packing::Compressed, None) => (2, Method::Zstd),
+            (Packing::AsFound, None) | (Packing::Plain, _) => {
+                bundle.append_with(out, |entry| self.entry(index, entry));
+                return Ok(());
+            }
+        };
+        let plain = bundle.write_with(|entry| self.entry(index, entry));
+        out.extend_from_slice(&write_compressed(&plain, version, method)?);
+        Ok(())
     }
 }
 
@@ -74,26 +127,17 @@ fn check_places(input: &Input<'_>, replacements: &[Replacement]) -> Result<()> {
     Ok(())
 }
 
-/// The bundles with replaced entries, as (index, bytes).
-fn new_bundles(input: &Input<'_>, replacements: &[Replacement]) -> Vec<(usize, Vec<u8>)> {
-    let changed = |index: usize, bundle: &Bundle<'_>| {
-        let entry = |entry| replacements.iter().find(|replacement| replacement.place == Some((index, entry))).map(|found| &found.bytes[..]);
-        let any = (0..bundle.entries.len()).any(|index| entry(index).is_some());
-        any.then(|| (index, bundle.write_with(entry)))
-    };
-    input.bundles.iter().enumerate().filter_map(|(index, bundle)| changed(index, bundle)).collect()
-}
-
 /// A file of bundles again: unchanged ones as they were, each on a multiple of [`ENTRY_ALIGN`] when there are several.
-fn join_bundles(input: &Input<'_>, replacements: &[Replacement]) -> Vec<u8> {
-    let new = new_bundles(input, replacements);
+fn join_bundles(changed: &Changed<'_, '_>) -> Result<Vec<u8>> {
+    let input = changed.input;
     let mut out = Vec::new();
     for (index, bundle) in input.bundles.iter().enumerate() {
         out.resize(out.len().next_multiple_of(ENTRY_ALIGN as usize), 0);
-        match new.iter().find(|(changed, _)| *changed == index) {
-            Some((_, bytes)) => out.extend_from_slice(bytes),
-            None => out.extend_from_slice(&input.data[bundle.offset as usize..(bundle.offset + bundle.size) as usize]),
+        if changed.has(index) {
+            changed.append_bundle(&mut out, index)?;
+        } else {
+            out.extend_from_slice(&input.data[bundle.offset as usize..(bundle.offset + bundle.size) as usize]);
         }
     }
-    out
+    Ok(out)
 }

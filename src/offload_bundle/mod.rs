@@ -10,6 +10,7 @@ use crate::elf::{self, Elf};
 use crate::error::{Error, Result, ResultExt};
 
 mod compressed;
+mod foreign;
 mod plain;
 mod target_id;
 mod wrapper;
@@ -17,8 +18,8 @@ mod wrapper;
 #[cfg(test)]
 mod tests;
 
-pub use compressed::{CompressedHeader, MAGIC as COMPRESSED_MAGIC};
-pub use plain::{ENTRY_ALIGN, MAGIC as PLAIN_MAGIC, write_plain};
+pub use compressed::{CompressedHeader, MAGIC as COMPRESSED_MAGIC, Method, write_compressed};
+pub use plain::{ENTRY_ALIGN, MAGIC as PLAIN_MAGIC, append_plain, write_plain};
 pub use target_id::TargetId;
 pub use wrapper::{MAGIC as WRAPPER_MAGIC, POINTER_OFFSET, Pointer, SECTION as WRAPPER_SECTION, SIZE as WRAPPER_SIZE, Wrapper};
 
@@ -142,13 +143,14 @@ impl<'d> Input<'d> {
             };
         }
         if !is_bundle(data) {
-            return Err(Error::malformed("neither an ELF file nor an offload bundle"));
+            return Err(foreign::refuse(data));
         }
         let bundles = sequence(data, 0, data.len() as u64, &mut compressed::allowance(data.len() as u64))?;
         Ok(Input { data, container: Container::Bundles, bundles })
     }
 
     fn parse_host(elf: &Elf<'d>) -> Result<Self> {
+        foreign::check_host(elf)?;
         let mut allowance = compressed::allowance(elf.data.len() as u64);
         let mut bundles = Vec::new();
         let mut sections: Vec<_> = elf.sections.iter().filter(|section| section.name == FATBIN_SECTION && section.has_contents()).collect();
@@ -173,7 +175,7 @@ impl<'d> Input<'d> {
             }
         }
         if bundles.is_empty() {
-            return Err(Error::unsupported("an x86-64 program without device code (no .hip_fatbin, no .hipFatBinSegment)"));
+            return Err(foreign::without_bundles(elf));
         }
         bundles.sort_by_key(|bundle| bundle.offset);
         if let Some(pair) = bundles.windows(2).find(|pair| pair[0].offset + pair[0].size > pair[1].offset) {

@@ -83,6 +83,13 @@ pub(super) fn end_of(entries: &[Entry]) -> u64 {
 /// ```
 #[must_use]
 pub fn write_plain(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut out = Vec::new();
+    append_plain(&mut out, entries);
+    out
+}
+
+/// [`write_plain`] behind what `out` holds.
+pub fn append_plain(out: &mut Vec<u8>, entries: &[(&str, &[u8])]) {
     let table: usize = MAGIC.len() + 8 + entries.iter().map(|(id, _)| 24 + id.len()).sum::<usize>();
     let mut places = Vec::with_capacity(entries.len());
     let mut end = table as u64;
@@ -91,7 +98,10 @@ pub fn write_plain(entries: &[(&str, &[u8])]) -> Vec<u8> {
         places.push(start);
         end = if contents.is_empty() { end } else { start + contents.len() as u64 };
     }
-    let mut out = Vec::with_capacity(end as usize);
+    // An empty last entry still names a place, which must not lie behind the bundle.
+    let size = end.max(places.iter().copied().max().unwrap_or(0)) as usize;
+    let bundle = out.len();
+    out.reserve_exact(size);
     out.extend_from_slice(MAGIC);
     out.extend_from_slice(&(entries.len() as u64).to_le_bytes());
     for ((id, contents), start) in entries.iter().zip(&places) {
@@ -101,25 +111,27 @@ pub fn write_plain(entries: &[(&str, &[u8])]) -> Vec<u8> {
         out.extend_from_slice(id.as_bytes());
     }
     for ((_, contents), start) in entries.iter().zip(&places).filter(|((_, contents), _)| !contents.is_empty()) {
-        out.resize(*start as usize, 0);
+        out.resize(bundle + *start as usize, 0);
         out.extend_from_slice(contents);
     }
-    // An empty last entry still names a place, which must not lie behind the bundle.
-    let last = places.iter().copied().max().unwrap_or(0) as usize;
-    if out.len() < last {
-        out.resize(last, 0);
-    }
-    out
+    out.resize(bundle + size, 0);
 }
 
 impl Bundle<'_> {
     /// Writes this bundle as a plain one, with some entries' contents replaced: `replacement(index)` gives the new contents or `None`.
     #[must_use]
     pub fn write_with<'r>(&self, replacement: impl Fn(usize) -> Option<&'r [u8]>) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.append_with(&mut out, replacement);
+        out
+    }
+
+    /// [`Bundle::write_with`] behind what `out` holds.
+    pub fn append_with<'r>(&self, out: &mut Vec<u8>, replacement: impl Fn(usize) -> Option<&'r [u8]>) {
         let contents: Vec<&[u8]> =
             (0..self.entries.len()).map(|index| replacement(index).unwrap_or_else(|| self.entry_bytes(index))).collect();
         let entries: Vec<(&str, &[u8])> =
             self.entries.iter().zip(contents).map(|(entry, contents)| (entry.id.as_str(), contents)).collect();
-        write_plain(&entries)
+        append_plain(out, &entries);
     }
 }

@@ -17,6 +17,7 @@ mod rewrite;
 mod symbols;
 pub mod waits;
 
+pub use crate::emit::Packing;
 pub use disassemble::{Listed, SourceText, disassemble};
 pub use inspect::{Extract, Inspected, inspect};
 pub use object::{Object, objects};

@@ -1,6 +1,7 @@
 //! What a person asks of the pipeline.
 
 use crate::code_object::demangle;
+use crate::emit::Packing;
 use crate::offload_bundle::TargetId;
 
 /// What to count.
@@ -33,6 +34,8 @@ pub struct Options {
     pub counters: Counters,
     /// Which kernels.
     pub selection: Selection,
+    /// How changed bundles are written.
+    pub packing: Packing,
 }
 
 /// Which kernels of which code objects. The default selects all.

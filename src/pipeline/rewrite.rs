@@ -12,7 +12,7 @@ use super::options::{Counters, Options};
 use crate::code_object::{CodeObject, Kernel, KernelDescriptor, demangle, metadata};
 use crate::emit::code_object::{Changes, CodeSymbol, Plan};
 use crate::emit::{Replacement, merge};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Error, Kind, Result, ResultExt};
 use crate::instrument::{self, Analysis, Instrumented, Request};
 use crate::isa::Target;
 use crate::kernel::{Refusal, Stop};
@@ -29,6 +29,8 @@ const UNSUPPORTED_TARGET: &str = "unsupported_target";
 const UNSUPPORTED_OBJECT: &str = "unsupported_object";
 /// Reason of a kernel whose instrumented code the independent checker finds fault with.
 const UNVERIFIED: &str = "unverified";
+/// Stands for the kernels of a code object that cannot be read.
+const EVERY_KERNEL: &str = "*";
 /// What the new code of a kernel is called in the symbol table.
 const CODE_SUFFIX: &str = ".wavetap";
 
@@ -75,6 +77,7 @@ pub fn rewrite_with_progress(data: &[u8], options: &Options, mut progress: impl 
         return Err(Error::unsupported("counters in registers are not available yet: use lds, global or auto"));
     }
     let input = Input::parse(data)?;
+    check_original(&input)?;
     let mut replacements = Vec::new();
     let mut maps = Vec::new();
     let total = input.code_objects().count();
@@ -84,20 +87,38 @@ pub fn rewrite_with_progress(data: &[u8], options: &Options, mut progress: impl 
         maps.push(map);
         replacements.extend(bytes.map(|bytes| Replacement { place: found.place, bytes }));
     }
-    let bytes = merge(&input, &replacements)?;
+    let bytes = merge(&input, &replacements, options.packing)?;
     progress(Progress { done: total, total });
     Ok(Rewritten { bytes, maps })
 }
 
+/// Refuses an input without code, and one that was rewritten before, in whatever part: two control blocks in one program clash, and sites of
+/// inserted code mean nothing.
+fn check_original(input: &Input<'_>) -> Result<()> {
+    let mut some = false;
+    for found in input.code_objects() {
+        some = true;
+        if CodeObject::parse(found.bytes).is_ok_and(|code| code.is_rewritten()) {
+            return Err(Error::unsupported("this code was rewritten before: rewrite the original")).within(|| place(&found));
+        }
+    }
+    if some { Ok(()) } else { Err(Error::unsupported("no entry of its bundles is a code object")) }
+}
+
 /// One code object: its map, and its new bytes if a kernel was instrumented. None if it is not selected.
 fn rewrite_object(found: &Found<'_>, options: &Options) -> Result<Option<(ObjectMap, Option<Vec<u8>>)>> {
-    let code = CodeObject::parse(found.bytes)?;
-    let target = target_id(found, &code);
-    if options.probes.is_empty() || !options.selection.has_target(&target) {
+    if options.probes.is_empty() {
         return Ok(None);
     }
-    if code.is_rewritten() {
-        return Err(Error::unsupported("this code was rewritten before: rewrite the original"));
+    let code = match CodeObject::parse(found.bytes) {
+        Ok(code) => code,
+        // Beside others it stays as it is; by itself it is a wrong input.
+        Err(error) if error.kind() == Kind::Unsupported && found.place.is_some() => return Ok(unread(found, options, &error)),
+        Err(error) => return Err(error),
+    };
+    let target = target_id(found, &code);
+    if !options.selection.has_target(&target) {
+        return Ok(None);
     }
     let selected: Vec<&Kernel> = code.kernels().iter().filter(|kernel| options.selection.has_kernel(&kernel.name)).collect();
     let mut map = ObjectMap {
@@ -120,7 +141,7 @@ fn rewrite_object(found: &Found<'_>, options: &Options) -> Result<Option<(Object
     }
     let plan = match Plan::new(&code, control::SIZE) {
         Ok(plan) => plan,
-        Err(error) if error.kind() == crate::error::Kind::Unsupported => {
+        Err(error) if error.kind() == Kind::Unsupported => {
             map.refused.extend(selected.iter().map(|kernel| refused(&map.target, kernel, UNSUPPORTED_OBJECT, &error.to_string(), None)));
             return Ok(Some((map, None)));
         }
@@ -165,6 +186,31 @@ fn rewrite_object(found: &Found<'_>, options: &Options) -> Result<Option<(Object
             unverified.entry(kernel.kernel.name.as_str()).or_insert(finding);
         }
     }
+}
+
+/// A code object whose kernels are not known stays as it was, unless it is another target's.
+fn unread(found: &Found<'_>, options: &Options, error: &Error) -> Option<(ObjectMap, Option<Vec<u8>>)> {
+    let target = found.target.map_or_else(|| "?".to_owned(), ToString::to_string);
+    if found.target.is_some() && !options.selection.has_target(&target) {
+        return None;
+    }
+    let all = Refused {
+        name: EVERY_KERNEL.to_owned(),
+        demangled: EVERY_KERNEL.to_owned(),
+        target: target.clone(),
+        reason: UNSUPPORTED_OBJECT.to_owned(),
+        detail: error.to_string(),
+        address: None,
+    };
+    let map = ObjectMap {
+        schema: SCHEMA.to_owned(),
+        target,
+        original: digest(found.bytes),
+        stride: HEADER,
+        kernels: Vec::new(),
+        refused: vec![all],
+    };
+    Some((map, None))
 }
 
 /// A kernel that all stages before writing agree to.

@@ -45,7 +45,8 @@ pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
         let place = folder.path().join(&name);
         std::fs::create_dir(&place).map_err(|error| files::io(&place, "is a mode named twice? cannot make the folder", &error))?;
         let executable = place.join(app.path.file_name().unwrap_or("app".as_ref()));
-        let options = Options { probes: vec![Probe::Branches], counters: (*mode).into(), selection: args.select.selection() };
+        let options =
+            Options { probes: vec![Probe::Branches], counters: (*mode).into(), selection: args.select.selection(), ..Options::default() };
         rewrite_to(&original, &app.path, &executable, &options)?;
         rewritten.push((name, Some(executable)));
     }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use wavetap::error::{Error, Result};
-use wavetap::pipeline::Rewritten;
+use wavetap::pipeline::{Options, Rewritten};
 use wavetap::report::rewrite::Maps;
 
 use crate::args::{ColorChoice, RewriteArgs};
@@ -22,7 +22,11 @@ pub fn run(args: &RewriteArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::check(&args.report)?;
     let input = files::read(&args.input)?;
     let permissions = std::fs::metadata(&args.input).map_err(|error| files::io(&args.input, "cannot read", &error))?.permissions();
-    let Rewritten { bytes, maps } = progress::rewrite(&input, &args.input, &args.instrument.options(&args.select))?;
+    let options = Options { packing: args.bundles.into(), ..args.instrument.options(&args.select) };
+    let Rewritten { bytes, maps } = progress::rewrite(&input, &args.input, &options)?;
+    if maps.iter().all(|map| map.kernels.is_empty() && map.refused.is_empty()) {
+        eprintln!("wavetap: nothing is selected: {} is a copy of {}", args.output.display(), args.input.display());
+    }
     files::write(&args.output, &bytes, force, Some(permissions))?;
     let maps = Maps::new(maps);
     if let Some(path) = &args.map {

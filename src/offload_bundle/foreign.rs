@@ -1,0 +1,63 @@
+//! Files that people have beside programs, libraries and code objects: told by their first bytes, and refused with a word on what to do instead.
+
+use crate::elf::constants::{EM_X86_64, ET_DYN, ET_EXEC, ET_REL};
+use crate::elf::{Elf, Section};
+use crate::error::Error;
+
+/// What linked device code comes from.
+const LINK_FIRST: &str = "rewrite the executable or shared library that it is linked into";
+
+/// First bytes, what a file with them is, and what to do instead.
+const SIGNATURES: &[(&[u8], &str, &str)] = &[
+    (b"!<arch>\n", "a static archive (.a), whose members are not linked yet", LINK_FIRST),
+    (b"!<thin>\n", "a thin static archive (.a), whose members are not linked yet", LINK_FIRST),
+    (b"BC\xc0\xde", "LLVM bitcode, which is not compiled to instructions yet", LINK_FIRST),
+    (&[0x10, 0xff, 0x10, 0xad], "an LLVM offload binary (what the new offload driver puts into object files)", LINK_FIRST),
+    (&[0x03, 0x02, 0x23, 0x07], "SPIR-V, which is not compiled to instructions yet", "rewrite code that is compiled for a processor"),
+    (b"MZ", "a Windows program", "rewrite the code objects inside, or the program's build for Linux"),
+    (b"PK\x03\x04", "a ZIP archive (a Python wheel is one)", "unpack it and rewrite the libraries inside"),
+    (b"\x1f\x8b", "gzip data", "unpack it first"),
+    (b"\x28\xb5\x2f\xfd", "zstd data", "unpack it first"),
+    (b"# __CLANG_OFFLOAD_BUNDLE__", "an offload bundle of texts", "compile and link it first"),
+    (b"; __CLANG_OFFLOAD_BUNDLE__", "an offload bundle of texts", "compile and link it first"),
+];
+
+/// What a file is that is neither ELF nor a bundle.
+pub(super) fn refuse(data: &[u8]) -> Error {
+    match SIGNATURES.iter().find(|(magic, ..)| data.starts_with(magic)) {
+        Some((_, what, instead)) => Error::unsupported(format!("{what}: {instead}")).at(0),
+        None => Error::malformed("neither an ELF file nor an offload bundle").at(0),
+    }
+}
+
+/// The offset of `e_type` in the file header.
+const TYPE_OFFSET: u64 = 16;
+
+/// Refuses host files that no loader loads.
+pub(super) fn check_host(elf: &Elf<'_>) -> Result<(), Error> {
+    match elf.header.kind {
+        ET_EXEC | ET_DYN => Ok(()),
+        ET_REL => Err(Error::unsupported(format!("a relocatable object file (.o), which is not linked yet: {LINK_FIRST}")).at(TYPE_OFFSET)),
+        other => {
+            Err(Error::unsupported(format!("an x86-64 ELF file of type {other}: neither executable nor shared library")).at(TYPE_OFFSET))
+        }
+    }
+}
+
+/// Sections of programs whose device code is not HIP's.
+const OTHER_RUNTIMES: &[(&str, &str)] = &[
+    ("omp_offloading_entries", "OpenMP device code"),
+    ("llvm_offload_entries", "device code that is registered through LLVM's offload entries"),
+    (".llvm.offloading", "device code that is not linked yet (.llvm.offloading)"),
+    (".nv_fatbin", "device code for NVIDIA GPUs"),
+];
+
+/// A host file without bundles: what it has instead.
+pub(super) fn without_bundles(elf: &Elf<'_>) -> Error {
+    debug_assert_eq!(elf.header.machine, EM_X86_64);
+    let has = |name: &str| elf.sections.iter().any(|section: &Section<'_>| section.name == name);
+    match OTHER_RUNTIMES.iter().find(|(section, _)| has(section)) {
+        Some((section, what)) => Error::unsupported(format!("an x86-64 program with {what} (section {section}): only HIP's is handled")),
+        None => Error::unsupported("an x86-64 program without device code (no .hip_fatbin, no .hipFatBinSegment)"),
+    }
+}
