@@ -17,6 +17,8 @@ mod images;
 mod pairs;
 #[path = "build/rows.rs"]
 mod rows;
+#[path = "build/spellings.rs"]
+mod spellings;
 #[path = "build/targets.rs"]
 mod targets;
 #[path = "build/waits.rs"]
@@ -330,6 +332,7 @@ fn main() -> Result<(), Failure> {
     let (table, with_rows) = instructions(&tables, &sets)?;
     std::fs::write(out.join("instructions.bin"), table)?;
     std::fs::write(out.join("waits.rs"), waits::source(&tables, &targets.waits())?)?;
+    std::fs::write(out.join("spellings.rs"), spellings::source(&tables)?)?;
     std::fs::write(out.join("image_descriptors.rs"), image_descriptors::source(&tables, &targets)?)?;
     std::fs::write(out.join("image_dimensions.rs"), images::dimensions(&tables)?)?;
     std::fs::write(out.join("instruction_sets.rs"), sets_source(&set_rows)?)?;

@@ -1,13 +1,15 @@
 //! Writing snippets: instructions by mnemonic, labels and branches.
 
-use crate::error::Result;
-use crate::isa::{self, Modifiers, Reg, Target, Value};
+use super::settle::{self, Place};
+use crate::error::{Error, Result};
+use crate::isa::{self, Counter, Modifiers, Reg, Target, Value, WaitCount, WaitStates, scalar};
 use crate::kernel::edit::{Item, Label, Snippet};
 
-/// A snippet under construction.
+/// A snippet under construction. Mnemonics are those of the library ([`isa::operation`]); the target's own spelling is looked up.
 #[derive(Debug)]
 pub(super) struct Asm {
     target: Target,
+    place: Place,
     items: Vec<Item>,
     labels: u32,
 }
@@ -32,11 +34,6 @@ pub(super) fn v2(first: u16) -> Value {
     Value::Reg(Reg::vector(first, 2))
 }
 
-/// EXEC as an operand.
-pub(super) const EXEC: Value = Value::Reg(Reg::EXEC);
-/// VCC as an operand.
-pub(super) const VCC: Value = Value::Reg(Reg::VCC);
-
 /// A constant: inline where it can be.
 pub(super) fn c(value: u32) -> Value {
     match value as i32 {
@@ -45,21 +42,54 @@ pub(super) fn c(value: u32) -> Value {
     }
 }
 
-/// Largest offset of a global memory instruction (13 bits, signed).
-pub(super) const MAX_GLOBAL_OFFSET: u32 = 4095;
+/// M0 as an operand.
+const M0: Value = Value::Reg(Reg::scalar(scalar::M0, 1));
 
-/// The fields of `s_waitcnt`: a wait for vector memory alone (gfx9).
-pub(super) const WAIT_VM: i64 = 0x0f70;
-/// The fields of `s_waitcnt`: a wait for LDS and scalar memory alone (gfx9).
-pub(super) const WAIT_LGKM: i64 = 0xc07f;
+/// Where global memory is accessed: at a base and an offset for each lane.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Global {
+    /// Pair: the base.
+    pub(super) base: u16,
+    /// Vector register: the offsets.
+    pub(super) offsets: u16,
+    /// Pair of vector registers for addresses, where the target needs them.
+    pub(super) flat: Option<u16>,
+    /// Pair of scalar registers for the same purpose.
+    pub(super) scratch: u16,
+}
 
 impl Asm {
-    pub(super) fn new(target: Target) -> Asm {
-        Asm { target, items: Vec::new(), labels: 0 }
+    pub(super) fn new(target: Target, place: Place) -> Asm {
+        Asm { target, place, items: Vec::new(), labels: 0 }
     }
 
-    pub(super) fn finish(self) -> Snippet {
-        Snippet { items: self.items }
+    pub(super) fn finish(self) -> Result<Snippet> {
+        Ok(Snippet { items: settle::settle(self.target, &self.place, self.items)? })
+    }
+
+    /// A mask of lanes as an operand: a pair of scalar registers, or the first of them in waves of 32.
+    pub(super) fn mask(&self, first: u16) -> Value {
+        if self.target.wave_size() == 32 { s(first) } else { s2(first) }
+    }
+
+    /// EXEC as an operand.
+    pub(super) fn exec(&self) -> Value {
+        self.mask(scalar::EXEC)
+    }
+
+    /// VCC as an operand.
+    pub(super) fn vcc(&self) -> Value {
+        self.mask(scalar::VCC)
+    }
+
+    /// A scalar operation on masks of lanes: `s_and` is `s_and_b64`, or `s_and_b32` in waves of 32.
+    pub(super) fn masks(&mut self, operation: &str, operands: &[Value]) -> Result<()> {
+        self.op(&format!("{operation}{}{}", if operation.ends_with("cmp_eq") { "_u" } else { "_b" }, self.target.wave_size()), operands)
+    }
+
+    /// Wait states, where the target leaves them to software.
+    pub(super) fn states(&mut self, count: i64) -> Result<()> {
+        if self.target.wait_states() == WaitStates::None { Ok(()) } else { self.op("s_nop", &[Value::Imm(count - 1)]) }
     }
 
     /// An instruction without modifiers.
@@ -70,6 +100,9 @@ impl Asm {
     fn with(&mut self, mnemonic: &str, operands: &[Value], modify: impl FnOnce(&mut Modifiers)) -> Result<()> {
         let mut inst = isa::build(self.target, mnemonic, operands)?;
         modify(&mut inst.modifiers);
+        if !self.target.has_cache_scope() {
+            inst.modifiers.scope = 0;
+        }
         self.items.push(Item::Inst(inst));
         Ok(())
     }
@@ -92,28 +125,112 @@ impl Asm {
         self.items.push(Item::Address { pair: Reg::scalar(pair, 2), address });
     }
 
-    /// `s_waitcnt`.
-    pub(super) fn wait(&mut self, fields: i64) -> Result<()> {
-        self.op("s_waitcnt", &[Value::Imm(fields)])
+    /// Waits until everything that counts in one of these counters is complete; counters that the target does not have are left out.
+    fn wait(&mut self, counters: &[Counter]) -> Result<()> {
+        let there = counters.iter().filter(|counter| self.target.largest_wait(**counter).is_some());
+        let counts = there.fold(WaitCount::default(), |counts, counter| counts.with(*counter, 0));
+        let waits = isa::waits_for(self.target, counts).ok_or_else(|| Error::internal(format!("no wait for {counters:?}")))?;
+        waits.into_iter().try_for_each(|(mnemonic, bits)| self.wait_instruction(mnemonic, bits))
+    }
+
+    fn wait_instruction(&mut self, mnemonic: &str, bits: u16) -> Result<()> {
+        self.items.push(Item::Inst(settle::wait(self.target, mnemonic, bits)?));
+        Ok(())
+    }
+
+    /// Waits for scalar loads.
+    pub(super) fn wait_scalar_loads(&mut self) -> Result<()> {
+        if self.target.largest_wait(Counter::Km).is_some() { self.wait(&[Counter::Km]) } else { self.wait(&[Counter::Lgkm]) }
+    }
+
+    /// Waits for LDS.
+    pub(super) fn wait_lds(&mut self) -> Result<()> {
+        if self.target.largest_wait(Counter::Ds).is_some() { self.wait(&[Counter::Ds]) } else { self.wait(&[Counter::Lgkm]) }
+    }
+
+    /// Waits for global memory instructions that return something.
+    pub(super) fn wait_global_results(&mut self) -> Result<()> {
+        match self.target.largest_wait(Counter::Load) {
+            Some(_) => self.wait(&[Counter::Load]),
+            None if self.has_global() => self.wait(&[Counter::Vm]),
+            None => self.wait(&[Counter::Vm, Counter::Lgkm]),
+        }
+    }
+
+    /// Waits for stores to global memory and atomics that return nothing.
+    pub(super) fn wait_global_writes(&mut self) -> Result<()> {
+        let own = [Counter::Store, Counter::Vs].into_iter().find(|counter| self.target.largest_wait(*counter).is_some());
+        match own {
+            Some(counter) => self.wait(&[counter]),
+            None if self.has_global() => self.wait(&[Counter::Vm]),
+            None => self.wait(&[Counter::Vm, Counter::Lgkm]),
+        }
+    }
+
+    /// Whether the target can address memory by a scalar base and an offset for each lane. Those that cannot have FLAT instructions alone.
+    fn has_global(&self) -> bool {
+        isa::has_operation(self.target, "global_atomic_add")
     }
 
     /// A scalar load of `width` registers: `s_load_dword` with its suffix.
     pub(super) fn scalar_load(&mut self, mnemonic: &str, first: u16, width: u8, base: u16, offset: u32) -> Result<()> {
         let destination = Value::Reg(Reg::scalar(first, width));
-        self.op(mnemonic, &[destination, s2(base), Value::Imm(offset.into())])
-    }
-
-    /// A global store or atomic without return: 32-bit offsets in `address`, base in a scalar pair.
-    pub(super) fn global(&mut self, mnemonic: &str, address: u16, data: Value, base: u16, offset: u32) -> Result<()> {
-        self.with(mnemonic, &[v(address), data, s2(base)], |modifiers| modifiers.offset = offset as i32)
-    }
-
-    /// A global atomic that returns the old value.
-    pub(super) fn global_returning(&mut self, mnemonic: &str, old: u16, address: u16, data: Value, base: u16, offset: u32) -> Result<()> {
-        self.with(mnemonic, &[v(old), v(address), data, s2(base)], |modifiers| {
-            modifiers.glc = true;
-            modifiers.offset = offset as i32;
+        // Without an offset this is, from gfx10 to gfx11, the form that adds a register: none.
+        self.op(mnemonic, &[destination, s2(base), Value::Imm(offset.into())]).or_else(|error| match offset {
+            0 => self.op(mnemonic, &[destination, s2(base), Value::Reg(Reg::scalar(scalar::NULL, 1))]),
+            _ => Err(error),
         })
+    }
+
+    /// The largest offset of [`Asm::global`] beside a base.
+    pub(super) fn largest_global_offset(&self) -> u32 {
+        // Without global memory instructions the offset is added to the base, and may be anything.
+        if self.has_global() { isa::largest_offset(self.target, "global_atomic_add_x2") } else { u32::MAX }
+    }
+
+    /// A store to memory, or an atomic without return: `store_dword`, `atomic_add`. Destroys SCC and the pair `g.scratch` where the target has no global
+    /// memory instructions.
+    pub(super) fn global(&mut self, operation: &str, g: Global, data: Value, offset: u32) -> Result<()> {
+        let device = operation.starts_with("atomic");
+        if self.has_global() {
+            return self.with(&format!("global_{operation}"), &[v(g.offsets), data, s2(g.base)], |modifiers| {
+                modifiers.offset = offset as i32;
+                modifiers.scope = scope(device);
+            });
+        }
+        let address = self.flat_address(g, offset)?;
+        self.op(&format!("flat_{operation}"), &[address, data])
+    }
+
+    /// An atomic that returns the old value.
+    pub(super) fn global_returning(&mut self, operation: &str, old: u16, g: Global, data: Value, offset: u32) -> Result<()> {
+        let returning = |modifiers: &mut Modifiers, offset| {
+            modifiers.offset = offset;
+            modifiers.glc = true;
+        };
+        if self.has_global() {
+            let cache_scope = self.target.has_cache_scope();
+            return self.with(&format!("global_{operation}"), &[v(old), v(g.offsets), data, s2(g.base)], |modifiers| {
+                returning(modifiers, offset as i32);
+                if cache_scope {
+                    (modifiers.glc, modifiers.th, modifiers.scope) = (false, TH_ATOMIC_RETURN, scope(true));
+                }
+            });
+        }
+        let address = self.flat_address(g, offset)?;
+        self.with(&format!("flat_{operation}"), &[v(old), address, data], |modifiers| returning(modifiers, 0))
+    }
+
+    /// Each lane's address, in a pair of vector registers (gfx8).
+    fn flat_address(&mut self, g: Global, offset: u32) -> Result<Value> {
+        let (Some(flat), sum) = (g.flat, g.scratch) else { return Err(Error::internal("no registers for addresses")) };
+        self.op("s_add_u32", &[s(sum), s(g.base), c(offset)])?;
+        self.op("s_addc_u32", &[s(sum + 1), s(g.base + 1), c(0)])?;
+        self.op("v_mov_b32_e32", &[v(flat + 1), s(sum + 1)])?;
+        // From here on the pair is the carry.
+        self.op("v_add_u32_e64", &[v(flat), s2(sum), s(sum), v(g.offsets)])?;
+        self.op("v_addc_u32_e64", &[v(flat + 1), s2(sum), c(0), v(flat + 1), s2(sum)])?;
+        Ok(v2(flat))
     }
 
     /// An LDS store or atomic without return.
@@ -126,13 +243,44 @@ impl Asm {
         self.with(mnemonic, &[to, v(address)], |modifiers| modifiers.offset = offset as i32)
     }
 
-    /// Sets EXEC to the lowest `lanes` lanes, 1 to 64.
+    /// Lets LDS instructions reach all of LDS, where they ask M0 for that; the old M0 goes to `keep`.
+    pub(super) fn open_lds(&mut self, keep: Option<u16>) -> Result<()> {
+        if !self.target.lds_limit_in_m0() {
+            return Ok(());
+        }
+        if let Some(keep) = keep {
+            self.op("s_mov_b32", &[s(keep), M0])?;
+        }
+        self.op("s_mov_b32", &[M0, Value::InlineInt(-1)])
+    }
+
+    /// Gives M0 back after [`Asm::open_lds`].
+    pub(super) fn close_lds(&mut self, kept: u16) -> Result<()> {
+        if !self.target.lds_limit_in_m0() {
+            return Ok(());
+        }
+        self.op("s_mov_b32", &[M0, s(kept)])?;
+        self.states(1)
+    }
+
+    /// Sets EXEC to the lowest `lanes` lanes, at least 1.
     pub(super) fn exec_lanes(&mut self, lanes: u32) -> Result<()> {
+        let exec = self.exec();
         match lanes {
-            64.. => self.op("s_mov_b64", &[EXEC, Value::InlineInt(-1)]),
-            // A mask of up to six lanes is an inline constant; for more, `s_bfm_b64` makes so many ones from bit 0 on.
-            7..=63 => self.op("s_bfm_b64", &[EXEC, c(lanes), c(0)]),
-            _ => self.op("s_mov_b64", &[EXEC, c((1 << lanes) - 1)]),
+            _ if lanes >= self.target.wave_size() => self.masks("s_mov", &[exec, Value::InlineInt(-1)]),
+            // A mask of up to six lanes is an inline constant; for more, `s_bfm` makes so many ones from bit 0 on.
+            7.. => self.masks("s_bfm", &[exec, c(lanes), c(0)]),
+            _ => self.masks("s_mov", &[exec, c((1 << lanes) - 1)]),
         }
     }
+}
+
+/// `th` of an atomic that returns the old value (gfx12; RDNA4 ISA guide, "Temporal hints").
+const TH_ATOMIC_RETURN: u8 = 1;
+/// `scope` of what the whole device sees (gfx12).
+const SCOPE_DEVICE: u8 = 2;
+
+/// Atomics of different waves meet where all of the device sees them; what a wave stores for itself may stay nearer until the dispatch ends.
+fn scope(device: bool) -> u8 {
+    if device { SCOPE_DEVICE } else { 0 }
 }

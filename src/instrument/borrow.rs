@@ -4,11 +4,11 @@
 //! Registers that are borrowed are dead there, or their values are put into lanes of a vector register of our own and taken back at the end. The
 //! address of the wave's record then lives in such lanes, too. Registers into which a load is under way are not borrowed before it has arrived.
 
-use super::asm::{Asm, EXEC, WAIT_LGKM, c, s, v};
+use super::asm::{Asm, c, s, v};
 use super::registers::{Scalars, Vectors};
 use crate::dataflow::RegSet;
 use crate::error::Result;
-use crate::isa::{Reg, Value, scalar};
+use crate::isa::{Reg, scalar};
 use crate::kernel::{Reason, Refusal};
 
 /// Lane of the low half of the record's address; the high half is in the next one.
@@ -84,14 +84,14 @@ impl Borrowed {
     pub(super) fn enter(&self, asm: &mut Asm, vectors: Vectors) -> Result<()> {
         let Borrowed::Lent { scalars, live, wait } = self else { return Ok(()) };
         if *wait {
-            asm.wait(WAIT_LGKM)?;
+            asm.wait_scalar_loads()?;
         }
-        asm.op("s_nop", &[Value::Imm(ENTER_STATES - 1)])?;
+        asm.states(ENTER_STATES)?;
         for (lane, register) in (VALUE_LANE..).zip(live) {
             asm.op("v_writelane_b32", &[v(vectors.data), s(*register), c(lane)])?;
         }
         // On gfx94x a lane that was just written is not read at once.
-        asm.op("s_nop", &[Value::Imm(0)])?;
+        asm.states(1)?;
         read_pair(asm, scalars.record, vectors.data, RECORD_LANE)
     }
 
@@ -105,15 +105,19 @@ impl Borrowed {
         for (lane, register) in (VALUE_LANE..).zip(live) {
             asm.op("v_readlane_b32", &[s(*register), v(vectors.data), c(lane)])?;
         }
-        asm.op("s_nop", &[Value::Imm(LEAVE_STATES - 1)])
+        asm.states(LEAVE_STATES)
     }
 
     /// Keeps EXEC across the instruction that writes it.
     pub(super) fn keep_exec(&self, asm: &mut Asm, vectors: Vectors) -> Result<()> {
         match self {
-            Borrowed::Kept(scalars) => asm.op("s_mov_b64", &[Value::Reg(Reg::scalar(scalars.saved_exec, 2)), EXEC]),
+            Borrowed::Kept(scalars) => {
+                let (exec, saved) = (asm.exec(), asm.mask(scalars.saved_exec));
+                asm.masks("s_mov", &[saved, exec])
+            }
             Borrowed::Lent { .. } => {
-                asm.op("s_nop", &[Value::Imm(ENTER_STATES - 1)])?;
+                asm.states(ENTER_STATES)?;
+                // In waves of 32 the high half is not used.
                 for half in 0..2 {
                     let lane = c(EXEC_LANE + u32::from(half));
                     asm.op("v_writelane_b32", &[v(vectors.data), s(scalar::EXEC + half), lane])?;

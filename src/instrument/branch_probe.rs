@@ -1,6 +1,6 @@
 //! The probe of a scalar branch: how often it was reached and how often it was taken.
 
-use super::asm::{Asm, EXEC, VCC, c, s, s2, v};
+use super::asm::{c, s, v};
 use super::borrow::Borrowed;
 use super::plan::{Plan, restore_exec, restore_scc, save_scc, skip_if_off};
 use crate::error::{Error, Result};
@@ -15,7 +15,7 @@ const COUNTED: u32 = 0b11;
 /// Before an `s_cbranch_*`. It works with EXEC = 0 too.
 pub(super) fn before_branch(plan: &Plan, here: &Borrowed, condition: Condition, scc_is_live: bool, offset: u32) -> Result<Snippet> {
     let r = here.scalars();
-    let mut asm = Asm::new(plan.target);
+    let mut asm = plan.asm();
     let done = asm.new_label();
     let taken = s(r.first);
     here.enter(&mut asm, plan.vectors)?;
@@ -27,17 +27,18 @@ pub(super) fn before_branch(plan: &Plan, here: &Borrowed, condition: Condition, 
         Condition::Scc1 => asm.op("s_mov_b32", &[taken, s(r.saved_scc)])?,
         Condition::Scc0 => asm.op("s_xor_b32", &[taken, s(r.saved_scc), c(1)])?,
         Condition::VccZ | Condition::VccNz | Condition::ExecZ | Condition::ExecNz => {
-            let register = if matches!(condition, Condition::VccZ | Condition::VccNz) { VCC } else { EXEC };
+            let register = if matches!(condition, Condition::VccZ | Condition::VccNz) { asm.vcc() } else { asm.exec() };
             let if_zero = matches!(condition, Condition::VccZ | Condition::ExecZ);
-            asm.op("s_cmp_eq_u64", &[register, c(0)])?;
+            asm.masks("s_cmp_eq", &[register, c(0)])?;
             asm.op("s_cselect_b32", &[taken, c(if_zero.into()), c((!if_zero).into())])?;
         }
         Condition::Debug => return Err(Error::internal("a debugger's branch is no site")),
     }
     plan.reach(&mut asm, r, offset)?;
-    asm.op("s_mov_b64", &[s2(r.saved_exec), EXEC])?;
+    let (exec, saved) = (asm.exec(), asm.mask(r.saved_exec));
+    asm.masks("s_mov", &[saved, exec])?;
     asm.op("v_writelane_b32", &[v(plan.vectors.data), taken, c(TAKEN)])?;
-    asm.op("s_mov_b64", &[EXEC, c(COUNTED)])?;
+    asm.masks("s_mov", &[exec, c(COUNTED)])?;
     plan.add(&mut asm, r, offset)?;
     restore_exec(&mut asm, r)?;
     asm.bind(done);
@@ -45,5 +46,5 @@ pub(super) fn before_branch(plan: &Plan, here: &Borrowed, condition: Condition, 
         restore_scc(&mut asm, r)?;
     }
     here.leave(&mut asm, plan.vectors)?;
-    Ok(asm.finish())
+    asm.finish()
 }

@@ -3,15 +3,17 @@
 use super::asm::{Asm, c, s, s2, v};
 use crate::code_object::{Field, InitialRegisters, KernelDescriptor, WorkItemIds, initial_registers};
 use crate::error::{Error, Result};
-use crate::isa::Target;
+use crate::isa::{Target, scalar};
 use crate::kernel::{Reason, Refusal, Stop};
 
-/// User SGPRs that the hardware sets at most (AMDGPUUsage, "Initial Kernel Execution State").
-const MAX_USER_SGPRS: u32 = 16;
 /// SGPRs of the dispatch packet's address.
 const DISPATCH_PTR_SGPRS: u32 = 2;
 /// All three work-item ids.
 const WORK_ITEM_X_Y_Z: u32 = 2;
+/// ttmp9: workgroup id x (AMDGPUUsage, "Initial Kernel Execution State").
+const TTMP_X: u16 = scalar::TTMP0 + 9;
+/// ttmp7: workgroup id y in the low half, z in the high one.
+const TTMP_Y_Z: u16 = scalar::TTMP0 + 7;
 /// Bits of one packed work-item id.
 const WORK_ITEM_BITS: u32 = 10;
 
@@ -25,21 +27,25 @@ pub(super) struct Entry {
 impl Entry {
     /// Asks in `descriptor` for the dispatch packet's address, all workgroup ids and all work-item ids.
     pub(super) fn extend(target: Target, descriptor: &mut KernelDescriptor) -> Result<Entry, Stop> {
+        // Without the preload the original code is run from its entry, where it begins by loading the arguments itself (AMDGPUUsage, "Preloaded Kernel
+        // Arguments"). The count of user SGPRs stays, so that what follows them stays where it is.
+        descriptor.set(Field::KERNARG_PRELOAD_LENGTH, 0)?;
+        descriptor.set(Field::KERNARG_PRELOAD_OFFSET, 0)?;
         let old = initial_registers(descriptor, target)?;
-        if old.kernarg_preload.is_some() {
-            return Err(Refusal::new(Reason::KernargPreload, "kernel arguments are preloaded into SGPRs").into());
-        }
         if old.dispatch_ptr.is_none() {
             let wanted = u32::from(old.used_user_sgprs) + DISPATCH_PTR_SGPRS;
-            if wanted > MAX_USER_SGPRS {
-                let detail = format!("the dispatch packet's address would make {wanted} user SGPRs of at most {MAX_USER_SGPRS}");
+            let most = target.max_user_sgprs();
+            if wanted > most {
+                let detail = format!("the dispatch packet's address would make {wanted} user SGPRs of at most {most}");
                 return Err(Refusal::new(Reason::UserSgprs, detail).into());
             }
             descriptor.set(Field::ENABLE_SGPR_DISPATCH_PTR, 1)?;
             descriptor.set(Field::USER_SGPR_COUNT, wanted.max(old.user_sgprs.into()))?;
         }
-        for field in [Field::ENABLE_WORKGROUP_ID_X, Field::ENABLE_WORKGROUP_ID_Y, Field::ENABLE_WORKGROUP_ID_Z] {
-            descriptor.set(field, 1)?;
+        if !old.workgroup_ids_in_ttmp {
+            for field in [Field::ENABLE_WORKGROUP_ID_X, Field::ENABLE_WORKGROUP_ID_Y, Field::ENABLE_WORKGROUP_ID_Z] {
+                descriptor.set(field, 1)?;
+            }
         }
         descriptor.set(Field::ENABLE_VGPR_WORKITEM_ID, WORK_ITEM_X_Y_Z)?;
         let new = initial_registers(descriptor, target)?;
@@ -56,12 +62,25 @@ impl Entry {
         self.new.dispatch_ptr.ok_or_else(|| Error::internal("the dispatch packet's address was not enabled"))
     }
 
-    /// The registers with the workgroup ids.
-    pub(super) fn workgroup_ids(&self) -> Result<[u16; 3]> {
+    /// The registers in which the prologue has the workgroup ids: those that are set at entry, or new ones from `take`.
+    pub(super) fn workgroup_id_registers(&self, mut take: impl FnMut() -> Result<u16, Refusal>) -> Result<[u16; 3], Stop> {
+        if self.new.workgroup_ids_in_ttmp {
+            return Ok([take()?, take()?, take()?]);
+        }
         match (self.new.workgroup_id_x, self.new.workgroup_id_y, self.new.workgroup_id_z) {
             (Some(x), Some(y), Some(z)) => Ok([x, y, z]),
-            _ => Err(Error::internal("the workgroup ids were not enabled")),
+            _ => Err(Error::internal("the workgroup ids were not enabled").into()),
         }
+    }
+
+    /// Puts the workgroup ids into these registers, where they are not there. Destroys SCC.
+    pub(super) fn workgroup_ids(&self, asm: &mut Asm, [x, y, z]: [u16; 3]) -> Result<()> {
+        if !self.new.workgroup_ids_in_ttmp {
+            return Ok(());
+        }
+        asm.op("s_mov_b32", &[s(x), s(TTMP_X)])?;
+        asm.op("s_and_b32", &[s(y), s(TTMP_Y_Z), c(0xffff)])?;
+        asm.op("s_lshr_b32", &[s(z), s(TTMP_Y_Z), c(16)])
     }
 
     /// Reads the work-item ids of the first active lane into three scalar registers. Destroys SCC.

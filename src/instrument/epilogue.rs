@@ -2,7 +2,7 @@
 //!
 //! It works with any EXEC, 0 too, and changes no register that the original code has: there may be loads still under way into those.
 
-use super::asm::{Asm, MAX_GLOBAL_OFFSET, WAIT_LGKM, WAIT_VM, c, s, v, v2};
+use super::asm::{Asm, c, s, v, v2};
 use super::borrow::Borrowed;
 use super::plan::{Plan, skip_if_off};
 use super::registers::{Scalars, Vectors};
@@ -16,26 +16,27 @@ const LANE_READ_STATES: i64 = 4;
 /// The epilogue. SCC is free: nothing follows.
 pub(super) fn epilogue(plan: &Plan, here: &Borrowed) -> Result<Snippet> {
     let r = here.scalars();
-    let Vectors { data, address } = plan.vectors;
-    let mut asm = Asm::new(plan.target);
+    let data = plan.vectors.data;
+    let mut asm = plan.asm_at_end();
     let done = asm.new_label();
     here.enter(&mut asm, plan.vectors)?;
     skip_if_off(&mut asm, r, done)?;
     let base = if plan.slices.is_some() { flush(plan, &mut asm, r)? } else { r.record };
     asm.exec_lanes(1)?;
     // Only when the counters have arrived does the wave count as finished.
-    asm.wait(WAIT_VM)?;
+    asm.wait_global_writes()?;
     asm.op("v_mov_b32_e32", &[v(data), c(1)])?;
-    asm.global("global_atomic_add", address, v(data), base, record::FINISHED)?;
+    asm.global("atomic_add", plan.at(base, r.saved_exec), v(data), record::FINISHED)?;
     asm.bind(done);
-    Ok(asm.finish())
+    asm.finish()
 }
 
 /// Adds the wave's LDS slice to its record; gives the pair from which the address register leads to the record.
 fn flush(plan: &Plan, asm: &mut Asm, r: Scalars) -> Result<u16> {
-    let Vectors { data, address } = plan.vectors;
-    asm.exec_lanes(64)?;
-    asm.op("s_nop", &[crate::isa::Value::Imm(LANE_READ_STATES - 1)])?;
+    let Vectors { data, address, .. } = plan.vectors;
+    asm.open_lds(None)?;
+    asm.exec_lanes(plan.target.wave_size())?;
+    asm.states(LANE_READ_STATES)?;
     // The address register holds each lane's place in LDS. Lane 0 has the slice's start: subtracted from the record's address, it makes a base
     // from which the same register leads to the record.
     asm.op("v_readfirstlane_b32", &[s(r.first), v(address)])?;
@@ -46,16 +47,16 @@ fn flush(plan: &Plan, asm: &mut Asm, r: Scalars) -> Result<u16> {
     for (offset, lanes) in plan.chunks() {
         asm.exec_lanes(lanes)?;
         asm.lds_load("ds_read_b64", v2(data), address, offset)?;
-        asm.wait(WAIT_LGKM)?;
+        asm.wait_lds()?;
         let mut reach = record::HEADER + offset - moved;
-        if reach > MAX_GLOBAL_OFFSET {
+        if reach > asm.largest_global_offset() {
             base = r.saved_exec;
             asm.op("s_add_u32", &[s(base), s(r.scratch), c(record::HEADER + offset)])?;
             asm.op("s_addc_u32", &[s(base + 1), s(r.scratch + 1), c(0)])?;
             moved = record::HEADER + offset;
             reach = 0;
         }
-        asm.global("global_atomic_add_x2", address, v2(data), base, reach)?;
+        asm.global("atomic_add_x2", plan.at(base, r.saved_exec), v2(data), reach)?;
     }
     Ok(r.scratch)
 }

@@ -1,14 +1,113 @@
 //! What must not be in a kernel, or not where code is inserted.
 
 use crate::cfg::Cfg;
-use crate::entity::InstId;
-use crate::isa::{Inst, Role, Value};
-use crate::kernel::{Body, Reason, Refusal};
+use crate::code_object::{Field, KernelDescriptor, initial_registers};
+use crate::dataflow::RegSet;
+use crate::entity::{InstId, ProgramPoint, Side};
+use crate::isa::{Inst, Memory, Reg, Role, Value};
+use crate::kernel::{Body, Flow, Neighbours, Reason, Refusal, Stop, Tie};
 
 /// `HW_REG_MODE` in a `hwreg` operand (bits 5:0).
 const HWREG_MODE: u32 = 1;
 /// First bit of MODE that changes which instructions execute or which registers they name: GPR_IDX_EN; VSKIP follows.
 const MODE_INDEX_BIT: u32 = 27;
+
+/// The register that says which dependences the hardware leaves to software (gfx12).
+const SCHED_MODE: &str = "HW_REG_WAVE_SCHED_MODE";
+/// The message that gives a wave's vector registers back before it ends.
+const DEALLOC_VGPRS: &str = "MSG_DEALLOC_VGPRS";
+/// Bits of `s_sendmsg`'s operand that say which message it is.
+const MESSAGE_BITS: i64 = 0xff;
+
+/// Refuses kernels whose waves change how many vector registers they have.
+pub(super) fn check_allocation(body: &Body, descriptor: &KernelDescriptor) -> Result<(), Refusal> {
+    if let Some(id) = body.ids().find(|id| body.inst(*id).name() == "s_alloc_vgpr") {
+        return Err(Refusal::at(Reason::VectorAllocation, body.address(id), "s_alloc_vgpr changes the number of vector registers"));
+    }
+    if Field::enable_dynamic_vgpr(body.target()).is_some_and(|field| descriptor.get(field) != 0) {
+        return Err(Refusal::new(Reason::VectorAllocation, "the descriptor asks for dynamic vector registers"));
+    }
+    if body.target().has_shared_vgprs() && body.target().wave_size() == 64 && descriptor.get(Field::SHARED_VGPR_COUNT) != 0 {
+        return Err(Refusal::new(Reason::VectorAllocation, "the descriptor asks for shared vector registers"));
+    }
+    Ok(())
+}
+
+/// Refuses kernels with preloaded arguments whose code does not begin by loading them itself, as it must for firmware that preloads nothing: the code
+/// from the entry up to [`PRELOADED_ENTRY`] bytes behind it.
+pub(super) fn check_preload(body: &Body, descriptor: &KernelDescriptor) -> Result<(), Stop> {
+    let Some(preload) = initial_registers(descriptor, body.target())?.kernarg_preload else { return Ok(()) };
+    let mut missing: RegSet = (preload.first..preload.first + preload.length).map(|number| Reg::scalar(number, 1)).collect();
+    let mut at = body.entry();
+    let entry = body.address(at);
+    for _ in 0..PRELOADED_ENTRY {
+        if body.address(at) == entry + PRELOADED_ENTRY {
+            break;
+        }
+        let inst = body.inst(at);
+        if inst.variant.memory == Memory::Scalar {
+            missing = missing.difference(inst.writes().collect());
+        }
+        match (body.flow(at), body.next(at)) {
+            (Flow::Jump(to), _) | (Flow::Next, Some(to)) => at = to,
+            _ => break,
+        }
+    }
+    if body.address(at) == entry + PRELOADED_ENTRY && missing.is_empty() {
+        return Ok(());
+    }
+    let detail = format!("{} dwords of kernel arguments are preloaded, and the entry does not load them", preload.length);
+    Err(Refusal::at(Reason::KernargPreload, entry, detail).into())
+}
+
+/// Where waves with preloaded arguments start, behind the entry (AMDGPUUsage, "Preloaded Kernel Arguments").
+const PRELOADED_ENTRY: u64 = 256;
+
+/// In front of which instruction code for the end of a wave goes: the end itself, or the message before it that gives the vector registers
+/// back, with the `s_nop` that it needs.
+pub(super) fn place_before_end(body: &Body, cfg: &Cfg, end: InstId) -> InstId {
+    let block = cfg.block(cfg.block_of(end));
+    let mut place = end;
+    for id in block.insts().filter(|id| *id < end) {
+        if is_dealloc(body, id) {
+            let nop = block.insts().take_while(|other| *other < id).last().filter(|before| body.inst(*before).name() == "s_nop");
+            place = nop.unwrap_or(id);
+        }
+    }
+    place
+}
+
+/// Refuses kernels that give their vector registers back at a place that is not right before the end.
+pub(super) fn check_dealloc(body: &Body, cfg: &Cfg) -> Result<(), Refusal> {
+    for id in body.ids().filter(|id| is_dealloc(body, *id)) {
+        if body.flow(cfg.block(cfg.block_of(id)).last) != Flow::End {
+            return Err(Refusal::at(Reason::VectorAllocation, body.address(id), "the vector registers are given back before the end"));
+        }
+    }
+    Ok(())
+}
+
+fn is_dealloc(body: &Body, id: InstId) -> bool {
+    let inst = body.inst(id);
+    let message = match inst.operand(Role::Message).or_else(|| inst.operand(Role::Simm16)).map(|operand| operand.value) {
+        Some(Value::Imm(message)) => message,
+        _ => return false,
+    };
+    inst.name() == "s_sendmsg" && body.target().message((message & MESSAGE_BITS) as u8) == Some(DEALLOC_VGPRS)
+}
+
+/// Refuses an insertion between instructions that must follow each other.
+pub(super) fn check_clause(body: &Body, neighbours: &Neighbours, point: ProgramPoint) -> Result<(), Refusal> {
+    let before = match point.side {
+        Side::After => Some(point.inst),
+        Side::Before => point.inst.0.checked_sub(1).map(InstId),
+    };
+    if before.is_some_and(|id| matches!(neighbours.tie_after(id), Some(Tie::Clause(_)))) {
+        let detail = format!("{} is in the middle of a clause", body.inst(point.inst).name());
+        return Err(Refusal::at(Reason::InsideClause, body.address(point.inst), detail));
+    }
+    Ok(())
+}
 
 /// Refuses writes to the parts of MODE that would change what inserted instructions do.
 pub(super) fn check_mode(body: &Body) -> Result<(), Refusal> {
@@ -25,6 +124,10 @@ pub(super) fn check_mode(body: &Body) -> Result<(), Refusal> {
         let (register, first, size) = (fields & 0x3f, fields >> 6 & 0x1f, (fields >> 11 & 0x1f) + 1);
         if register == HWREG_MODE && first + size > MODE_INDEX_BIT {
             return Err(Refusal::at(Reason::ModeWrite, body.address(id), format!("{} writes MODE bits {first} and up", inst.name())));
+        }
+        if body.target().hardware_register(register as u8) == Some(SCHED_MODE) {
+            let detail = format!("{} writes {SCHED_MODE}: dependences may be left to software", inst.name());
+            return Err(Refusal::at(Reason::ModeWrite, body.address(id), detail));
         }
     }
     Ok(())

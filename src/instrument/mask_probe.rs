@@ -3,7 +3,7 @@
 //! Lanes 0 to 4 of the data register hold what is added to the five counters; lanes 0 (executions) and 4 (empty) are always 1, and EXEC
 //! chooses between lanes 0 to 3 and lane 4, so that a wave that arrives with EXEC = 0 counts in `empty` alone.
 
-use super::asm::{Asm, EXEC, c, s, s2, v};
+use super::asm::{Asm, c, s, v};
 use super::borrow::Borrowed;
 use super::plan::{Plan, restore_exec, restore_scc, save_scc, skip_if_off};
 use super::registers::Scalars;
@@ -25,29 +25,30 @@ const EMPTY: u32 = 0b10000;
 /// Before a scalar instruction that makes EXEC `EXEC & mask`, or `EXEC & ~mask`. All such instructions write SCC, so it is free here.
 pub(super) fn before_mask(plan: &Plan, here: &Borrowed, mask: Value, complemented: bool, offset: u32) -> Result<Snippet> {
     let r = here.scalars();
-    let mut asm = Asm::new(plan.target);
+    let mut asm = plan.asm();
     let done = asm.new_label();
     here.enter(&mut asm, plan.vectors)?;
     skip_if_off(&mut asm, r, done)?;
-    asm.op("s_mov_b64", &[s2(r.saved_exec), EXEC])?;
-    asm.op(if complemented { "s_andn2_b64" } else { "s_and_b64" }, &[s2(r.scratch), EXEC, mask])?;
-    count(plan, &mut asm, r, s2(r.scratch), offset)?;
+    let (exec, saved, narrowed) = (asm.exec(), asm.mask(r.saved_exec), asm.mask(r.scratch));
+    asm.masks("s_mov", &[saved, exec])?;
+    asm.masks(if complemented { "s_andn2" } else { "s_and" }, &[narrowed, exec, mask])?;
+    count(plan, &mut asm, r, narrowed, offset)?;
     asm.bind(done);
     here.leave(&mut asm, plan.vectors)?;
-    Ok(asm.finish())
+    asm.finish()
 }
 
 /// Before a vector comparison that writes EXEC: keeps the mask that it is about to change.
 pub(super) fn before_compare(plan: &Plan, here: &Borrowed) -> Result<Snippet> {
-    let mut asm = Asm::new(plan.target);
+    let mut asm = plan.asm();
     here.keep_exec(&mut asm, plan.vectors)?;
-    Ok(asm.finish())
+    asm.finish()
 }
 
 /// After a vector comparison that wrote EXEC.
 pub(super) fn after_compare(plan: &Plan, here: &Borrowed, scc_is_live: bool, offset: u32) -> Result<Snippet> {
     let r = here.scalars();
-    let mut asm = Asm::new(plan.target);
+    let mut asm = plan.asm();
     let done = asm.new_label();
     here.enter(&mut asm, plan.vectors)?;
     if scc_is_live {
@@ -55,13 +56,14 @@ pub(super) fn after_compare(plan: &Plan, here: &Borrowed, scc_is_live: bool, off
     }
     skip_if_off(&mut asm, r, done)?;
     here.kept_exec(&mut asm, plan.vectors)?;
-    count(plan, &mut asm, r, EXEC, offset)?;
+    let exec = asm.exec();
+    count(plan, &mut asm, r, exec, offset)?;
     asm.bind(done);
     if scc_is_live {
         restore_scc(&mut asm, r)?;
     }
     here.leave(&mut asm, plan.vectors)?;
-    Ok(asm.finish())
+    asm.finish()
 }
 
 /// Counts, with the old mask in the saved-EXEC pair and the new one in `after`; leaves EXEC as it was. Destroys SCC and the scratch registers.
@@ -69,12 +71,13 @@ fn count(plan: &Plan, asm: &mut Asm, r: Scalars, after: Value, offset: u32) -> R
     let data = plan.vectors.data;
     let (lanes_after, lanes_before, agreed) = (s(r.first), s(r.second), s(r.scratch));
     // SCC is whether any lane goes on: if none does, they agree. With no lane there at all the answer is not used.
-    asm.op("s_bcnt1_i32_b64", &[lanes_after, after])?;
+    let (exec, saved) = (asm.exec(), asm.mask(r.saved_exec));
+    asm.masks("s_bcnt1_i32", &[lanes_after, after])?;
     asm.op("s_cselect_b32", &[agreed, c(0), c(1)])?;
-    asm.op("s_bcnt1_i32_b64", &[lanes_before, s2(r.saved_exec)])?;
-    if after == EXEC {
+    asm.masks("s_bcnt1_i32", &[lanes_before, saved])?;
+    if after == exec {
         // From here on the saved pair is what EXEC must be again.
-        asm.op("s_mov_b64", &[s2(r.saved_exec), EXEC])?;
+        asm.masks("s_mov", &[saved, exec])?;
     }
     // The new mask is part of the old one, so the same number of lanes is the same mask.
     asm.op("s_cmp_eq_u32", &[lanes_after, lanes_before])?;
@@ -84,7 +87,7 @@ fn count(plan: &Plan, asm: &mut Asm, r: Scalars, after: Value, offset: u32) -> R
     asm.op("v_writelane_b32", &[v(data), lanes_after, c(LANES_AFTER)])?;
     plan.reach(asm, r, offset)?;
     asm.op("s_cmp_lg_u32", &[lanes_before, c(0)])?;
-    asm.op("s_cselect_b64", &[EXEC, c(COUNTED), c(EMPTY)])?;
+    asm.masks("s_cselect", &[exec, c(COUNTED), c(EMPTY)])?;
     plan.add(asm, r, offset)?;
     restore_exec(asm, r)
 }

@@ -17,6 +17,7 @@ mod mask_probe;
 mod plan;
 mod prologue;
 mod registers;
+mod settle;
 mod sites;
 #[cfg(test)]
 mod tests;
@@ -25,9 +26,9 @@ use crate::cfg::{BodyId, Cfg, Program};
 use crate::code_object::{Field, Kernel, KernelDescriptor};
 use crate::dataflow::{Liveness, RegSet, Summaries, UsedRegisters, WaitSummaries, Waits, used_registers};
 use crate::entity::{ProgramPoint, Side};
-use crate::isa::{Condition, Reg, Role, Value};
+use crate::isa::{Condition, EventHazards, Reg, Role, Value};
 use crate::kernel::edit::{Edits, Snippet};
-use crate::kernel::{Body, BodyKind, Flow, Image, Reason, Refusal, Stop};
+use crate::kernel::{Body, BodyKind, Flow, Image, Neighbours, Reason, Refusal, Stop};
 use crate::profile::map::{CounterMode, Resources, Site};
 use crate::profile::record::{COUNTER, HEADER};
 
@@ -122,12 +123,16 @@ pub fn branches(analysis: &Analysis<'_>, request: &Request<'_>) -> Result<Instru
     let sites = sites::find(body)?;
     let index_mode = guards::index_mode(body, &cfg);
     guards::check_mode(body)?;
+    guards::check_allocation(body, &kernel.descriptor)?;
+    guards::check_dealloc(body, &cfg)?;
+    guards::check_preload(body, &kernel.descriptor)?;
+    let neighbours = Neighbours::of(body);
     let callees = analysis.program.callees(id);
 
     let metadata = kernel.metadata.as_ref().ok_or_else(|| Refusal::new(Reason::WorkgroupSize, "the metadata does not name the kernel"))?;
     let required = metadata.reqd_workgroup_size.map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z)).filter(|&size| size != 0);
     let workgroup_size = match required.unwrap_or(u64::MAX).min(metadata.max_flat_workgroup_size) {
-        size @ 1..=MAX_WORKGROUP_SIZE => size as u32,
+        size if (1..=u64::from(target.max_workgroup())).contains(&size) => size as u32,
         other => return Err(Refusal::new(Reason::WorkgroupSize, format!("workgroups of up to {other} work-items")).into()),
     };
     let lds_bytes = lds_bytes(metadata.group_segment_fixed_size, &kernel.descriptor)?;
@@ -150,10 +155,17 @@ pub fn branches(analysis: &Analysis<'_>, request: &Request<'_>) -> Result<Instru
     let mut free = allocation.free_scalars(entry.scalars());
     // Where too few scalar registers are unused, every snippet borrows what it needs.
     let kept = if analysis.always_borrow { None } else { Scalars::take(|count, align| free.take(count, align)).ok() };
+    if kept.is_none() && target.event_hazards().contains(EventHazards::VALU_READ_SGPR) {
+        // The lanes that keep what is borrowed would make every borrowed register one that vector instructions have read: from then on original code
+        // would have to wait where it does not.
+        return Err(
+            Refusal::new(Reason::ScalarRegisters, "scalar registers cannot be borrowed on this target, and too few are free").into()
+        );
+    }
     let plan = Plan { target, vectors, kept, slices, counters, kernel: request.index, control: request.control };
     let (prologue, prologue_end) = prologue::prologue(&plan, &entry)?;
     let sgprs = prologue_end.max(kept.map_or(0, |_| free.end));
-    let vgprs = u32::from(vectors.data + 1).max(vectors.address.into()) + 1;
+    let vgprs = vectors.end();
     allocation.grow(&mut descriptor, sgprs, vgprs)?;
 
     let lender = match kept {
@@ -170,8 +182,11 @@ pub fn branches(analysis: &Analysis<'_>, request: &Request<'_>) -> Result<Instru
     }
     for end in body.ids().filter(|&inst| body.flow(inst) == Flow::End) {
         guards::check_index_mode(body, &index_mode, end)?;
-        let point = ProgramPoint { inst: end, side: Side::Before };
+        let point = ProgramPoint { inst: guards::place_before_end(body, &cfg, end), side: Side::Before };
         inserts.push((point, epilogue::epilogue(&plan, &lender.at(point)?)?));
+    }
+    for (point, _) in &inserts {
+        guards::check_clause(body, &neighbours, *point)?;
     }
     inserts.sort_by_key(|(point, _)| *point);
 
@@ -198,9 +213,6 @@ pub fn branches(analysis: &Analysis<'_>, request: &Request<'_>) -> Result<Instru
         after,
     })
 }
-
-/// Work-items that a workgroup may have (gfx9).
-const MAX_WORKGROUP_SIZE: u64 = 1024;
 
 /// The kernel's decoded body.
 fn find(program: &Program, kernel: &Kernel) -> Result<BodyId, Stop> {

@@ -1,7 +1,9 @@
 //! What all inserted code of one kernel agrees on.
 
-use super::asm::{Asm, EXEC, MAX_GLOBAL_OFFSET, c, s, s2, v2};
+use super::asm::{Asm, Global, c, s, s2, v2};
 use super::registers::{Scalars, Vectors};
+use super::settle::Place;
+use crate::dataflow::RegSet;
 use crate::error::Result;
 use crate::isa::Target;
 use crate::kernel::edit::Label;
@@ -61,23 +63,48 @@ impl Plan {
         (0..counters).step_by(lanes as usize).map(move |first| (first * COUNTER, lanes.min(counters - first)))
     }
 
+    /// The scalar registers that no original code names.
+    fn own(&self) -> RegSet {
+        self.kept.iter().flat_map(Scalars::registers).collect()
+    }
+
+    /// A snippet between original instructions.
+    pub(super) fn asm(&self) -> Asm {
+        Asm::new(self.target, Place::Middle(self.own()))
+    }
+
+    /// A snippet before the end of a wave.
+    pub(super) fn asm_at_end(&self) -> Asm {
+        Asm::new(self.target, Place::End(self.own()))
+    }
+
+    /// Global memory at a base, at the offsets in the address register.
+    pub(super) fn at(&self, base: u16, scratch: u16) -> Global {
+        Global { base, offsets: self.vectors.address, flat: self.vectors.flat, scratch }
+    }
+
     /// Makes the counters that start at `offset` of the record addressable; what [`Plan::add`] needs. Destroys SCC and the scratch pair where the
     /// offset is beyond an instruction's reach.
     pub(super) fn reach(&self, asm: &mut Asm, r: Scalars, offset: u32) -> Result<()> {
-        if self.slices.is_none() && offset > MAX_GLOBAL_OFFSET {
+        if self.slices.is_none() && offset > asm.largest_global_offset() {
             asm.op("s_add_u32", &[s(r.scratch), s(r.record), c(offset)])?;
             asm.op("s_addc_u32", &[s(r.scratch + 1), s(r.record + 1), c(0)])?;
         }
         Ok(())
     }
 
-    /// Adds each active lane's data to its counter of the site whose counters start at `offset` of the record.
+    /// Adds each active lane's data to its counter of the site whose counters start at `offset` of the record. Destroys the first register and, where
+    /// the target has FLAT memory instructions alone, SCC and the scratch pair.
     pub(super) fn add(&self, asm: &mut Asm, r: Scalars, offset: u32) -> Result<()> {
-        let Vectors { data, address } = self.vectors;
+        let data = v2(self.vectors.data);
         match self.slices {
-            Some(_) => asm.lds("ds_add_u64", address, v2(data), offset - HEADER),
-            None if offset > MAX_GLOBAL_OFFSET => asm.global("global_atomic_add_x2", address, v2(data), r.scratch, 0),
-            None => asm.global("global_atomic_add_x2", address, v2(data), r.record, offset),
+            Some(_) => {
+                asm.open_lds(Some(r.first))?;
+                asm.lds("ds_add_u64", self.vectors.address, data, offset - HEADER)?;
+                asm.close_lds(r.first)
+            }
+            None if offset > asm.largest_global_offset() => asm.global("atomic_add_x2", self.at(r.scratch, r.scratch), data, 0),
+            None => asm.global("atomic_add_x2", self.at(r.record, r.scratch), data, offset),
         }
     }
 }
@@ -91,7 +118,8 @@ pub(super) fn skip_if_off(asm: &mut Asm, r: Scalars, done: Label) -> Result<()> 
 
 /// Gives EXEC back to the original code.
 pub(super) fn restore_exec(asm: &mut Asm, r: Scalars) -> Result<()> {
-    asm.op("s_mov_b64", &[EXEC, s2(r.saved_exec)])
+    let (exec, saved) = (asm.exec(), asm.mask(r.saved_exec));
+    asm.masks("s_mov", &[exec, saved])
 }
 
 /// Keeps SCC for [`restore_scc`].

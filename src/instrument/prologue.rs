@@ -3,13 +3,16 @@
 //! It keeps EXEC and puts every register that is set at entry where the original code expects it. SCC, VCC and all other registers are undefined at
 //! entry (AMDGPUUsage, "Initial Kernel Execution State"), so it may use them.
 
-use super::asm::{Asm, EXEC, WAIT_LGKM, WAIT_VM, c, s, s2, v, v2};
+use super::asm::Global;
+use super::asm::{Asm, c, s, s2, v, v2};
 use super::borrow::store_record;
 use super::entry::Entry;
 use super::plan::{Plan, Slices};
-use super::registers::ScalarPool;
+use super::registers::{ScalarPool, Scalars};
+use super::settle::Place;
+use crate::dataflow::RegSet;
 use crate::error::Result;
-use crate::isa::Value;
+use crate::isa::{self, EventHazards, Reg, Value};
 use crate::kernel::Stop;
 use crate::kernel::edit::{Label, Snippet};
 use crate::profile::control;
@@ -29,14 +32,12 @@ const CONTROL_DWORDS: u8 = 8;
 const HEADER_LANES: u32 = 6;
 /// Lanes of `executions` and `empty`, which always add 1: all lanes hold 1, others are overwritten when they count.
 const ONE: u32 = 1;
-/// log2 of a wave's lanes.
-const WAVE_SHIFT: u32 = 6;
 /// log2 of a counter's bytes.
 const COUNTER_SHIFT: u32 = 3;
 /// log2 of a header field's bytes.
 const FIELD_SHIFT: u32 = 2;
-/// Lanes of a wave.
-const LANES: u32 = 64;
+/// The low half of a register that packs two numbers.
+const LOW_HALF: u32 = 0xffff;
 
 /// Scalar registers of the prologue: at entry everything that the hardware does not set is free.
 #[derive(Debug, Clone, Copy)]
@@ -59,10 +60,14 @@ struct Scratch {
     index: u16,
     /// Intermediate values.
     temporary: u16,
+    /// Pair for sums of addresses (the block's buffer and what follows it are used up by then).
+    sum: u16,
+    /// What goes from scalar to vector registers goes through this one: a target may ask that no register of the original code does.
+    through: Option<u16>,
 }
 
 impl Scratch {
-    fn take(pool: &mut ScalarPool, record: u16) -> Result<Scratch, Stop> {
+    fn take(pool: &mut ScalarPool, record: u16, through: Option<u16>) -> Result<Scratch, Stop> {
         Ok(Scratch {
             record,
             block: pool.take(CONTROL_DWORDS.into(), 4)?,
@@ -73,6 +78,8 @@ impl Scratch {
             ids: [pool.take(1, 1)?, pool.take(1, 1)?, pool.take(1, 1)?],
             index: pool.take(1, 1)?,
             temporary: pool.take(1, 1)?,
+            sum: pool.take(2, 2)?,
+            through,
         })
     }
 
@@ -85,22 +92,26 @@ impl Scratch {
 /// The prologue. Also tells one more than the highest scalar register that it uses.
 pub(super) fn prologue(plan: &Plan, entry: &Entry) -> Result<(Snippet, u32), Stop> {
     let kept = plan.kept.map(|kept| kept.record);
-    let taken = |number: u16| kept.is_some_and(|record| (record..record + 2).contains(&number));
+    let kept_set: RegSet = plan.kept.iter().flat_map(Scalars::registers).collect();
+    let taken = |number: u16| kept_set.contains(Reg::scalar(number, 1));
     let mut pool = ScalarPool::new(plan.target, entry.scalars(), taken);
     let record = match kept {
         Some(record) => record,
         None => pool.take(2, 2)?,
     };
-    let t = Scratch::take(&mut pool, record)?;
-    let mut asm = Asm::new(plan.target);
+    let through = plan.target.event_hazards().contains(EventHazards::VALU_READ_SGPR).then_some(()).and(plan.kept).map(|kept| kept.first);
+    let t = Scratch::take(&mut pool, record, through)?;
+    let groups = entry.workgroup_id_registers(|| pool.take(1, 1))?;
+    let mut asm = Asm::new(plan.target, Place::Entry);
     let off = asm.new_label();
     let ready = asm.new_label();
     load(plan, entry, &mut asm, &t)?;
+    entry.workgroup_ids(&mut asm, groups)?;
     asm.op("s_cmp_eq_u64", &[s2(t.field(control::BUFFER)), c(0)])?;
     asm.branch("s_cbranch_scc1", off);
-    wave_index(entry, &mut asm, &t)?;
+    wave_index(plan, groups, &mut asm, &t)?;
     claim(plan, &mut asm, &t, off)?;
-    announce(plan, entry, &mut asm, &t)?;
+    announce(plan, groups, &mut asm, &t)?;
     set_up(plan, &mut asm, &t)?;
     asm.branch("s_branch", ready);
     asm.bind(off);
@@ -109,32 +120,33 @@ pub(super) fn prologue(plan: &Plan, entry: &Entry) -> Result<(Snippet, u32), Sto
     if plan.kept.is_none() {
         store_record(&mut asm, plan.vectors, record)?;
     }
-    asm.op("s_mov_b64", &[EXEC, s2(t.exec)])?;
+    let (exec, kept_exec) = (asm.exec(), asm.mask(t.exec));
+    asm.masks("s_mov", &[exec, kept_exec])?;
     entry.restore(&mut asm)?;
-    Ok((asm.finish(), pool.end))
+    Ok((asm.finish()?, pool.end))
 }
 
 /// Reads what the hardware and the host provide.
 fn load(plan: &Plan, entry: &Entry, asm: &mut Asm, t: &Scratch) -> Result<()> {
     asm.scalar_load("s_load_dwordx8", t.packet, PACKET_DWORDS, entry.dispatch_ptr()?, 0)?;
-    asm.op("s_mov_b64", &[s2(t.exec), EXEC])?;
+    let (exec, kept_exec) = (asm.exec(), asm.mask(t.exec));
+    asm.masks("s_mov", &[kept_exec, exec])?;
     asm.address(t.control, plan.control);
     asm.scalar_load("s_load_dwordx8", t.block, CONTROL_DWORDS, t.control, 0)?;
     // With XNACK, scalar loads that follow each other need something in between where their registers overlap; these do not overlap.
     asm.scalar_load("s_load_dword", t.dispatch, 1, t.control, control::DISPATCH as u32)?;
     entry.first_lane_ids(asm, t.ids)?;
-    asm.wait(WAIT_LGKM)
+    asm.wait_scalar_loads()
 }
 
 /// Wave index in the workgroup: the flat work-item id of the first lane, in waves. Left in the first of the id registers. The last workgroups of
 /// a row may be smaller than the packet says, and their work-items are numbered by what they really have.
-fn wave_index(entry: &Entry, asm: &mut Asm, t: &Scratch) -> Result<()> {
+fn wave_index(plan: &Plan, [group_x, group_y, _]: [u16; 3], asm: &mut Asm, t: &Scratch) -> Result<()> {
     let [x, y, z] = t.ids;
-    let [group_x, group_y, _] = entry.workgroup_ids()?;
     let (sizes, grid) = (t.packet + PACKET_WORKGROUP_SIZE, t.packet + PACKET_GRID_SIZE);
     // The packet's sizes and the record index are not needed before the end of this.
     let (size_x, size_y) = (t.temporary, t.index);
-    asm.op("s_and_b32", &[s(size_x), s(sizes), c(0xffff)])?;
+    asm.op("s_and_b32", &[s(size_x), s(sizes), c(LOW_HALF)])?;
     asm.op("s_lshr_b32", &[s(size_y), s(sizes), c(16)])?;
     for (size, group, grid) in [(size_x, group_x, grid), (size_y, group_y, grid + 1)] {
         asm.op("s_mul_i32", &[s(sizes), s(group), s(size)])?;
@@ -145,7 +157,7 @@ fn wave_index(entry: &Entry, asm: &mut Asm, t: &Scratch) -> Result<()> {
     asm.op("s_add_u32", &[s(y), s(y), s(z)])?;
     asm.op("s_mul_i32", &[s(y), s(y), s(size_x)])?;
     asm.op("s_add_u32", &[s(x), s(x), s(y)])?;
-    asm.op("s_lshr_b32", &[s(x), s(x), c(WAVE_SHIFT)])
+    asm.op("s_lshr_b32", &[s(x), s(x), c(plan.target.wave_size().ilog2())])
 }
 
 /// Takes a record: its address in the record pair, or on to `off` with the wave counted as dropped. Leaves one lane active.
@@ -156,8 +168,8 @@ fn claim(plan: &Plan, asm: &mut Asm, t: &Scratch, off: Label) -> Result<()> {
     asm.exec_lanes(1)?;
     asm.op("v_mov_b32_e32", &[one, c(1)])?;
     asm.op("v_mov_b32_e32", &[zero, c(0)])?;
-    asm.global_returning("global_atomic_add", r.data + 1, r.address, one, t.control, control::HEAD as u32)?;
-    asm.wait(WAIT_VM)?;
+    asm.global_returning("atomic_add", r.data + 1, plan.at(t.control, t.sum), one, control::HEAD as u32)?;
+    asm.wait_global_results()?;
     asm.op("v_readfirstlane_b32", &[s(t.index), v(r.data + 1)])?;
     let capacity = s(t.field(control::CAPACITY));
     asm.op("s_cmp_lt_u32", &[s(t.index), capacity])?;
@@ -166,7 +178,7 @@ fn claim(plan: &Plan, asm: &mut Asm, t: &Scratch, off: Label) -> Result<()> {
     let share = asm.new_label();
     asm.op("s_and_b32", &[s(t.temporary), s(t.field(control::FLAGS)), c(control::FLAG_SHARED)])?;
     asm.branch("s_cbranch_scc1", share);
-    asm.global("global_atomic_add", r.address, one, t.control, control::DROPPED as u32)?;
+    asm.global("atomic_add", plan.at(t.control, t.sum), one, control::DROPPED as u32)?;
     asm.branch("s_branch", off);
     asm.bind(share);
     asm.op("s_add_u32", &[s(t.temporary), capacity, Value::InlineInt(-1)])?;
@@ -174,31 +186,50 @@ fn claim(plan: &Plan, asm: &mut Asm, t: &Scratch, off: Label) -> Result<()> {
     asm.bind(have);
     let stride = s(t.field(control::STRIDE));
     let buffer = t.field(control::BUFFER);
-    asm.op("s_mul_hi_u32", &[s(t.temporary), s(t.index), stride])?;
+    multiply_high(plan, asm, t.temporary, s(t.index), stride)?;
     asm.op("s_mul_i32", &[s(t.index), s(t.index), stride])?;
     asm.op("s_add_u32", &[s(t.record), s(buffer), s(t.index)])?;
     asm.op("s_addc_u32", &[s(t.record + 1), s(buffer + 1), s(t.temporary)])
 }
 
+/// The high half of a product; lane 0 is active.
+fn multiply_high(plan: &Plan, asm: &mut Asm, into: u16, a: Value, b: Value) -> Result<()> {
+    if isa::has_operation(plan.target, "s_mul_hi_u32") {
+        return asm.op("s_mul_hi_u32", &[s(into), a, b]);
+    }
+    let product = v(plan.vectors.data);
+    asm.op("v_mov_b32_e32", &[product, a])?;
+    asm.op("v_mul_hi_u32", &[product, product, b])?;
+    asm.op("v_readfirstlane_b32", &[s(into), product])
+}
+
+/// A scalar register as a source of vector instructions.
+fn to_vector(asm: &mut Asm, t: &Scratch, source: u16) -> Result<Value> {
+    let Some(through) = t.through else { return Ok(s(source)) };
+    asm.op("s_mov_b32", &[s(through), s(source)])?;
+    Ok(s(through))
+}
+
 /// Stores the record's header and counts the wave as begun.
-fn announce(plan: &Plan, entry: &Entry, asm: &mut Asm, t: &Scratch) -> Result<()> {
+fn announce(plan: &Plan, [x, y, z]: [u16; 3], asm: &mut Asm, t: &Scratch) -> Result<()> {
     let r = plan.vectors;
-    let [x, y, z] = entry.workgroup_ids()?;
+    let lanes = plan.target.wave_size();
     asm.op("s_mov_b32", &[s(t.temporary), c(plan.kernel)])?;
-    asm.exec_lanes(LANES)?;
-    lane_number(asm, r.address)?;
+    asm.exec_lanes(lanes)?;
+    lane_number(plan, asm, r.address)?;
     asm.op("v_lshlrev_b32_e32", &[v(r.data + 1), c(FIELD_SHIFT), v(r.address)])?;
     asm.op("v_lshlrev_b32_e32", &[v(r.address), c(COUNTER_SHIFT), v(r.address)])?;
     for (lane, field) in (0..).zip([t.temporary, t.dispatch, x, y, z, t.ids[0]]) {
-        asm.op("v_writelane_b32", &[v(r.data), s(field), c(lane)])?;
+        let field = to_vector(asm, t, field)?;
+        asm.op("v_writelane_b32", &[v(r.data), field, c(lane)])?;
     }
     asm.exec_lanes(HEADER_LANES)?;
-    asm.global("global_store_dword", r.data + 1, v(r.data), t.record, 0)?;
+    asm.global("store_dword", Global { offsets: r.data + 1, ..plan.at(t.record, t.sum) }, v(r.data), 0)?;
     asm.exec_lanes(1)?;
     asm.op("v_mov_b32_e32", &[v(r.data), c(1)])?;
     // Lane 0 of the address register is 0.
-    asm.global("global_atomic_add", r.address, v(r.data), t.record, record::BEGAN)?;
-    asm.exec_lanes(LANES)
+    asm.global("atomic_add", plan.at(t.record, t.sum), v(r.data), record::BEGAN)?;
+    asm.exec_lanes(lanes)
 }
 
 /// Sets up what probes expect of the vector registers, and zeroes the wave's LDS slice. All lanes are active.
@@ -213,19 +244,25 @@ fn set_up(plan: &Plan, asm: &mut Asm, t: &Scratch) -> Result<()> {
         asm.op("s_and_b32", &[s(start), s(start), c(!7)])?;
         asm.op("s_mul_i32", &[s(t.temporary), s(t.ids[0]), c(slice)])?;
         asm.op("s_add_u32", &[s(start), s(start), s(t.temporary)])?;
-        asm.op("v_add_u32_e32", &[v(r.address), s(start), v(r.address)])?;
+        let start = to_vector(asm, t, start)?;
+        // On gfx8 this writes VCC, too.
+        asm.op("v_add_u32_e32", &[v(r.address), start, v(r.address)])?;
         asm.op("v_mov_b32_e32", &[v(r.data), c(0)])?;
+        asm.open_lds(None)?;
         for (offset, lanes) in plan.chunks() {
             asm.exec_lanes(lanes)?;
             asm.lds("ds_write_b64", r.address, v2(r.data), offset)?;
         }
-        asm.exec_lanes(LANES)?;
+        asm.exec_lanes(plan.target.wave_size())?;
     }
     asm.op("v_mov_b32_e32", &[v(r.data), c(ONE)])
 }
 
 /// Each lane's number, whatever EXEC was at entry.
-pub(super) fn lane_number(asm: &mut Asm, into: u16) -> Result<()> {
+fn lane_number(plan: &Plan, asm: &mut Asm, into: u16) -> Result<()> {
     asm.op("v_mbcnt_lo_u32_b32", &[v(into), Value::InlineInt(-1), c(0)])?;
+    if plan.target.wave_size() == 32 {
+        return Ok(());
+    }
     asm.op("v_mbcnt_hi_u32_b32", &[v(into), Value::InlineInt(-1), v(into)])
 }

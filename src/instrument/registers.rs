@@ -2,7 +2,7 @@
 
 use crate::code_object::{KernelDescriptor, KernelMetadata};
 use crate::dataflow::UsedRegisters;
-use crate::isa::{Reg, Target};
+use crate::isa::{self, Reg, Target};
 use crate::kernel::{Reason, Refusal, Stop};
 use crate::profile::map::Resources;
 
@@ -21,6 +21,16 @@ pub(super) struct Vectors {
     pub(super) data: u16,
     /// Offset of each lane's counter, from the record or in LDS. Set by the prologue.
     pub(super) address: u16,
+    /// Pair for the addresses of global memory, on targets that address it in no other way.
+    pub(super) flat: Option<u16>,
+}
+
+impl Vectors {
+    /// One more than the highest register.
+    pub(super) fn end(&self) -> u32 {
+        let highest = (self.data + 1).max(self.address).max(self.flat.map_or(0, |pair| pair + 1));
+        u32::from(highest) + 1
+    }
 }
 
 /// The scalar registers of a snippet.
@@ -41,6 +51,13 @@ pub(super) struct Scalars {
 }
 
 impl Scalars {
+    /// All of them.
+    pub(super) fn registers(&self) -> [Reg; 6] {
+        let pairs = [self.record, self.saved_exec, self.scratch].map(|first| Reg::scalar(first, 2));
+        let singles = [self.first, self.second, self.saved_scc].map(|first| Reg::scalar(first, 1));
+        [pairs[0], pairs[1], pairs[2], singles[0], singles[1], singles[2]]
+    }
+
     /// Takes each register from `take`, which is told how many in a row and with which alignment.
     pub(super) fn take(mut take: impl FnMut(u16, u16) -> Result<u16, Refusal>) -> Result<Scalars, Refusal> {
         Ok(Scalars {
@@ -117,16 +134,30 @@ impl Allocation<'_> {
                 && u32::from(number) >= indexed
                 && !self.used.named.contains(Reg::vector(number, 1))
         };
-        let none = || Refusal::new(Reason::VectorRegisters, "three vector registers are needed that no code uses");
-        let data = (0..NUMBERED_VGPRS).step_by(2).find(|&n| free(n) && free(n + 1)).ok_or_else(none)?;
-        let address = (0..NUMBERED_VGPRS).find(|&n| free(n) && n != data && n != data + 1).ok_or_else(none)?;
-        Ok(Vectors { data, address })
+        let wants_addresses = !isa::has_operation(self.target, "global_atomic_add");
+        let count = if wants_addresses { "five" } else { "three" };
+        let none = || Refusal::new(Reason::VectorRegisters, format!("{count} vector registers are needed that no code uses"));
+        let mut taken: Vec<u16> = Vec::new();
+        let mut take = |count: u16, step: usize| {
+            let fits = |first: &u16| (*first..first + count).all(|number| free(number) && !taken.contains(&number));
+            let first = (0..NUMBERED_VGPRS).step_by(step).find(fits).ok_or_else(none)?;
+            taken.extend(first..first + count);
+            Ok::<_, Refusal>(first)
+        };
+        let data = take(2, 2)?;
+        let address = take(1, 1)?;
+        let flat = if wants_addresses { Some(take(2, 2)?) } else { None };
+        Ok(Vectors { data, address, flat })
     }
 
     /// Grows the allocation in a descriptor so that scalar registers below `sgprs` and vector registers below `vgprs` can be used. It never shrinks.
     pub(super) fn grow(&self, descriptor: &mut KernelDescriptor, sgprs: u32, vgprs: u32) -> Result<(), Stop> {
         let wanted = sgprs + NAMED_SGPRS;
         if wanted > descriptor.allocated_sgprs(self.target) {
+            if let Some(fixed) = self.target.fixed_sgprs() {
+                let detail = format!("{wanted} scalar registers are needed, and every wave has {fixed}");
+                return Err(Refusal::new(Reason::ScalarRegisters, detail).into());
+            }
             descriptor.set_allocated_sgprs(wanted)?;
         }
         let limit = if self.target.unified_accum() { self.target.vgpr_total() } else { NUMBERED_VGPRS.into() };

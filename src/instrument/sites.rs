@@ -20,22 +20,20 @@ pub(super) enum Probe {
 
 impl Probe {
     /// What the instruction counts as, if it is a site.
-    fn of(inst: &Inst) -> Option<Probe> {
+    fn of(inst: &Inst, lanes: u32) -> Option<Probe> {
         let value = |role| inst.operand(role).map(|operand| operand.value);
-        let exec = Some(Value::Reg(Reg::EXEC));
-        match inst.name() {
-            "s_and_saveexec_b64" => Some(Probe::Mask { mask: value(Role::Src0)?, complemented: false }),
-            "s_andn1_saveexec_b64" | "s_andn1_wrexec_b64" => Some(Probe::Mask { mask: value(Role::Src0)?, complemented: true }),
-            "s_and_b64" if value(Role::Sdst) == exec && value(Role::Src0) == exec => {
-                Some(Probe::Mask { mask: value(Role::Src1)?, complemented: false })
-            }
-            "s_and_b64" if value(Role::Sdst) == exec && value(Role::Src1) == exec => {
-                Some(Probe::Mask { mask: value(Role::Src0)?, complemented: false })
-            }
-            "s_andn2_b64" if value(Role::Sdst) == exec && value(Role::Src0) == exec => {
-                Some(Probe::Mask { mask: value(Role::Src1)?, complemented: true })
-            }
-            name if name.starts_with("v_cmpx_") => Some(Probe::Compare),
+        // In waves of 32 EXEC is its low half, and the instructions on masks are those of 32 bits.
+        let exec = Some(Value::Reg(Reg::scalar(scalar::EXEC, (lanes / 32) as u8)));
+        let (src0, src1) = (value(Role::Src0), value(Role::Src1));
+        let mask = |mask: Option<Value>, complemented| Some(Probe::Mask { mask: mask?, complemented });
+        let on_masks = isa::operation(inst.name()).strip_suffix(if lanes == 32 { "_b32" } else { "_b64" });
+        match on_masks {
+            Some("s_and_saveexec") => mask(src0, false),
+            Some("s_andn1_saveexec" | "s_andn1_wrexec") => mask(src0, true),
+            Some("s_and") if value(Role::Sdst) == exec && src0 == exec => mask(src1, false),
+            Some("s_and") if value(Role::Sdst) == exec && src1 == exec => mask(src0, false),
+            Some("s_andn2") if value(Role::Sdst) == exec && src0 == exec => mask(src1, true),
+            _ if inst.name().starts_with("v_cmpx_") => Some(Probe::Compare),
             _ => match inst.variant.branch {
                 Branch::Conditional(Condition::Debug) => None,
                 Branch::Conditional(condition) => Some(Probe::Branch(condition)),
@@ -66,7 +64,7 @@ pub(super) fn find(body: &Body) -> Result<Vec<Planned>, Stop> {
     let mut offset = HEADER;
     for id in body.ids() {
         let inst = body.inst(id);
-        let Some(probe) = Probe::of(inst) else { continue };
+        let Some(probe) = Probe::of(inst, body.target().wave_size()) else { continue };
         let address = body.address(id);
         if let Probe::Mask { mask: Value::Reg(mask), .. } = probe
             && matches!(mask.first, scalar::SCC | scalar::VCCZ | scalar::EXECZ)

@@ -2,6 +2,7 @@
 
 use super::asm::Asm;
 use super::registers::Allocation;
+use super::settle::Place;
 use super::*;
 use crate::code_object::{InitialRegisters, KernelMetadata, initial_registers};
 use crate::isa::{self, RegFile, Target};
@@ -99,7 +100,12 @@ fn needs_that_cannot_be_met() {
     };
     let set = |field, value| move |kernel: &mut Kernel| kernel.descriptor.set(field, value).expect("fits");
     let lds = |size| move |kernel: &mut Kernel| kernel.metadata.as_mut().expect("metadata").group_segment_fixed_size = size;
-    assert_eq!(refused(&set(Field::KERNARG_PRELOAD_LENGTH, 2), CounterMode::Global), Reason::KernargPreload);
+    let preload = |kernel: &mut Kernel| {
+        for (field, value) in [(Field::KERNARG_PRELOAD_LENGTH, 2), (Field::USER_SGPR_COUNT, 8)] {
+            kernel.descriptor.set(field, value).expect("fits");
+        }
+    };
+    assert_eq!(refused(&preload, CounterMode::Global), Reason::KernargPreload);
     assert_eq!(refused(&|_| (), CounterMode::Register), Reason::CounterMode);
     assert_eq!(refused(&|kernel| kernel.metadata = None, CounterMode::Global), Reason::WorkgroupSize);
     // One site: 5 counters for each of 16 waves, and 7 bytes for alignment.
@@ -158,14 +164,14 @@ fn entry_registers_are_put_back() {
             let old = initial_registers(&descriptor, target).expect("a good descriptor");
             let entry = entry::Entry::extend(target, &mut descriptor).expect("it can be extended");
             let new = initial_registers(&descriptor, target).expect("a good descriptor");
-            let mut asm = Asm::new(target);
+            let mut asm = Asm::new(target, Place::Entry);
             entry.restore(&mut asm).expect("instructions");
             // Each register starts with a number that says what the hardware puts there.
             let mut registers = [0u32; 64];
             for (what, first, width) in values(&new) {
                 (0..width).for_each(|n| registers[usize::from(first + n)] = u32::from(what * 8 + n + 1));
             }
-            for item in asm.finish().items {
+            for item in asm.finish().expect("settled").items {
                 let Item::Inst(inst) = item else { panic!("{item:?}") };
                 let reg = |role| inst.operand(role).and_then(|operand| operand.reg());
                 let (Some(to), Some(from)) = (reg(Role::Sdst), reg(Role::Src0)) else {

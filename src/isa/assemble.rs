@@ -7,7 +7,7 @@ use super::inst::{Half, Inst, Modifiers, Operand, Reg, Value};
 use super::layout::{Coding, Modifier};
 use super::table::{Encoding, Flags, Variant, Written};
 use super::target::Target;
-use super::{decode, variants};
+use super::{decode, spelling};
 use crate::error::{Error, Result};
 
 /// `row_mask` and `bank_mask` that leave no lane out.
@@ -18,7 +18,7 @@ const SELECT_DWORD: u8 = 6;
 /// Builds an instruction: the first form of that mnemonic into which the values fit.
 pub(super) fn build(target: Target, mnemonic: &str, values: &[Value]) -> Result<Inst> {
     let mut forms = 0;
-    for variant in variants(target).filter(|variant| variant.mnemonic == mnemonic) {
+    for variant in spelling::forms(target, mnemonic) {
         forms += 1;
         if let Some(inst) = form(target, variant, values) {
             return Ok(inst);

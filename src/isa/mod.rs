@@ -18,6 +18,7 @@ mod occupancy;
 mod pair;
 mod print;
 mod print_names;
+mod spelling;
 mod table;
 mod target;
 mod wait;
@@ -32,6 +33,7 @@ pub use names::{Field, NameList};
 pub use occupancy::{Demand, Limit, Occupancy};
 pub use pair::HalfOperation;
 pub(crate) use print_names::{BUFFER_DATA_FORMATS, BUFFER_NUMBER_FORMATS};
+pub use spelling::{has_operation, largest_offset, operation};
 pub use table::{Branch, Condition, Counters, Encoding, Flags, Implicit, Latency, Memory, OperandSpec, Variant, Written};
 pub use target::{EventHazards, LatencyRange, Target, WaitStates};
 pub use wait::{AluWait, Counter, WaitCount, alu_wait, issued, wait_count, wait_immediate, waits_for};
@@ -98,7 +100,7 @@ pub fn print(target: Target, inst: &Inst) -> String {
 /// modifiers can be changed afterwards on the result.
 ///
 /// Words that a form always has (`vcc`, `off`) may be given or left out; the byte offset of a scalar memory form may be the last value. Modifiers
-/// are what an assembler takes when they are not written.
+/// are what an assembler takes when they are not written. A mnemonic that only other instruction sets have stands for this one's ([`operation`]).
 ///
 /// ```
 /// use wavetap::isa::{self, Reg, Target, Value};

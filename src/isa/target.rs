@@ -71,6 +71,8 @@ bitflags::bitflags! {
         const WMMA_RAW = 1 << 11;
         /// The message of that name without `s_nop` before it.
         const DEALLOC_VGPRS = 1 << 12;
+        /// VALU read a scalar register at some time, SALU or VALU writes it, it is read.
+        const VALU_READ_SGPR = 1 << 13;
     }
 }
 

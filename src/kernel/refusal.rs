@@ -30,8 +30,12 @@ pub enum Reason {
     VectorRegisters,
     /// What the prologue needs does not fit the 16 user SGPRs.
     UserSgprs,
-    /// Kernel arguments are preloaded into SGPRs.
+    /// Kernel arguments are preloaded into SGPRs, and the code at the entry does not load them where they are not.
     KernargPreload,
+    /// The wave's vector registers change in number while it runs, or its halves share some.
+    VectorAllocation,
+    /// A site in the middle of a clause (`s_clause`).
+    InsideClause,
     /// The counters do not fit the workgroup's LDS.
     LdsSize,
     /// A called function may end the wave, which would lose counters kept in LDS.
@@ -48,7 +52,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Reason; 17] = [
+    pub const ALL: [Reason; 19] = [
         Reason::Undecodable,
         Reason::IndirectJump,
         Reason::DirectCall,
@@ -60,6 +64,8 @@ impl Reason {
         Reason::VectorRegisters,
         Reason::UserSgprs,
         Reason::KernargPreload,
+        Reason::VectorAllocation,
+        Reason::InsideClause,
         Reason::LdsSize,
         Reason::CalleeEndsWave,
         Reason::WorkgroupSize,
@@ -83,6 +89,8 @@ impl Reason {
             Reason::VectorRegisters => "vector_registers",
             Reason::UserSgprs => "user_sgprs",
             Reason::KernargPreload => "kernarg_preload",
+            Reason::VectorAllocation => "vector_allocation",
+            Reason::InsideClause => "inside_clause",
             Reason::LdsSize => "lds_size",
             Reason::CalleeEndsWave => "callee_ends_wave",
             Reason::WorkgroupSize => "workgroup_size",

@@ -2,13 +2,16 @@
 
 use rustc_hash::FxHashMap;
 
-use super::piece::{Piece, Place, branch_word, getpc_pair};
+use super::piece::{Piece, Place, branch_word, encode, getpc_pair};
 use super::reach::{Sequence, displacement};
 use crate::entity::{InstId, ProgramPoint, Side};
 use crate::error::{Error, Result};
-use crate::isa::{self, Branch, Reg, Target};
+use crate::isa::{self, Branch, EventHazards, Reg, Target, Value};
 use crate::kernel::edit::{Edits, Item, Label, Snippet};
 use crate::kernel::{Body, Flow, Image, Reason, Refusal, Stop};
+
+/// The displacement with which a branch hangs some processors ([`EventHazards::BRANCH_OFFSET`]).
+const HANGING_DISPLACEMENT: i16 = 0x3f;
 
 /// A kernel's code with its edits, ready to be placed at any 256-aligned address.
 #[derive(Debug, Clone)]
@@ -53,7 +56,10 @@ impl Code {
             return Err(Error::internal("an edit names an instruction that the kernel does not have").into());
         }
         let Planner { target, sequence } = planner;
-        let sequence = sequence.connect(branch_word(target, "s_branch")?)?;
+        let mut sequence = sequence.connect(branch_word(target, "s_branch")?)?;
+        if target.event_hazards().contains(EventHazards::BRANCH_OFFSET) {
+            sequence.avoid_displacement(HANGING_DISPLACEMENT, &encode(target, "s_nop", &[Value::Imm(0)])?);
+        }
         Ok(Code { target, offsets: sequence.offsets(), sequence })
     }
 
@@ -159,7 +165,8 @@ impl Planner {
                     } else {
                         return refuse(Reason::PcRead, "SCC must survive and no scalar register is free to keep it in");
                     };
-                    self.push(Piece::ProgramCounter { pair, original, keep_scc_in });
+                    let settle = self.target.event_hazards().contains(EventHazards::VALU_READ_SGPR);
+                    self.push(Piece::ProgramCounter { pair, original, keep_scc_in, settle });
                 }
             }
         }

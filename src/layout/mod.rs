@@ -22,10 +22,10 @@ pub use code::Code;
 use crate::bytes::align_up;
 use crate::code_object::ENTRY_ALIGN;
 use crate::error::{Error, Result};
-use crate::isa::Target;
+use crate::isa::{self, Target, Value};
 
-/// `s_nop 0` on the gfx9 family: fills gaps between kernels and behind the last one.
-const S_NOP: u32 = 0xbf80_0000;
+/// What fills gaps between kernels and behind the last one, where the target has it: the first of these that it has.
+const FILLERS: [&str; 2] = ["s_code_end", "s_nop"];
 
 /// The contents of an executable segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,21 +51,31 @@ pub fn place(target: Target, kernels: &[&Code], base: u64) -> Result<Placed> {
     if !base.is_multiple_of(ENTRY_ALIGN) {
         return Err(Error::internal("code is to be placed at an address that is not 256-aligned").at(base));
     }
+    let filler = filler(target)?;
     let mut placed = Placed { bytes: Vec::new(), entries: Vec::new() };
     for code in kernels {
         let start = align_up(placed.bytes.len() as u64, ENTRY_ALIGN);
-        fill(&mut placed.bytes, start);
+        fill(&mut placed.bytes, start, filler);
         placed.entries.push(base + start);
         placed.bytes.extend(code.bytes(base + start)?);
     }
     let end = placed.bytes.len() as u64 + u64::from(target.code_end_padding());
-    fill(&mut placed.bytes, end);
+    fill(&mut placed.bytes, end, filler);
     debug_assert_eq!(placed.bytes.len() as u64, extent(target, kernels));
     Ok(placed)
 }
 
-fn fill(bytes: &mut Vec<u8>, end: u64) {
+/// The word of the padding.
+fn filler(target: Target) -> Result<u32> {
+    let mnemonic = FILLERS.into_iter().find(|mnemonic| isa::has_operation(target, mnemonic)).unwrap_or("s_nop");
+    let operands: &[Value] = if mnemonic == "s_nop" { &[Value::Imm(0)] } else { &[] };
+    let bytes = piece::encode(target, mnemonic, operands)?;
+    let word = bytes.first_chunk::<4>().ok_or_else(|| Error::internal(format!("{mnemonic} is shorter than a word")))?;
+    Ok(u32::from_le_bytes(*word))
+}
+
+fn fill(bytes: &mut Vec<u8>, end: u64, filler: u32) {
     while (bytes.len() as u64) < end {
-        bytes.extend(S_NOP.to_le_bytes());
+        bytes.extend(filler.to_le_bytes());
     }
 }

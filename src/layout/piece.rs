@@ -17,12 +17,15 @@ pub(super) enum Piece {
     /// Loads an address into a pair: `s_getpc_b64`, `s_add_u32`, `s_addc_u32`. Destroys SCC.
     Address { pair: Reg, address: u64 },
     /// Turns the new program counter in a pair into the original one: `s_add_u32`, `s_addc_u32`, with SCC kept in a register around them
-    /// where it is live. The pair holds the address of this piece's first byte.
-    ProgramCounter { pair: Reg, original: u64, keep_scc_in: Option<Reg> },
+    /// where it is live. The pair holds the address of this piece's first byte. With `settle`, waits are between what scalar instructions write and
+    /// what reads it.
+    ProgramCounter { pair: Reg, original: u64, keep_scc_in: Option<Reg>, settle: bool },
 }
 
 /// Size of `s_getpc_b64` and of other instructions without a literal.
 const SHORT: u64 = 4;
+/// The fields of `s_waitcnt_depctr` and `s_wait_alu`: a wait for what scalar instructions write (`sa_sdst`, bit 0).
+const SCALAR_RESULTS: i64 = 0xfffe;
 /// Size of a scalar instruction with a literal.
 const LONG: u64 = 8;
 
@@ -32,8 +35,8 @@ impl Piece {
             Piece::Bytes(bytes) => bytes.len() as u64,
             Piece::Branch { .. } => SHORT,
             Piece::Address { .. } => SHORT + 2 * LONG,
-            Piece::ProgramCounter { keep_scc_in: None, .. } => 2 * LONG,
-            Piece::ProgramCounter { keep_scc_in: Some(_), .. } => SHORT + 2 * LONG + SHORT,
+            Piece::ProgramCounter { keep_scc_in: None, settle, .. } => 2 * LONG + if *settle { SHORT } else { 0 },
+            Piece::ProgramCounter { keep_scc_in: Some(_), settle, .. } => SHORT + 2 * LONG + SHORT + if *settle { 2 * SHORT } else { 0 },
         }
     }
 
@@ -47,12 +50,22 @@ impl Piece {
                 out.extend(encode(target, "s_getpc_b64", &[Value::Reg(*pair)])?);
                 add_to_pair(target, *pair, wanted.wrapping_sub(address + SHORT), out)?;
             }
-            Piece::ProgramCounter { pair, original, keep_scc_in } => {
+            Piece::ProgramCounter { pair, original, keep_scc_in, settle } => {
+                let wait = |out: &mut Vec<u8>| {
+                    out.extend(encode(target, "s_waitcnt_depctr", &[Value::Imm(SCALAR_RESULTS)])?);
+                    Ok::<_, Error>(())
+                };
+                if *settle {
+                    wait(out)?;
+                }
                 if let Some(register) = keep_scc_in {
                     out.extend(encode(target, "s_cselect_b32", &[Value::Reg(*register), Value::InlineInt(1), Value::InlineInt(0)])?);
                 }
                 add_to_pair(target, *pair, original.wrapping_sub(address), out)?;
                 if let Some(register) = keep_scc_in {
+                    if *settle {
+                        wait(out)?;
+                    }
                     out.extend(encode(target, "s_cmp_lg_u32", &[Value::Reg(*register), Value::InlineInt(0)])?);
                 }
             }

@@ -87,6 +87,22 @@ impl Sequence {
         }
     }
 
+    /// Lets no branch have this displacement, by a `filler` behind those that would. Such a branch goes forward, so that it then has a larger one.
+    pub(super) fn avoid_displacement(&mut self, avoided: i16, filler: &[u8]) {
+        loop {
+            let offsets = self.offsets();
+            let hit = self.pieces.iter().enumerate().find_map(|(index, piece)| {
+                let Piece::Branch { to, .. } = piece else { return None };
+                (displacement(offsets[index], offsets[self.places[to.0]]) == Some(avoided)).then_some(index)
+            });
+            let Some(hit) = hit else { return };
+            self.pieces.insert(hit + 1, Piece::Bytes(filler.to_vec()));
+            for place in self.places.iter_mut().chain(self.moved.iter_mut().map(|(_, piece)| piece)) {
+                *place += usize::from(*place > hit);
+            }
+        }
+    }
+
     fn with_islands(mut self, s_branch: u32) -> Sequence {
         let offsets = self.offsets();
         let sites = self.sites(&offsets);
