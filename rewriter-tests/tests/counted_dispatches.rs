@@ -76,9 +76,9 @@ fn rewrite(
 ) -> Result<Rewritten, Stop> {
     let emit = Plan::new(object, control::SIZE)?;
     let plan = branches(analysis, &Request { kernel, mode, index: 0, control: emit.control_address() })?;
-    let body = program.body(program.at(kernel.entry).expect("decoded"));
-    let code = Code::plan(body, image, &plan.edits)?;
-    let placed = place(body.target(), &[&code], emit.code_address())?;
+    let id = program.at(kernel.entry).expect("decoded");
+    let code = Code::plan(program, id, image, &plan.edits)?;
+    let placed = place(program.body(id).target(), &[&code], emit.code_address())?;
     let entry = placed.entries[0];
     let mut descriptor = plan.descriptor;
     descriptor.set_entry_byte_offset(entry.wrapping_sub(kernel.descriptor_address) as i64);

@@ -67,7 +67,7 @@ fn each(mut check: impl FnMut(&Placed<'_>)) {
                     let request = Request { kernel, mode, index: 3, control: CONTROL };
                     let plan = branches(analysis, &request).unwrap_or_else(|stop| panic!("{place_name}: {stop}"));
                     let id = program.at(kernel.entry).expect("decoded");
-                    let code = Code::plan(program.body(id), &image, &plan.edits).unwrap_or_else(|stop| panic!("{place_name}: {stop}"));
+                    let code = Code::plan(&program, id, &image, &plan.edits).unwrap_or_else(|stop| panic!("{place_name}: {stop}"));
                     let bytes = place(target, &[&code], BASE).expect("places").bytes[..code.size() as usize].to_vec();
                     let moved = code.addresses(BASE).into_iter().collect();
                     let (image, program) = (&image, &program);

@@ -58,7 +58,7 @@ fn rewrite(object: &CodeObject<'_>, mode: CounterMode, damage: &Damage<'_>) -> V
     for (index, kernel) in object.kernels().iter().enumerate() {
         let request = Request { kernel, mode, index: index as u32, control: emit.control_address() };
         let plan = branches(&analysis, &request).expect("instrumentable");
-        let code = Code::plan(program.body(program.at(kernel.entry).expect("decoded")), &image, &plan.edits).expect("placeable");
+        let code = Code::plan(&program, program.at(kernel.entry).expect("decoded"), &image, &plan.edits).expect("placeable");
         map.stride = map.stride.max(plan.record_bytes);
         plans.push((kernel, plan, code));
     }

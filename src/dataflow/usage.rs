@@ -3,7 +3,7 @@
 use super::regset::RegSet;
 use crate::cfg::Program;
 use crate::isa::{self, Inst};
-use crate::kernel::{Body, Image, SET_VGPR_MSB};
+use crate::kernel::{Body, BodyKind, Image, SET_VGPR_MSB};
 
 /// The registers that some code names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,21 +42,37 @@ fn chooses_registers(inst: &Inst) -> bool {
     inst.name().contains("_movrel") || inst.name().starts_with("v_swaprel") || inst.name().starts_with("s_set_gpr_idx")
 }
 
-/// The registers that any code of the object may touch.
-///
-/// Every decoded body counts. Where calls have unknown targets or a body could not be decoded, so that there may be code that no body covers, every
-/// word of the executable ranges is decoded as well, whatever it is: that can only add registers.
+/// The registers that any code of the object may touch: all bodies', and those of [`callable_registers`] where some call has an unknown target or
+/// some body could not be decoded.
 #[must_use]
 pub fn used_registers(program: &Program, image: &Image<'_>) -> UsedRegisters {
-    let mut used = program.bodies().iter().map(UsedRegisters::of_body).fold(UsedRegisters::default(), UsedRegisters::union);
+    let used = program.bodies().iter().map(UsedRegisters::of_body).fold(UsedRegisters::default(), UsedRegisters::union);
     if program.has_unknown_calls() || !program.undecodable().is_empty() {
-        for (_, bytes) in image.code() {
-            // Every dword is tried as a start: code behind data is in no known phase.
-            let mut inst = Inst::blank();
-            for start in (0..bytes.len()).step_by(4) {
-                if isa::decode_into(&mut inst, program.target(), &bytes[start..]).is_ok() {
-                    used = used.union(UsedRegisters::of(&inst));
-                }
+        return used.union(callable_registers(program, image));
+    }
+    used
+}
+
+/// The registers that code at the end of an unknown pointer may touch: every function's, and those of whatever executable words no body covers, taken
+/// as instructions in every phase, which can only add registers. Kernels are not called.
+#[must_use]
+pub fn callable_registers(program: &Program, image: &Image<'_>) -> UsedRegisters {
+    let functions = program.bodies().iter().filter(|body| body.kind() == BodyKind::Function);
+    let mut used = functions.map(UsedRegisters::of_body).fold(UsedRegisters::default(), UsedRegisters::union);
+    let decoded = program.bodies().iter().flat_map(|body| body.ids().map(|id| (body.address(id), body.end_address(id))));
+    let mut covered: Vec<(u64, u64)> = decoded.collect();
+    covered.sort_unstable();
+    let mut inst = Inst::blank();
+    for (start, bytes) in image.code() {
+        let mut next = covered.partition_point(|(_, end)| *end <= start);
+        for offset in (0..bytes.len()).step_by(4) {
+            let address = start + offset as u64;
+            while covered.get(next).is_some_and(|(_, end)| *end <= address) {
+                next += 1;
+            }
+            let inside = covered.get(next).is_some_and(|(first, _)| *first <= address);
+            if !inside && isa::decode_into(&mut inst, program.target(), &bytes[offset..]).is_ok() {
+                used = used.union(UsedRegisters::of(&inst));
             }
         }
     }

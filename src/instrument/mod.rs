@@ -14,6 +14,7 @@ mod entry;
 mod epilogue;
 mod guards;
 mod mask_probe;
+mod parts;
 mod plan;
 mod prologue;
 mod registers;
@@ -22,19 +23,22 @@ mod sites;
 #[cfg(test)]
 mod tests;
 
-use crate::cfg::{BodyId, Cfg, Program};
+use std::sync::OnceLock;
+
+use crate::cfg::{BodyId, Program};
 use crate::code_object::{Field, Kernel, KernelDescriptor};
-use crate::dataflow::{Liveness, RegSet, Summaries, UsedRegisters, WaitSummaries, Waits, used_registers};
+use crate::dataflow::{Liveness, RegSet, Summaries, UsedRegisters, WaitSummaries, callable_registers};
 use crate::entity::{ProgramPoint, Side};
 use crate::isa::{Condition, EventHazards, Reg, Role, Value};
-use crate::kernel::edit::{Edits, Snippet};
-use crate::kernel::{Body, BodyKind, Flow, Image, Neighbours, Reason, Refusal, Stop};
+use crate::kernel::edit::{Edits, FunctionEdits, Snippet};
+use crate::kernel::{Body, BodyKind, Flow, Image, Reason, Refusal, Stop};
 use crate::profile::map::{CounterMode, Resources, Site};
 use crate::profile::record::{COUNTER, HEADER};
 
 pub use registers::resources;
 
 use borrow::Borrowed;
+use parts::Part;
 use plan::{Plan, Slices};
 use registers::{Allocation, Scalars};
 use sites::{Planned, Probe};
@@ -46,6 +50,8 @@ pub struct Analysis<'a> {
     image: &'a Image<'a>,
     summaries: Summaries,
     waits: WaitSummaries,
+    /// What code at the end of an unknown pointer may touch, once somebody asked.
+    callable: OnceLock<UsedRegisters>,
     always_borrow: bool,
 }
 
@@ -53,7 +59,8 @@ impl<'a> Analysis<'a> {
     /// Analyses what kernels share: what calls may read, write and leave outstanding.
     #[must_use]
     pub fn new(program: &'a Program, image: &'a Image<'a>) -> Analysis<'a> {
-        Analysis { program, image, summaries: Summaries::compute(program), waits: WaitSummaries::compute(program), always_borrow: false }
+        let (summaries, waits) = (Summaries::compute(program), WaitSummaries::compute(program));
+        Analysis { program, image, summaries, waits, callable: OnceLock::new(), always_borrow: false }
     }
 
     /// Makes inserted code borrow its scalar registers at each place even where some are unused. The scalar allocation then grows for the
@@ -97,11 +104,11 @@ pub struct Instrumented {
     pub descriptor: KernelDescriptor,
     /// The metadata's new numbers.
     pub metadata: MetadataChange,
-    /// The sites, by address, without source lines.
+    /// The sites, in the order of their counters: the kernel's by address, then those of its functions. Without source lines.
     pub sites: Vec<Site>,
     /// Size of the kernel's records.
     pub record_bytes: u32,
-    /// Functions whose branches are not counted: they run as they were. `?` stands for unknown ones.
+    /// Functions whose branches are not counted, or not always: their originals may run. `?` stands for unknown ones.
     pub uncounted_callees: Vec<String>,
     /// What the kernel needs as it was.
     pub before: Resources,
@@ -116,17 +123,18 @@ pub struct Instrumented {
 pub fn branches(analysis: &Analysis<'_>, request: &Request<'_>) -> Result<Instrumented, Stop> {
     let kernel = request.kernel;
     let id = find(analysis.program, kernel)?;
-    let body = analysis.program.body(id);
-    let target = body.target();
-    let cfg = Cfg::build(body);
-    let liveness = Liveness::compute(body, &cfg, &analysis.summaries);
-    let sites = sites::find(body)?;
-    let index_mode = guards::index_mode(body, &cfg);
-    guards::check_mode(body)?;
-    guards::check_allocation(body, &kernel.descriptor)?;
-    guards::check_dealloc(body, &cfg)?;
-    guards::check_preload(body, &kernel.descriptor)?;
-    let neighbours = Neighbours::of(body);
+    let target = analysis.program.body(id).target();
+    let mut kernel_part = Part::of(analysis, id, &kernel.descriptor)?;
+    guards::check_preload(kernel_part.body, &kernel.descriptor)?;
+    let mut table = sites::Table::default();
+    kernel_part.sites = table.add(kernel_part.body)?;
+    let functions = parts::functions(analysis, id, &kernel.descriptor);
+    let mut parts = vec![kernel_part];
+    for &function in &functions {
+        let mut part = Part::of(analysis, function, &kernel.descriptor)?;
+        part.sites = table.add(part.body)?;
+        parts.push(part);
+    }
     let callees = analysis.program.callees(id);
 
     let metadata = kernel.metadata.as_ref().ok_or_else(|| Refusal::new(Reason::WorkgroupSize, "the metadata does not name the kernel"))?;
@@ -136,11 +144,11 @@ pub fn branches(analysis: &Analysis<'_>, request: &Request<'_>) -> Result<Instru
         other => return Err(Refusal::new(Reason::WorkgroupSize, format!("workgroups of up to {other} work-items")).into()),
     };
     let lds_bytes = lds_bytes(metadata.group_segment_fixed_size, &kernel.descriptor)?;
-    let counters = sites::counters(&sites);
+    let counters = table.counters();
     let slices = match request.mode {
         CounterMode::Global => None,
         CounterMode::Lds => {
-            check_callees_return(analysis.program, &callees)?;
+            check_callees_return(analysis.program, &callees, &functions)?;
             Some(Slices::plan(target, counters, workgroup_size, lds_bytes)?)
         }
         CounterMode::Register => {
@@ -168,34 +176,31 @@ pub fn branches(analysis: &Analysis<'_>, request: &Request<'_>) -> Result<Instru
     let vgprs = vectors.end();
     allocation.grow(&mut descriptor, sgprs, vgprs)?;
 
-    let lender = match kept {
-        Some(scalars) => Lender::Kept(scalars),
-        None => {
-            let pending = Waits::compute(body, &cfg, &analysis.waits).all_pending_writes();
-            Lender::Original { body, liveness: &liveness, pending, end: allocation.sgprs().max(sgprs) }
-        }
-    };
+    let end = allocation.sgprs().max(sgprs);
     let mut inserts = Vec::new();
-    for planned in &sites {
-        guards::check_index_mode(body, &index_mode, planned.inst)?;
-        probe(&plan, &lender, &liveness, planned, &mut inserts)?;
+    for part in &parts {
+        let lender = match kept {
+            Some(scalars) => Lender::Kept(scalars),
+            None => Lender::Original { part, pending: part.pending(analysis), end },
+        };
+        inserts.push(insertions(&plan, &lender, part)?);
     }
-    for end in body.ids().filter(|&inst| body.flow(inst) == Flow::End) {
-        guards::check_index_mode(body, &index_mode, end)?;
-        let point = ProgramPoint { inst: guards::place_before_end(body, &cfg, end), side: Side::Before };
-        inserts.push((point, epilogue::epilogue(&plan, &lender.at(point)?)?));
-    }
-    for (point, _) in &inserts {
-        guards::check_clause(body, &neighbours, *point)?;
-    }
-    inserts.sort_by_key(|(point, _)| *point);
+    let mut inserts = inserts.into_iter();
+    let of_kernel = inserts.next().unwrap_or_default();
+    let of_functions = parts[1..].iter().zip(inserts).map(|(part, inserts)| FunctionEdits { entry: part.body.entry_address(), inserts });
+    let edits = Edits {
+        prologue,
+        inserts: of_kernel,
+        functions: of_functions.collect(),
+        spare_scalar: kept.map(|scalars| Reg::scalar(scalars.saved_scc, 1)),
+    };
 
     let extra = slices.map_or(0, |slices| slices.extra);
     if descriptor.get(Field::GROUP_SEGMENT_FIXED_SIZE) != 0 || extra != 0 {
         descriptor.set(Field::GROUP_SEGMENT_FIXED_SIZE, lds_bytes + extra)?;
     }
     let mut before = registers::resources(target, &kernel.descriptor, lds_bytes, workgroup_size);
-    before.code_bytes = body.insts().iter().map(|inst| u64::from(inst.size)).sum();
+    before.code_bytes = parts.iter().flat_map(|part| part.body.insts()).map(|inst| u64::from(inst.size)).sum();
     let after = registers::resources(target, &descriptor, lds_bytes + extra, workgroup_size);
     let metadata = MetadataChange {
         sgpr_count: metadata.sgpr_count.max(u64::from(sgprs + registers::NAMED_SGPRS)),
@@ -203,12 +208,12 @@ pub fn branches(analysis: &Analysis<'_>, request: &Request<'_>) -> Result<Instru
         group_segment_fixed_size: u64::from(lds_bytes + extra),
     };
     Ok(Instrumented {
-        edits: Edits { prologue, inserts, spare_scalar: kept.map(|scalars| Reg::scalar(scalars.saved_scc, 1)) },
+        edits,
         descriptor,
         metadata,
-        sites: sites.into_iter().map(|planned| planned.site).collect(),
+        sites: table.sites,
         record_bytes: HEADER + counters * COUNTER,
-        uncounted_callees: callee_names(analysis.program, &callees),
+        uncounted_callees: callee_names(analysis.program, &callees, &functions),
         before,
         after,
     })
@@ -237,9 +242,9 @@ fn lds_bytes(metadata: u64, descriptor: &KernelDescriptor) -> Result<u32, Stop> 
 }
 
 /// Refuses a kernel that could end inside a function it calls, where no epilogue is.
-fn check_callees_return(program: &Program, callees: &crate::cfg::Callees) -> Result<(), Refusal> {
+fn check_callees_return(program: &Program, callees: &crate::cfg::Callees, copied: &[BodyId]) -> Result<(), Refusal> {
     let all = program.ids().filter(|id| program.body(*id).kind() == BodyKind::Function);
-    let called: Vec<BodyId> = if callees.unknown { all.collect() } else { callees.bodies.clone() };
+    let called: Vec<BodyId> = if callees.unknown { all.collect() } else { uncopied(callees, copied) };
     for id in called {
         let body = program.body(id);
         if let Some(address) = end_of_wave(body) {
@@ -274,20 +279,47 @@ const TRAP_ABORT: i64 = 2;
 
 /// The registers that the kernel and everything it may call can touch.
 fn used(analysis: &Analysis<'_>, id: BodyId, callees: &crate::cfg::Callees) -> UsedRegisters {
-    if callees.unknown {
-        return used_registers(analysis.program, analysis.image);
-    }
     let bodies = callees.bodies.iter().map(|callee| analysis.program.body(*callee));
-    bodies.map(UsedRegisters::of_body).fold(UsedRegisters::of_body(analysis.program.body(id)), UsedRegisters::union)
+    let known = bodies.map(UsedRegisters::of_body).fold(UsedRegisters::of_body(analysis.program.body(id)), UsedRegisters::union);
+    if !callees.unknown {
+        return known;
+    }
+    known.union(*analysis.callable.get_or_init(|| callable_registers(analysis.program, analysis.image)))
 }
 
-fn callee_names(program: &Program, callees: &crate::cfg::Callees) -> Vec<String> {
-    let mut names: Vec<String> = callees.bodies.iter().map(|callee| program.body(*callee).name().to_owned()).collect();
+/// Functions that run as they were, whatever calls them.
+fn uncopied(callees: &crate::cfg::Callees, copied: &[BodyId]) -> Vec<BodyId> {
+    callees.bodies.iter().copied().filter(|callee| !copied.contains(callee)).collect()
+}
+
+/// The functions whose originals may run. An unknown pointer may lead to any.
+fn callee_names(program: &Program, callees: &crate::cfg::Callees, copied: &[BodyId]) -> Vec<String> {
+    let originals = if callees.unknown { callees.bodies.clone() } else { uncopied(callees, copied) };
+    let mut names: Vec<String> = originals.iter().map(|callee| program.body(*callee).name().to_owned()).collect();
     names.sort_unstable();
     if callees.unknown {
         names.push("?".to_owned());
     }
     names
+}
+
+/// A body's snippets, by their place.
+fn insertions(plan: &Plan, lender: &Lender<'_>, part: &Part<'_>) -> Result<Vec<(ProgramPoint, Snippet)>, Stop> {
+    let mut inserts = Vec::new();
+    for planned in &part.sites {
+        part.check_index_mode(planned.inst)?;
+        probe(plan, lender, &part.liveness, planned, &mut inserts)?;
+    }
+    for end in part.ends() {
+        part.check_index_mode(end)?;
+        let point = ProgramPoint { inst: guards::place_before_end(part.body, &part.cfg, end), side: Side::Before };
+        inserts.push((point, epilogue::epilogue(plan, &lender.at(point)?)?));
+    }
+    for (point, _) in &inserts {
+        guards::check_clause(part.body, &part.neighbours, *point)?;
+    }
+    inserts.sort_by_key(|(point, _)| *point);
+    Ok(inserts)
 }
 
 /// Where snippets get their scalar registers.
@@ -296,8 +328,7 @@ enum Lender<'a> {
     Kept(Scalars),
     /// From the original code, for as long as the snippet runs.
     Original {
-        body: &'a Body,
-        liveness: &'a Liveness,
+        part: &'a Part<'a>,
         /// Before each instruction, the registers into which loads are under way.
         pending: Vec<RegSet>,
         /// One more than the highest numbered register of the allocation.
@@ -309,7 +340,7 @@ impl Lender<'_> {
     fn at(&self, point: ProgramPoint) -> Result<Borrowed, Stop> {
         match self {
             Lender::Kept(scalars) => Ok(Borrowed::Kept(*scalars)),
-            Lender::Original { body, liveness, pending, end } => {
+            Lender::Original { part: Part { body, liveness, .. }, pending, end } => {
                 let inst = body.inst(point.inst);
                 let accessed: RegSet = inst.reads().chain(inst.writes()).collect();
                 let lent = Borrowed::lend(*end, liveness.at(point), &pending[point.inst.index()], &accessed);
@@ -327,7 +358,7 @@ fn probe(
     planned: &Planned,
     inserts: &mut Vec<(ProgramPoint, Snippet)>,
 ) -> Result<(), Stop> {
-    let offset = planned.site.offset;
+    let offset = planned.offset;
     let before = ProgramPoint { inst: planned.inst, side: Side::Before };
     let after = ProgramPoint { inst: planned.inst, side: Side::After };
     let scc_is_live = |point| liveness.at(point).overlaps(Reg::SCC);

@@ -1,7 +1,8 @@
 //! Which instructions are counted, and in which order their counters lie in a record.
 
+use rustc_hash::FxHashMap;
+
 use crate::entity::InstId;
-use crate::error::Result;
 use crate::isa::{self, Branch, Condition, Inst, Reg, Role, Value, scalar};
 use crate::kernel::{Body, Reason, Refusal, Stop};
 use crate::profile::map::{Site, SiteKind};
@@ -50,37 +51,51 @@ impl Probe {
     }
 }
 
-/// A site with its instruction and the way it is counted.
+/// A site's instruction, the way it is counted, and the offset of its counters in a record.
 #[derive(Debug, Clone)]
 pub(super) struct Planned {
     pub(super) inst: InstId,
     pub(super) probe: Probe,
-    pub(super) site: Site,
+    pub(super) offset: u32,
 }
 
-/// All sites of a kernel, by address, each with the offset of its counters in a record.
-pub(super) fn find(body: &Body) -> Result<Vec<Planned>, Stop> {
-    let mut sites = Vec::new();
-    let mut offset = HEADER;
-    for id in body.ids() {
-        let inst = body.inst(id);
-        let Some(probe) = Probe::of(inst, body.target().wave_size()) else { continue };
-        let address = body.address(id);
-        if let Probe::Mask { mask: Value::Reg(mask), .. } = probe
-            && matches!(mask.first, scalar::SCC | scalar::VCCZ | scalar::EXECZ)
-        {
-            let detail = format!("{} takes its mask from a status bit", inst.name());
-            return Err(Refusal::at(Reason::MaskOperand, address, detail).into());
+/// The sites of a kernel and of the functions that go with it, each with the offset of its counters in a record.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    /// In the order of their counters.
+    pub(super) sites: Vec<Site>,
+    by_address: FxHashMap<u64, usize>,
+    counters: u32,
+}
+
+impl Table {
+    /// Adds a body's sites. Bodies may share code: an instruction has the same counters in all of them.
+    pub(super) fn add(&mut self, body: &Body) -> Result<Vec<Planned>, Stop> {
+        let mut planned = Vec::new();
+        for id in body.ids() {
+            let inst = body.inst(id);
+            let Some(probe) = Probe::of(inst, body.target().wave_size()) else { continue };
+            let address = body.address(id);
+            if let Probe::Mask { mask: Value::Reg(mask), .. } = probe
+                && matches!(mask.first, scalar::SCC | scalar::VCCZ | scalar::EXECZ)
+            {
+                let detail = format!("{} takes its mask from a status bit", inst.name());
+                return Err(Refusal::at(Reason::MaskOperand, address, detail).into());
+            }
+            let index = *self.by_address.entry(address).or_insert_with(|| {
+                let kind = probe.kind();
+                let offset = HEADER + self.counters * COUNTER;
+                self.counters += kind.counters();
+                self.sites.push(Site { address, instruction: isa::print(body.target(), inst), kind, source: None, offset });
+                self.sites.len() - 1
+            });
+            planned.push(Planned { inst: id, probe, offset: self.sites[index].offset });
         }
-        let kind = probe.kind();
-        let instruction = isa::print(body.target(), inst);
-        sites.push(Planned { inst: id, probe, site: Site { address, instruction, kind, source: None, offset } });
-        offset += kind.counters() * COUNTER;
+        Ok(planned)
     }
-    Ok(sites)
-}
 
-/// The number of counters of these sites.
-pub(super) fn counters(sites: &[Planned]) -> u32 {
-    sites.iter().map(|planned| planned.site.kind.counters()).sum()
+    /// How many counters the sites have.
+    pub(super) fn counters(&self) -> u32 {
+        self.counters
+    }
 }

@@ -98,7 +98,6 @@ fn needs_that_cannot_be_met() {
         change(&mut kernel);
         reason(plan(target, &bytes, &kernel, mode)).0
     };
-    let set = |field, value| move |kernel: &mut Kernel| kernel.descriptor.set(field, value).expect("fits");
     let lds = |size| move |kernel: &mut Kernel| kernel.metadata.as_mut().expect("metadata").group_segment_fixed_size = size;
     let preload = |kernel: &mut Kernel| {
         for (field, value) in [(Field::KERNARG_PRELOAD_LENGTH, 2), (Field::USER_SGPR_COUNT, 8)] {

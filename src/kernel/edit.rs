@@ -48,6 +48,17 @@ pub struct Edits {
     pub prologue: Snippet,
     /// Insertions, sorted by point; several at one point run in this order.
     pub inserts: Vec<(ProgramPoint, Snippet)>,
+    /// Functions of which the kernel gets copies of its own: its calls, and theirs, go to the copies.
+    pub functions: Vec<FunctionEdits>,
     /// A scalar register that no original code uses, free for pc-relative fix-ups where SCC is live.
     pub spare_scalar: Option<Reg>,
+}
+
+/// The edits of a function's copy.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct FunctionEdits {
+    /// The original's entry: its virtual address.
+    pub entry: u64,
+    /// Insertions, sorted by point; several at one point run in this order.
+    pub inserts: Vec<(ProgramPoint, Snippet)>,
 }

@@ -1,14 +1,15 @@
-//! One kernel's new code: order, sizes and labels first, bytes when the address is known.
+//! One kernel's new code, with the functions that go with it: order, sizes and labels first, bytes when the address is known.
 
 use rustc_hash::FxHashMap;
 
-use super::piece::{Piece, Place, branch_word, encode, getpc_pair};
+use super::piece::{Piece, Place, branch_word, call_word, encode, getpc_pair};
 use super::reach::{Sequence, displacement};
+use crate::cfg::{BodyId, Program};
 use crate::entity::{InstId, ProgramPoint, Side};
 use crate::error::{Error, Result};
-use crate::isa::{self, Branch, EventHazards, Reg, Target, Value};
+use crate::isa::{self, Branch, EventHazards, Reg, Role, Target, Value};
 use crate::kernel::edit::{Edits, Item, Label, Snippet};
-use crate::kernel::{Body, Flow, Image, Reason, Refusal, Stop};
+use crate::kernel::{Body, BodyKind, CallTarget, Flow, Image, Reason, Refusal, Stop};
 
 /// The displacement with which a branch hangs some processors ([`EventHazards::BRANCH_OFFSET`]).
 const HANGING_DISPLACEMENT: i16 = 0x3f;
@@ -23,39 +24,42 @@ pub struct Code {
 }
 
 impl Code {
-    /// Orders a kernel's instructions and the edits' snippets.
+    /// Orders a kernel's instructions and the edits' snippets, and behind them those of the functions that it gets copies of.
     ///
     /// The entry is at offset 0, where the prologue starts.
     ///
     /// # Errors
-    /// Refused if the kernel cannot be placed elsewhere or a branch would not reach; failed if an item cannot be encoded or the edits are not
-    /// sorted.
-    pub fn plan(body: &Body, image: &Image<'_>, edits: &Edits) -> Result<Code, Stop> {
-        if !edits.inserts.is_sorted_by_key(|(point, _)| *point) {
-            return Err(Error::internal("edits are not sorted by their place").into());
+    /// Refused if the kernel cannot be placed elsewhere or a branch would not reach; failed if an item cannot be encoded, the edits are not
+    /// sorted, or they name a function that `program` does not have.
+    pub fn plan(program: &Program, kernel: BodyId, image: &Image<'_>, edits: &Edits) -> Result<Code, Stop> {
+        let function = |entry| {
+            let id = program.at(entry).ok_or_else(|| Error::internal("an edited function is none").at(entry))?;
+            Ok(program.body(id))
+        };
+        let functions: Result<Vec<&Body>> = edits.functions.iter().map(|edited| function(edited.entry)).collect();
+        Self::of_bodies(program.body(kernel), &functions?, image, edits)
+    }
+
+    /// [`Code::plan`] for bodies; those of [`Edits::functions`], in that order.
+    pub(super) fn of_bodies(kernel: &Body, functions: &[&Body], image: &Image<'_>, edits: &Edits) -> Result<Code, Stop> {
+        let target = kernel.target();
+        let mut entries = FxHashMap::default();
+        let mut first = kernel.len();
+        for function in functions {
+            entries.insert(function.entry_address(), Place(first + function.entry().index()));
+            first += function.len();
         }
-        let mut planner = Planner { target: body.target(), sequence: Sequence::new(body.len()) };
+        let mut planner = Planner { target, sequence: Sequence::new(first), first: 0, entries };
         planner.snippet(&edits.prologue)?;
-        if body.entry() != InstId(0) {
-            let word = branch_word(planner.target, "s_branch")?;
-            planner.push(Piece::Branch { word, to: Place(body.entry().index()), origin: None });
+        if kernel.entry() != InstId(0) {
+            let word = branch_word(target, "s_branch")?;
+            planner.push(Piece::Branch { word, to: Place(kernel.entry().index()), origin: None });
         }
-        let mut inserts = edits.inserts.iter().peekable();
-        for id in body.ids() {
-            planner.sequence.bind(Place(id.index()));
-            planner.sequence.seam();
-            while let Some((_, snippet)) = inserts.next_if(|(point, _)| *point == (ProgramPoint { inst: id, side: Side::Before })) {
-                planner.snippet(snippet)?;
-            }
-            planner.original(body, image, edits, id)?;
-            while let Some((_, snippet)) = inserts.next_if(|(point, _)| *point == (ProgramPoint { inst: id, side: Side::After })) {
-                planner.snippet(snippet)?;
-            }
+        planner.body(kernel, image, &edits.inserts, edits.spare_scalar)?;
+        for (function, edited) in functions.iter().zip(&edits.functions) {
+            planner.body(function, image, &edited.inserts, edits.spare_scalar)?;
         }
-        if inserts.next().is_some() {
-            return Err(Error::internal("an edit names an instruction that the kernel does not have").into());
-        }
-        let Planner { target, sequence } = planner;
+        let Planner { sequence, .. } = planner;
         let mut sequence = sequence.connect(branch_word(target, "s_branch")?)?;
         if target.event_hazards().contains(EventHazards::BRANCH_OFFSET) {
             sequence.avoid_displacement(HANGING_DISPLACEMENT, &encode(target, "s_nop", &[Value::Imm(0)])?);
@@ -96,11 +100,44 @@ impl Code {
 struct Planner {
     target: Target,
     sequence: Sequence,
+    /// The place of the first instruction of the body that is being ordered.
+    first: usize,
+    /// Where the copies of functions are entered, by the original's entry.
+    entries: FxHashMap<u64, Place>,
 }
 
 impl Planner {
     fn push(&mut self, piece: Piece) {
         self.sequence.pieces.push(piece);
+    }
+
+    /// A body with what is inserted.
+    fn body(&mut self, body: &Body, image: &Image<'_>, inserts: &[(ProgramPoint, Snippet)], spare_scalar: Option<Reg>) -> Result<(), Stop> {
+        if !inserts.is_sorted_by_key(|(point, _)| *point) {
+            return Err(Error::internal("edits are not sorted by their place").into());
+        }
+        let mut inserts = inserts.iter().peekable();
+        for id in body.ids() {
+            self.sequence.bind(self.place(id));
+            self.sequence.seam();
+            while let Some((_, snippet)) = inserts.next_if(|(point, _)| *point == (ProgramPoint { inst: id, side: Side::Before })) {
+                self.snippet(snippet)?;
+            }
+            self.original(body, image, spare_scalar, id)?;
+            while let Some((_, snippet)) = inserts.next_if(|(point, _)| *point == (ProgramPoint { inst: id, side: Side::After })) {
+                self.snippet(snippet)?;
+            }
+        }
+        if inserts.next().is_some() {
+            return Err(Error::internal("an edit names an instruction that the kernel does not have").into());
+        }
+        self.first += body.len();
+        Ok(())
+    }
+
+    /// The place of an instruction of the body that is being ordered.
+    fn place(&self, id: InstId) -> Place {
+        Place(self.first + id.index())
     }
 
     fn snippet(&mut self, snippet: &Snippet) -> Result<()> {
@@ -130,7 +167,7 @@ impl Planner {
     }
 
     /// An original instruction: copied, or changed where it depends on its address.
-    fn original(&mut self, body: &Body, image: &Image<'_>, edits: &Edits, id: InstId) -> Result<(), Stop> {
+    fn original(&mut self, body: &Body, image: &Image<'_>, spare_scalar: Option<Reg>, id: InstId) -> Result<(), Stop> {
         let (inst, address) = (body.inst(id), body.address(id));
         let bytes = image
             .code_from(address)
@@ -143,15 +180,32 @@ impl Planner {
                 let Some(&[a, b, c, d]) = bytes.first_chunk::<4>() else {
                     return refuse(Reason::Undecodable, "a branch shorter than a word");
                 };
-                self.push(Piece::Branch { word: u32::from_le_bytes([a, b, c, d]), to: Place(to.index()), origin: Some(address) });
+                self.push(Piece::Branch { word: u32::from_le_bytes([a, b, c, d]), to: self.place(to), origin: Some(address) });
             }
             (Flow::Jump(to), Branch::IndirectJump) => {
                 let word = branch_word(self.target, "s_branch")?;
-                self.push(Piece::Branch { word, to: Place(to.index()), origin: Some(address) });
+                self.push(Piece::Branch { word, to: self.place(to), origin: Some(address) });
+            }
+            (Flow::Call(CallTarget::Known(to)), _) if self.entries.contains_key(&to) => {
+                // `s_call_b64` leaves its return address where the original does.
+                let Some(link) = inst.operand(Role::Sdst).map(|operand| operand.value) else {
+                    return refuse(Reason::DirectCall, "a call without a return address");
+                };
+                let word = call_word(self.target, link)?;
+                self.push(Piece::Branch { word, to: self.entries[&to], origin: Some(address) });
+            }
+            (Flow::TailCall(CallTarget::Known(to)), _) if self.entries.contains_key(&to) => {
+                let word = branch_word(self.target, "s_branch")?;
+                self.push(Piece::Branch { word, to: self.entries[&to], origin: Some(address) });
             }
             (_, Branch::Call) => return refuse(Reason::DirectCall, "a direct call is not moved"),
             (Flow::IndirectJump, _) => return refuse(Reason::IndirectJump, "its target is not known"),
-            (Flow::Return | Flow::TailCall(_), _) => return refuse(Reason::KernelReturns, "a kernel does not return or tail-call"),
+            (Flow::Return | Flow::TailCall(_), _) if body.kind() == BodyKind::Kernel => {
+                return refuse(Reason::KernelReturns, "a kernel does not return or tail-call");
+            }
+            // A return goes where the call came from; a tail call leaves for the original function, which returns there.
+            (Flow::Return | Flow::TailCall(_), Branch::IndirectJump) => self.push(Piece::Bytes(bytes.to_vec())),
+            (Flow::Return | Flow::TailCall(_), _) => return refuse(Reason::IndirectJump, "a jump out of a function that is not moved"),
             (_, Branch::Obsolete) => return refuse(Reason::IndirectJump, "it changes the flow of control through hardware state"),
             (Flow::Jump(_) | Flow::Branch(_), _) => return refuse(Reason::IndirectJump, "a branch of an unknown kind"),
             (Flow::Next | Flow::Call(_) | Flow::End, _) => {
@@ -160,7 +214,7 @@ impl Planner {
                     let original = body.end_address(id);
                     let keep_scc_in = if scc_is_dead_after(body, id) {
                         None
-                    } else if let Some(register) = edits.spare_scalar {
+                    } else if let Some(register) = spare_scalar {
                         Some(register)
                     } else {
                         return refuse(Reason::PcRead, "SCC must survive and no scalar register is free to keep it in");

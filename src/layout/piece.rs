@@ -100,6 +100,15 @@ pub(super) fn branch_word(target: Target, mnemonic: &str) -> Result<u32> {
     }
 }
 
+/// The word of a direct call that leaves its return address in `link`, its displacement left 0.
+pub(super) fn call_word(target: Target, link: Value) -> Result<u32> {
+    let bytes = encode(target, "s_call_b64", &[link, Value::Imm(0)])?;
+    match bytes.first_chunk::<4>() {
+        Some(word) if bytes.len() == 4 => Ok(u32::from_le_bytes(*word)),
+        _ => Err(Error::internal("s_call_b64 is not one word long")),
+    }
+}
+
 /// The pair that `s_getpc_b64` writes.
 pub(super) fn getpc_pair(inst: &isa::Inst) -> Option<Reg> {
     if inst.name() != "s_getpc_b64" {

@@ -35,7 +35,7 @@ fn body(code: &[u8]) -> Body {
 fn plan(code: &[u8], edits: &Edits) -> Result<Code, Stop> {
     let mut image = Image::new();
     image.add_code(ORIGINAL, code);
-    Code::plan(&body(code), &image, edits)
+    Code::of_bodies(&body(code), &[], &image, edits)
 }
 
 fn inserted(number: u32) -> Snippet {
@@ -219,7 +219,7 @@ fn a_prologue_runs_once_and_labels_are_its_own() {
     prologue.items.extend([branch("s_cbranch_scc1"), inserted(2).items.remove(0), Item::Label(Label(0))]);
     let before =
         Snippet { items: vec![branch("s_branch"), inserted(9).items.remove(0), Item::Label(Label(0)), inserted(3).items.remove(0)] };
-    let edits = Edits { prologue, inserts: vec![(ProgramPoint { inst: InstId(0), side: Side::Before }, before)], spare_scalar: None };
+    let edits = Edits { prologue, inserts: vec![(ProgramPoint { inst: InstId(0), side: Side::Before }, before)], ..Edits::default() };
     let placed = plan(&code, &edits).expect("plans").bytes(BASE).expect("places");
     let mut decisions = [true, true, false].into_iter();
     let trace = walk(&placed, || decisions.next().expect("three decisions"), 100);
@@ -282,7 +282,7 @@ fn kernels_are_aligned_and_the_end_is_padded() {
     assert_eq!(placed.bytes[256..264], code);
     assert_eq!(placed.bytes.len() as u64, 256 + 8 + u64::from(gfx90a().code_end_padding()));
     assert_eq!(placed.bytes.len() as u64, extent(gfx90a(), &[&one, &one]));
-    assert!(placed.bytes[8..256].chunks(4).chain(placed.bytes[264..].chunks(4)).all(|word| word == S_NOP.to_le_bytes()));
+    assert!(placed.bytes[8..256].chunks(4).chain(placed.bytes[264..].chunks(4)).all(|word| word == 0xbf80_0000u32.to_le_bytes()));
     assert!(place(gfx90a(), &[&one], BASE + 4).is_err());
     assert_eq!(one.addresses(BASE), [(ORIGINAL, BASE), (ORIGINAL + 4, BASE + 4)]);
 }

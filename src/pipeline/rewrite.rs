@@ -231,9 +231,8 @@ fn plan_kernel<'k>(
     let plan = |mode| {
         let request = request(mode);
         let instrumented = instrument::branches(analysis, &request)?;
-        let body = object.program.at(request.kernel.entry).map(|id| object.program.body(id));
-        let body = body.ok_or_else(|| Error::internal("an instrumented kernel has no code"))?;
-        let code = Code::plan(body, &object.image, &instrumented.edits)?;
+        let id = object.program.at(request.kernel.entry).ok_or_else(|| Error::internal("an instrumented kernel has no code"))?;
+        let code = Code::plan(&object.program, id, &object.image, &instrumented.edits)?;
         Ok::<_, Stop>(Planned { kernel: request.kernel, mode, instrumented, code })
     };
     match counters {

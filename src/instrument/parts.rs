@@ -1,0 +1,93 @@
+//! The code that is instrumented for one kernel: the kernel itself and the functions that it gets copies of.
+//!
+//! A function is copied for each kernel that reaches it by calls whose targets are known: the copy counts into that kernel's record, and its
+//! inserted code uses the registers that were chosen for the kernel, which nothing that the kernel can reach names. Functions have no state of
+//! their own to share, so copies cost code and nothing else; calls in them cost what they did. A function that cannot be copied, or is reached through an
+//! unknown pointer, runs as it was.
+
+use std::collections::BTreeSet;
+
+use super::Analysis;
+use super::guards;
+use super::sites::Planned;
+use crate::cfg::{BodyId, Cfg};
+use crate::code_object::KernelDescriptor;
+use crate::dataflow::{Liveness, RegSet, Waits};
+use crate::entity::InstId;
+use crate::isa;
+use crate::kernel::{Body, BodyKind, CallTarget, Flow, Neighbours, Stop};
+
+/// A body with what is known of it.
+pub(super) struct Part<'a> {
+    pub(super) body: &'a Body,
+    pub(super) cfg: Cfg,
+    pub(super) liveness: Liveness,
+    pub(super) neighbours: Neighbours,
+    /// Before each instruction, whether vector registers may be indexed at run time.
+    index_mode: Vec<bool>,
+    /// Its sites.
+    pub(super) sites: Vec<Planned>,
+}
+
+impl<'a> Part<'a> {
+    /// Analyses a body; refuses one that changes how inserted instructions execute.
+    pub(super) fn of(analysis: &Analysis<'a>, id: BodyId, descriptor: &KernelDescriptor) -> Result<Part<'a>, Stop> {
+        let body = analysis.program.body(id);
+        let cfg = Cfg::build(body);
+        guards::check_mode(body)?;
+        guards::check_allocation(body, descriptor)?;
+        guards::check_dealloc(body, &cfg)?;
+        let liveness = Liveness::compute(body, &cfg, &analysis.summaries);
+        let index_mode = guards::index_mode(body, &cfg);
+        Ok(Part { body, liveness, neighbours: Neighbours::of(body), index_mode, sites: Vec::new(), cfg })
+    }
+
+    /// Refuses an insertion at an instruction where vector registers may be indexed at run time.
+    pub(super) fn check_index_mode(&self, id: InstId) -> Result<(), Stop> {
+        Ok(guards::check_index_mode(self.body, &self.index_mode, id)?)
+    }
+
+    /// The instructions that end the wave.
+    pub(super) fn ends(&self) -> impl Iterator<Item = InstId> + '_ {
+        self.body.ids().filter(|&inst| self.body.flow(inst) == Flow::End)
+    }
+
+    /// Before each instruction, the registers into which loads are under way.
+    pub(super) fn pending(&self, analysis: &Analysis<'_>) -> Vec<RegSet> {
+        Waits::compute(self.body, &self.cfg, &analysis.waits).all_pending_writes()
+    }
+}
+
+/// The functions that a kernel gets copies of: all that it reaches by calls of known functions that can be copied.
+pub(super) fn functions(analysis: &Analysis<'_>, kernel: BodyId, descriptor: &KernelDescriptor) -> Vec<BodyId> {
+    let program = analysis.program;
+    if !isa::has_operation(program.body(kernel).target(), "s_call_b64") {
+        return Vec::new();
+    }
+    let mut found = BTreeSet::new();
+    let mut work = vec![kernel];
+    while let Some(id) = work.pop() {
+        for (_, target) in program.body(id).calls() {
+            let CallTarget::Known(address) = target else { continue };
+            let Some(callee) = program.at(address).filter(|callee| !found.contains(callee)) else { continue };
+            if can_be_copied(analysis, callee, descriptor) {
+                found.insert(callee);
+                work.push(callee);
+            }
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// Whether nothing in a function must stay where it is or keep code from being inserted.
+fn can_be_copied(analysis: &Analysis<'_>, id: BodyId, descriptor: &KernelDescriptor) -> bool {
+    let body = analysis.program.body(id);
+    if body.kind() != BodyKind::Function || body.ids().any(|inst| body.flow(inst) == Flow::IndirectJump) {
+        return false;
+    }
+    let Ok(mut part) = Part::of(analysis, id, descriptor) else { return false };
+    let Ok(sites) = super::sites::Table::default().add(body) else { return false };
+    part.sites = sites;
+    let places = part.sites.iter().map(|site| site.inst).chain(part.ends());
+    places.map(|inst| part.check_index_mode(inst)).all(|checked| checked.is_ok())
+}
