@@ -148,6 +148,14 @@ impl Asm {
         if self.target.largest_wait(Counter::Ds).is_some() { self.wait(&[Counter::Ds]) } else { self.wait(&[Counter::Lgkm]) }
     }
 
+    /// Waits for everything that writes registers when it arrives.
+    pub(super) fn wait_all_loads(&mut self) -> Result<()> {
+        let all = [Counter::Vm, Counter::Lgkm, Counter::Load, Counter::Sample, Counter::Bvh, Counter::Ds, Counter::Km];
+        // From gfx12 on the first two are there in name alone.
+        let first = if self.target.largest_wait(Counter::Load).is_some() { 2 } else { 0 };
+        self.wait(&all[first..])
+    }
+
     /// Waits for global memory instructions that return something.
     pub(super) fn wait_global_results(&mut self) -> Result<()> {
         match self.target.largest_wait(Counter::Load) {

@@ -5,6 +5,8 @@
 //! address of the wave's record then lives in such lanes, too. Registers into which a load is under way are not borrowed before it has arrived.
 
 use super::asm::{Asm, c, s, v};
+use super::lent_vectors::Loan;
+use super::plan::Plan;
 use super::registers::{Scalars, Vectors};
 use crate::dataflow::RegSet;
 use crate::error::Result;
@@ -22,6 +24,60 @@ const VALUE_LANE: u32 = 16;
 const ENTER_STATES: i64 = 4;
 /// Wait states behind a scalar register that a vector instruction wrote, until any original instruction may read it (5: vector memory).
 const LEAVE_STATES: i64 = 5;
+
+/// The registers of one snippet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Registers {
+    scalars: Borrowed,
+    /// Where the vector registers are borrowed, how.
+    loan: Option<Loan>,
+}
+
+impl Registers {
+    pub(super) fn new(scalars: Borrowed, loan: Option<Loan>) -> Registers {
+        Registers { scalars, loan }
+    }
+
+    /// The scalar registers.
+    pub(super) fn scalars(&self) -> Scalars {
+        self.scalars.scalars()
+    }
+
+    /// Whether the vector registers are borrowed.
+    pub(super) fn lends_vectors(&self) -> bool {
+        self.loan.is_some()
+    }
+
+    /// See [`Borrowed::enter`].
+    pub(super) fn enter(&self, asm: &mut Asm, vectors: Vectors) -> Result<()> {
+        self.scalars.enter(asm, vectors)
+    }
+
+    /// See [`Borrowed::leave`].
+    pub(super) fn leave(&self, asm: &mut Asm, vectors: Vectors) -> Result<()> {
+        self.scalars.leave(asm, vectors)
+    }
+
+    /// See [`Borrowed::keep_exec`].
+    pub(super) fn keep_exec(&self, asm: &mut Asm, vectors: Vectors) -> Result<()> {
+        self.scalars.keep_exec(asm, vectors)
+    }
+
+    /// See [`Borrowed::kept_exec`].
+    pub(super) fn kept_exec(&self, asm: &mut Asm, vectors: Vectors) -> Result<()> {
+        self.scalars.kept_exec(asm, vectors)
+    }
+
+    /// Makes the vector registers usable, once it is certain that something will be counted. Destroys SCC and the first scalar register.
+    pub(super) fn prepare(&self, asm: &mut Asm, plan: &Plan) -> Result<()> {
+        self.loan.as_ref().map_or(Ok(()), |loan| loan.enter(asm, plan, self.scalars()))
+    }
+
+    /// Gives the vector registers back after [`Registers::prepare`].
+    pub(super) fn give_back(&self, asm: &mut Asm) -> Result<()> {
+        self.loan.as_ref().map_or(Ok(()), |loan| loan.leave(asm))
+    }
+}
 
 /// The scalar registers of one snippet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,14 +130,14 @@ impl Borrowed {
     }
 
     /// The registers.
-    pub(super) fn scalars(&self) -> Scalars {
+    fn scalars(&self) -> Scalars {
         match self {
             Borrowed::Kept(scalars) | Borrowed::Lent { scalars, .. } => *scalars,
         }
     }
 
     /// Makes the registers usable and puts the record's address into its pair. The first thing a snippet does; keeps SCC.
-    pub(super) fn enter(&self, asm: &mut Asm, vectors: Vectors) -> Result<()> {
+    fn enter(&self, asm: &mut Asm, vectors: Vectors) -> Result<()> {
         let Borrowed::Lent { scalars, live, wait } = self else { return Ok(()) };
         if *wait {
             asm.wait_scalar_loads()?;
@@ -96,7 +152,7 @@ impl Borrowed {
     }
 
     /// Gives the registers back. The last thing a snippet does; keeps SCC.
-    pub(super) fn leave(&self, asm: &mut Asm, vectors: Vectors) -> Result<()> {
+    fn leave(&self, asm: &mut Asm, vectors: Vectors) -> Result<()> {
         let Borrowed::Lent { live, .. } = self else { return Ok(()) };
         if live.is_empty() {
             return Ok(());
@@ -109,7 +165,7 @@ impl Borrowed {
     }
 
     /// Keeps EXEC across the instruction that writes it.
-    pub(super) fn keep_exec(&self, asm: &mut Asm, vectors: Vectors) -> Result<()> {
+    fn keep_exec(&self, asm: &mut Asm, vectors: Vectors) -> Result<()> {
         match self {
             Borrowed::Kept(scalars) => {
                 let (exec, saved) = (asm.exec(), asm.mask(scalars.saved_exec));
@@ -128,7 +184,7 @@ impl Borrowed {
     }
 
     /// Puts what [`Borrowed::keep_exec`] kept into the saved-EXEC pair.
-    pub(super) fn kept_exec(&self, asm: &mut Asm, vectors: Vectors) -> Result<()> {
+    fn kept_exec(&self, asm: &mut Asm, vectors: Vectors) -> Result<()> {
         match self {
             Borrowed::Kept(_) => Ok(()),
             Borrowed::Lent { scalars, .. } => read_pair(asm, scalars.saved_exec, vectors.data, EXEC_LANE),

@@ -1,8 +1,8 @@
 //! The probe of a scalar branch: how often it was reached and how often it was taken.
 
 use super::asm::{c, s, v};
-use super::borrow::Borrowed;
-use super::plan::{Plan, restore_exec, restore_scc, save_scc, skip_if_off};
+use super::borrow::Registers;
+use super::plan::{Counters, Plan, restore_exec, restore_scc, save_scc, skip_if_off};
 use crate::error::{Error, Result};
 use crate::isa::Condition;
 use crate::kernel::edit::Snippet;
@@ -13,7 +13,7 @@ const TAKEN: u32 = 1;
 const COUNTED: u32 = 0b11;
 
 /// Before an `s_cbranch_*`. It works with EXEC = 0 too.
-pub(super) fn before_branch(plan: &Plan, here: &Borrowed, condition: Condition, scc_is_live: bool, offset: u32) -> Result<Snippet> {
+pub(super) fn before_branch(plan: &Plan, here: &Registers, condition: Condition, scc_is_live: bool, counters: Counters) -> Result<Snippet> {
     let r = here.scalars();
     let mut asm = plan.asm();
     let done = asm.new_label();
@@ -23,6 +23,7 @@ pub(super) fn before_branch(plan: &Plan, here: &Borrowed, condition: Condition, 
         save_scc(&mut asm, r)?;
     }
     skip_if_off(&mut asm, r, done)?;
+    here.prepare(&mut asm, plan)?;
     match condition {
         Condition::Scc1 => asm.op("s_mov_b32", &[taken, s(r.saved_scc)])?,
         Condition::Scc0 => asm.op("s_xor_b32", &[taken, s(r.saved_scc), c(1)])?,
@@ -34,13 +35,14 @@ pub(super) fn before_branch(plan: &Plan, here: &Borrowed, condition: Condition, 
         }
         Condition::Debug => return Err(Error::internal("a debugger's branch is no site")),
     }
-    plan.reach(&mut asm, r, offset)?;
+    plan.reach(&mut asm, r, counters)?;
     let (exec, saved) = (asm.exec(), asm.mask(r.saved_exec));
     asm.masks("s_mov", &[saved, exec])?;
     asm.op("v_writelane_b32", &[v(plan.vectors.data), taken, c(TAKEN)])?;
     asm.masks("s_mov", &[exec, c(COUNTED)])?;
-    plan.add(&mut asm, r, offset)?;
+    plan.add(&mut asm, r, counters)?;
     restore_exec(&mut asm, r)?;
+    here.give_back(&mut asm)?;
     asm.bind(done);
     if scc_is_live {
         restore_scc(&mut asm, r)?;

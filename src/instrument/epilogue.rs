@@ -3,7 +3,8 @@
 //! It works with any EXEC, 0 too, and changes no register that the original code has: there may be loads still under way into those.
 
 use super::asm::{Asm, c, s, v, v2};
-use super::borrow::Borrowed;
+use super::borrow::Registers;
+use super::lent_vectors;
 use super::plan::{Plan, skip_if_off};
 use super::registers::{Scalars, Vectors};
 use crate::error::Result;
@@ -14,13 +15,16 @@ use crate::profile::record;
 const LANE_READ_STATES: i64 = 4;
 
 /// The epilogue. SCC is free: nothing follows.
-pub(super) fn epilogue(plan: &Plan, here: &Borrowed) -> Result<Snippet> {
+pub(super) fn epilogue(plan: &Plan, here: &Registers) -> Result<Snippet> {
     let r = here.scalars();
     let data = plan.vectors.data;
     let mut asm = plan.asm_at_end();
     let done = asm.new_label();
     here.enter(&mut asm, plan.vectors)?;
     skip_if_off(&mut asm, r, done)?;
+    if here.lends_vectors() {
+        lent_vectors::at_end(&mut asm, plan)?;
+    }
     let base = if plan.slices.is_some() { flush(plan, &mut asm, r)? } else { r.record };
     asm.exec_lanes(1)?;
     // Only when the counters have arrived does the wave count as finished.

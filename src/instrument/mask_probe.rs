@@ -4,8 +4,8 @@
 //! chooses between lanes 0 to 3 and lane 4, so that a wave that arrives with EXEC = 0 counts in `empty` alone.
 
 use super::asm::{Asm, c, s, v};
-use super::borrow::Borrowed;
-use super::plan::{Plan, restore_exec, restore_scc, save_scc, skip_if_off};
+use super::borrow::Registers;
+use super::plan::{Counters, Plan, restore_exec, restore_scc, save_scc, skip_if_off};
 use super::registers::Scalars;
 use crate::error::Result;
 use crate::isa::Value;
@@ -23,30 +23,32 @@ const COUNTED: u32 = 0b01111;
 const EMPTY: u32 = 0b10000;
 
 /// Before a scalar instruction that makes EXEC `EXEC & mask`, or `EXEC & ~mask`. All such instructions write SCC, so it is free here.
-pub(super) fn before_mask(plan: &Plan, here: &Borrowed, mask: Value, complemented: bool, offset: u32) -> Result<Snippet> {
+pub(super) fn before_mask(plan: &Plan, here: &Registers, mask: Value, complemented: bool, counters: Counters) -> Result<Snippet> {
     let r = here.scalars();
     let mut asm = plan.asm();
     let done = asm.new_label();
     here.enter(&mut asm, plan.vectors)?;
     skip_if_off(&mut asm, r, done)?;
+    here.prepare(&mut asm, plan)?;
     let (exec, saved, narrowed) = (asm.exec(), asm.mask(r.saved_exec), asm.mask(r.scratch));
     asm.masks("s_mov", &[saved, exec])?;
     asm.masks(if complemented { "s_andn2" } else { "s_and" }, &[narrowed, exec, mask])?;
-    count(plan, &mut asm, r, narrowed, offset)?;
+    count(plan, &mut asm, r, narrowed, counters)?;
+    here.give_back(&mut asm)?;
     asm.bind(done);
     here.leave(&mut asm, plan.vectors)?;
     asm.finish()
 }
 
 /// Before a vector comparison that writes EXEC: keeps the mask that it is about to change.
-pub(super) fn before_compare(plan: &Plan, here: &Borrowed) -> Result<Snippet> {
+pub(super) fn before_compare(plan: &Plan, here: &Registers) -> Result<Snippet> {
     let mut asm = plan.asm();
     here.keep_exec(&mut asm, plan.vectors)?;
     asm.finish()
 }
 
 /// After a vector comparison that wrote EXEC.
-pub(super) fn after_compare(plan: &Plan, here: &Borrowed, scc_is_live: bool, offset: u32) -> Result<Snippet> {
+pub(super) fn after_compare(plan: &Plan, here: &Registers, scc_is_live: bool, counters: Counters) -> Result<Snippet> {
     let r = here.scalars();
     let mut asm = plan.asm();
     let done = asm.new_label();
@@ -55,9 +57,11 @@ pub(super) fn after_compare(plan: &Plan, here: &Borrowed, scc_is_live: bool, off
         save_scc(&mut asm, r)?;
     }
     skip_if_off(&mut asm, r, done)?;
+    here.prepare(&mut asm, plan)?;
     here.kept_exec(&mut asm, plan.vectors)?;
     let exec = asm.exec();
-    count(plan, &mut asm, r, exec, offset)?;
+    count(plan, &mut asm, r, exec, counters)?;
+    here.give_back(&mut asm)?;
     asm.bind(done);
     if scc_is_live {
         restore_scc(&mut asm, r)?;
@@ -67,7 +71,7 @@ pub(super) fn after_compare(plan: &Plan, here: &Borrowed, scc_is_live: bool, off
 }
 
 /// Counts, with the old mask in the saved-EXEC pair and the new one in `after`; leaves EXEC as it was. Destroys SCC and the scratch registers.
-fn count(plan: &Plan, asm: &mut Asm, r: Scalars, after: Value, offset: u32) -> Result<()> {
+fn count(plan: &Plan, asm: &mut Asm, r: Scalars, after: Value, counters: Counters) -> Result<()> {
     let data = plan.vectors.data;
     let (lanes_after, lanes_before, agreed) = (s(r.first), s(r.second), s(r.scratch));
     // SCC is whether any lane goes on: if none does, they agree. With no lane there at all the answer is not used.
@@ -85,9 +89,9 @@ fn count(plan: &Plan, asm: &mut Asm, r: Scalars, after: Value, offset: u32) -> R
     asm.op("v_writelane_b32", &[v(data), agreed, c(AGREEMENTS)])?;
     asm.op("v_writelane_b32", &[v(data), lanes_before, c(LANES_BEFORE)])?;
     asm.op("v_writelane_b32", &[v(data), lanes_after, c(LANES_AFTER)])?;
-    plan.reach(asm, r, offset)?;
+    plan.reach(asm, r, counters)?;
     asm.op("s_cmp_lg_u32", &[lanes_before, c(0)])?;
     asm.masks("s_cselect", &[exec, c(COUNTED), c(EMPTY)])?;
-    plan.add(asm, r, offset)?;
+    plan.add(asm, r, counters)?;
     restore_exec(asm, r)
 }

@@ -13,6 +13,7 @@ mod branch_probe;
 mod entry;
 mod epilogue;
 mod guards;
+mod lent_vectors;
 mod mask_probe;
 mod parts;
 mod plan;
@@ -37,10 +38,10 @@ use crate::profile::record::{COUNTER, HEADER};
 
 pub use registers::resources;
 
-use borrow::Borrowed;
+use borrow::{Borrowed, Registers};
 use parts::Part;
-use plan::{Plan, Slices};
-use registers::{Allocation, Scalars};
+use plan::{Counters, Plan, Slices};
+use registers::{Allocation, Scalars, Vectors};
 use sites::{Planned, Probe};
 
 /// A code object's code with what is known of it as a whole: made once, used for each kernel.
@@ -149,7 +150,7 @@ pub fn branches(analysis: &Analysis<'_>, request: &Request<'_>) -> Result<Instru
         CounterMode::Global => None,
         CounterMode::Lds => {
             check_callees_return(analysis.program, &callees, &functions)?;
-            Some(Slices::plan(target, counters, workgroup_size, lds_bytes)?)
+            Some(Slices::plan(target, counters, workgroup_size, lds_bytes))
         }
         CounterMode::Register => {
             return Err(Refusal::new(Reason::CounterMode, "the branch probe keeps its counters in LDS or in memory").into());
@@ -159,9 +160,8 @@ pub fn branches(analysis: &Analysis<'_>, request: &Request<'_>) -> Result<Instru
     let mut descriptor = kernel.descriptor;
     let entry = entry::Entry::extend(target, &mut descriptor)?;
     let allocation = Allocation { target, descriptor: &kernel.descriptor, used: used(analysis, id, &callees) };
-    let vectors = allocation.choose_vectors()?;
     let mut free = allocation.free_scalars(entry.scalars());
-    // Where too few scalar registers are unused, every snippet borrows what it needs.
+    // Where too few scalar registers are unused, every snippet borrows what it needs; where too few vector registers are, these.
     let kept = if analysis.always_borrow { None } else { Scalars::take(|count, align| free.take(count, align)).ok() };
     if kept.is_none() && target.event_hazards().contains(EventHazards::VALU_READ_SGPR) {
         // The lanes that keep what is borrowed would make every borrowed register one that vector instructions have read: from then on original code
@@ -170,7 +170,18 @@ pub fn branches(analysis: &Analysis<'_>, request: &Request<'_>) -> Result<Instru
             Refusal::new(Reason::ScalarRegisters, "scalar registers cannot be borrowed on this target, and too few are free").into()
         );
     }
-    let plan = Plan { target, vectors, kept, slices, counters, kernel: request.index, control: request.control };
+    let (vectors, terms, slice_start) = match allocation.choose_vectors() {
+        Ok(vectors) => (vectors, None, None),
+        // What is borrowed has to be found again: not both kinds of registers can be.
+        Err(refusal) if kept.is_none() || allocation.used.indexed => return Err(refusal.into()),
+        Err(_) => {
+            let slice_start = if slices.is_some() { Some(free.take(1, 1)?) } else { None };
+            let slots = std::iter::from_fn(|| free.take(1, 1).ok()).take(lent_vectors::MOST_SLOTS).collect();
+            let terms = lent_vectors::Terms { slots, end: allocation.vgprs() as u16 };
+            (Vectors::behind_ids(target), Some(terms), slice_start)
+        }
+    };
+    let plan = Plan { target, vectors, kept, slice_start, slices, kernel: request.index, control: request.control };
     let (prologue, prologue_end) = prologue::prologue(&plan, &entry)?;
     let sgprs = prologue_end.max(kept.map_or(0, |_| free.end));
     let vgprs = vectors.end();
@@ -179,10 +190,8 @@ pub fn branches(analysis: &Analysis<'_>, request: &Request<'_>) -> Result<Instru
     let end = allocation.sgprs().max(sgprs);
     let mut inserts = Vec::new();
     for part in &parts {
-        let lender = match kept {
-            Some(scalars) => Lender::Kept(scalars),
-            None => Lender::Original { part, pending: part.pending(analysis), end },
-        };
+        let pending = if kept.is_none() || terms.is_some() { part.pending(analysis) } else { Vec::new() };
+        let lender = Lender { part, kept, terms: terms.as_ref(), pending, end };
         inserts.push(insertions(&plan, &lender, part)?);
     }
     let mut inserts = inserts.into_iter();
@@ -313,7 +322,8 @@ fn insertions(plan: &Plan, lender: &Lender<'_>, part: &Part<'_>) -> Result<Vec<(
     for end in part.ends() {
         part.check_index_mode(end)?;
         let point = ProgramPoint { inst: guards::place_before_end(part.body, &part.cfg, end), side: Side::Before };
-        inserts.push((point, epilogue::epilogue(plan, &lender.at(point)?)?));
+        let (plan, here) = lender.at_end(plan, point)?;
+        inserts.push((point, epilogue::epilogue(&plan, &here)?));
     }
     for (point, _) in &inserts {
         guards::check_clause(part.body, &part.neighbours, *point)?;
@@ -322,30 +332,42 @@ fn insertions(plan: &Plan, lender: &Lender<'_>, part: &Part<'_>) -> Result<Vec<(
     Ok(inserts)
 }
 
-/// Where snippets get their scalar registers.
-enum Lender<'a> {
-    /// The same everywhere.
-    Kept(Scalars),
-    /// From the original code, for as long as the snippet runs.
-    Original {
-        part: &'a Part<'a>,
-        /// Before each instruction, the registers into which loads are under way.
-        pending: Vec<RegSet>,
-        /// One more than the highest numbered register of the allocation.
-        end: u32,
-    },
+/// Where snippets get their registers.
+struct Lender<'a> {
+    part: &'a Part<'a>,
+    /// Scalar registers: the same everywhere, or else borrowed from the original code for as long as the snippet runs.
+    kept: Option<Scalars>,
+    /// Where vector registers are borrowed.
+    terms: Option<&'a lent_vectors::Terms>,
+    /// Before each instruction, the registers into which loads are under way; empty where nothing is borrowed.
+    pending: Vec<RegSet>,
+    /// One more than the highest numbered scalar register of the allocation.
+    end: u32,
 }
 
 impl Lender<'_> {
-    fn at(&self, point: ProgramPoint) -> Result<Borrowed, Stop> {
-        match self {
-            Lender::Kept(scalars) => Ok(Borrowed::Kept(*scalars)),
-            Lender::Original { part: Part { body, liveness, .. }, pending, end } => {
+    /// The registers of a snippet, and the plan with its vector registers.
+    fn at(&self, plan: &Plan, point: ProgramPoint) -> Result<(Plan, Registers), Stop> {
+        let Lender { part: Part { body, liveness, .. }, pending, .. } = self;
+        let scalars = match self.kept {
+            Some(scalars) => Borrowed::Kept(scalars),
+            None => {
                 let inst = body.inst(point.inst);
                 let accessed: RegSet = inst.reads().chain(inst.writes()).collect();
-                let lent = Borrowed::lend(*end, liveness.at(point), &pending[point.inst.index()], &accessed);
-                Ok(lent.map_err(|refusal| Refusal { address: Some(body.address(point.inst)), ..refusal })?)
+                let lent = Borrowed::lend(self.end, liveness.at(point), &pending[point.inst.index()], &accessed);
+                lent.map_err(|refusal| Refusal { address: Some(body.address(point.inst)), ..refusal })?
             }
+        };
+        let Some(terms) = self.terms else { return Ok((*plan, Registers::new(scalars, None))) };
+        let (vectors, loan) = terms.lend(self.part, &pending[point.inst.index()], point)?;
+        Ok((Plan { vectors, ..*plan }, Registers::new(scalars, Some(loan))))
+    }
+
+    /// The registers of a snippet before the end of a wave: nothing needs the original's vector registers any more.
+    fn at_end(&self, plan: &Plan, point: ProgramPoint) -> Result<(Plan, Registers), Stop> {
+        match (self.terms, self.kept) {
+            (Some(_), Some(scalars)) => Ok((*plan, Registers::new(Borrowed::Kept(scalars), Some(lent_vectors::Loan::default())))),
+            _ => self.at(plan, point),
         }
     }
 }
@@ -358,21 +380,23 @@ fn probe(
     planned: &Planned,
     inserts: &mut Vec<(ProgramPoint, Snippet)>,
 ) -> Result<(), Stop> {
-    let offset = planned.offset;
+    let counters = Counters { offset: planned.offset, count: planned.probe.kind().counters() };
     let before = ProgramPoint { inst: planned.inst, side: Side::Before };
     let after = ProgramPoint { inst: planned.inst, side: Side::After };
     let scc_is_live = |point| liveness.at(point).overlaps(Reg::SCC);
+    let (here_plan, here) = lender.at(plan, before)?;
     match planned.probe {
         Probe::Mask { mask, complemented } => {
-            inserts.push((before, mask_probe::before_mask(plan, &lender.at(before)?, mask, complemented, offset)?));
+            inserts.push((before, mask_probe::before_mask(&here_plan, &here, mask, complemented, counters)?));
         }
         Probe::Compare => {
-            inserts.push((before, mask_probe::before_compare(plan, &lender.at(before)?)?));
-            inserts.push((after, mask_probe::after_compare(plan, &lender.at(after)?, scc_is_live(after), offset)?));
+            inserts.push((before, mask_probe::before_compare(&here_plan, &here)?));
+            let (plan, here) = lender.at(plan, after)?;
+            inserts.push((after, mask_probe::after_compare(&plan, &here, scc_is_live(after), counters)?));
         }
         Probe::Branch(condition) => {
             let live = scc_is_live(before) || matches!(condition, Condition::Scc0 | Condition::Scc1);
-            inserts.push((before, branch_probe::before_branch(plan, &lender.at(before)?, condition, live, offset)?));
+            inserts.push((before, branch_probe::before_branch(&here_plan, &here, condition, live, counters)?));
         }
     }
     Ok(())

@@ -1,16 +1,16 @@
 //! What all inserted code of one kernel agrees on.
 
-use super::asm::{Asm, Global, c, s, s2, v2};
+use super::asm::{Asm, Global, c, s, s2, v, v2};
 use super::registers::{Scalars, Vectors};
 use super::settle::Place;
 use crate::dataflow::RegSet;
 use crate::error::Result;
-use crate::isa::Target;
+use crate::isa::{Reg, Target};
 use crate::kernel::edit::Label;
-use crate::kernel::{Reason, Refusal};
 use crate::profile::record::{COUNTER, HEADER};
 
-/// Counters in LDS: a slice for each wave, behind everything the kernel itself uses.
+/// Counters in LDS: a slice for each wave, behind everything the kernel itself uses. Where the counters of all waves do not fit, those of the first
+/// sites are there, and the others in the wave's record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slices {
     /// Bytes of a wave's slice.
@@ -21,21 +21,22 @@ pub(super) struct Slices {
 
 /// A 64-bit LDS access must be aligned to this.
 const SLICE_ALIGN: u32 = 8;
+/// Offsets of LDS instructions are below this.
+const LDS_OFFSETS: u32 = 1 << 16;
 
 impl Slices {
-    /// Slices for workgroups of up to `workgroup_size` work-items beside `lds_bytes` of static LDS.
-    pub(super) fn plan(target: Target, counters: u32, workgroup_size: u32, lds_bytes: u32) -> Result<Slices, Refusal> {
-        let slice = counters * COUNTER;
-        let waves = workgroup_size.div_ceil(target.wave_size());
-        let extra = u64::from(slice) * u64::from(waves) + u64::from(SLICE_ALIGN - 1);
-        if u64::from(lds_bytes) + extra > target.lds_bytes().into() {
-            let detail = format!(
-                "{counters} counters for each of {waves} waves need {extra} bytes of LDS beside the kernel's {lds_bytes}, of {}",
-                target.lds_bytes()
-            );
-            return Err(Refusal::new(Reason::LdsSize, detail));
-        }
-        Ok(Slices { slice, extra: extra as u32 })
+    /// Slices for workgroups of up to `workgroup_size` work-items beside `lds_bytes` of static LDS. If not all counters fit, half of what is left stays for
+    /// the LDS that launches add.
+    pub(super) fn plan(target: Target, counters: u32, workgroup_size: u32, lds_bytes: u32) -> Slices {
+        let waves = workgroup_size.div_ceil(target.wave_size()).max(1);
+        let free = target.lds_bytes().saturating_sub(lds_bytes).saturating_sub(SLICE_ALIGN - 1);
+        let most = (free / 2 / waves).min(LDS_OFFSETS) & !(SLICE_ALIGN - 1);
+        let wanted = u64::from(counters) * u64::from(COUNTER);
+        let all_fit = wanted <= LDS_OFFSETS.into() && wanted * u64::from(waves) <= free.into();
+        let slice = if all_fit { wanted as u32 } else { most };
+        // Nothing of the kernel's is made larger for nothing.
+        let extra = if slice == 0 { 0 } else { slice * waves + SLICE_ALIGN - 1 };
+        Slices { slice, extra }
     }
 }
 
@@ -46,10 +47,10 @@ pub(super) struct Plan {
     pub(super) vectors: Vectors,
     /// The scalar registers that hold across the kernel; none where snippets borrow theirs.
     pub(super) kept: Option<Scalars>,
+    /// Where vector registers are borrowed and counters are in LDS: the scalar register with the start of the wave's slice.
+    pub(super) slice_start: Option<u16>,
     /// Counters are in LDS, or else in the wave's record.
     pub(super) slices: Option<Slices>,
-    /// How many counters the kernel's sites have.
-    pub(super) counters: u32,
     /// The kernel's index in the site table.
     pub(super) kernel: u32,
     /// Address of the control block in the rewritten object.
@@ -57,15 +58,16 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// The wave's counters in runs of up to one for each lane: byte offset of the run and its length.
+    /// The wave's counters in LDS, in runs of up to one for each lane: byte offset of the run and its length.
     pub(super) fn chunks(&self) -> impl Iterator<Item = (u32, u32)> + use<> {
-        let (counters, lanes) = (self.counters, self.target.wave_size());
+        let (counters, lanes) = (self.slices.map_or(0, |slices| slices.slice / COUNTER), self.target.wave_size());
         (0..counters).step_by(lanes as usize).map(move |first| (first * COUNTER, lanes.min(counters - first)))
     }
 
     /// The scalar registers that no original code names.
-    fn own(&self) -> RegSet {
-        self.kept.iter().flat_map(Scalars::registers).collect()
+    pub(super) fn own(&self) -> RegSet {
+        let start = self.slice_start.map(|start| Reg::scalar(start, 1));
+        self.kept.iter().flat_map(Scalars::registers).chain(start).collect()
     }
 
     /// A snippet between original instructions.
@@ -83,30 +85,72 @@ impl Plan {
         Global { base, offsets: self.vectors.address, flat: self.vectors.flat, scratch }
     }
 
-    /// Makes the counters that start at `offset` of the record addressable; what [`Plan::add`] needs. Destroys SCC and the scratch pair where the
-    /// offset is beyond an instruction's reach.
-    pub(super) fn reach(&self, asm: &mut Asm, r: Scalars, offset: u32) -> Result<()> {
-        if self.slices.is_none() && offset > asm.largest_global_offset() {
-            asm.op("s_add_u32", &[s(r.scratch), s(r.record), c(offset)])?;
-            asm.op("s_addc_u32", &[s(r.scratch + 1), s(r.record + 1), c(0)])?;
+    /// Makes the counters of a site addressable; what [`Plan::add`] needs. Destroys SCC and the scratch pair, unless an instruction reaches them from where
+    /// the address register points.
+    pub(super) fn reach(&self, asm: &mut Asm, r: Scalars, counters: Counters) -> Result<()> {
+        let offset = counters.offset;
+        let base = match self.home(counters) {
+            Home::Lds => return Ok(()),
+            Home::Record => s(r.record),
+            Home::Beside => {
+                // The address register is for LDS. Its lane 0 has the slice's start: without it, it leads from the record to the counters.
+                asm.op("v_readlane_b32", &[s(r.scratch + 1), v(self.vectors.address), c(0)])?;
+                asm.op("s_sub_u32", &[s(r.scratch), s(r.record), s(r.scratch + 1)])?;
+                asm.op("s_subb_u32", &[s(r.scratch + 1), s(r.record + 1), c(0)])?;
+                s(r.scratch)
+            }
+        };
+        if offset > asm.largest_global_offset() {
+            let high = if base == s(r.record) { s(r.record + 1) } else { s(r.scratch + 1) };
+            asm.op("s_add_u32", &[s(r.scratch), base, c(offset)])?;
+            asm.op("s_addc_u32", &[s(r.scratch + 1), high, c(0)])?;
         }
         Ok(())
     }
 
-    /// Adds each active lane's data to its counter of the site whose counters start at `offset` of the record. Destroys the first register and, where
-    /// the target has FLAT memory instructions alone, SCC and the scratch pair.
-    pub(super) fn add(&self, asm: &mut Asm, r: Scalars, offset: u32) -> Result<()> {
+    /// Adds each active lane's data to its counter of a site. Destroys the first register and, where the target has FLAT memory instructions alone, SCC
+    /// and the pair that EXEC is not saved in.
+    pub(super) fn add(&self, asm: &mut Asm, r: Scalars, counters: Counters) -> Result<()> {
         let data = v2(self.vectors.data);
+        let home = self.home(counters);
+        if home == Home::Lds {
+            asm.open_lds(Some(r.first))?;
+            asm.lds("ds_add_u64", self.vectors.address, data, counters.offset - HEADER)?;
+            return asm.close_lds(r.first);
+        }
+        let far = counters.offset > asm.largest_global_offset();
+        let base = if far || home == Home::Beside { r.scratch } else { r.record };
+        asm.global("atomic_add_x2", self.at(base, r.scratch), data, if far { 0 } else { counters.offset })
+    }
+
+    /// Where the counters of a site are.
+    fn home(&self, counters: Counters) -> Home {
         match self.slices {
-            Some(_) => {
-                asm.open_lds(Some(r.first))?;
-                asm.lds("ds_add_u64", self.vectors.address, data, offset - HEADER)?;
-                asm.close_lds(r.first)
-            }
-            None if offset > asm.largest_global_offset() => asm.global("atomic_add_x2", self.at(r.scratch, r.scratch), data, 0),
-            None => asm.global("atomic_add_x2", self.at(r.record, r.scratch), data, offset),
+            None => Home::Record,
+            Some(Slices { slice, .. }) if counters.offset - HEADER + counters.count * COUNTER <= slice => Home::Lds,
+            Some(_) => Home::Beside,
         }
     }
+}
+
+/// The counters of a site.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Counters {
+    /// Offset of the first in the record.
+    pub(super) offset: u32,
+    /// How many.
+    pub(super) count: u32,
+}
+
+/// Where counters are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Home {
+    /// In the wave's slice of LDS.
+    Lds,
+    /// In the record, as all of the kernel's are.
+    Record,
+    /// In the record, while others are in LDS.
+    Beside,
 }
 
 /// Leaves to `done` if the wave counts nothing. Destroys SCC.

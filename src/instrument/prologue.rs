@@ -8,9 +8,8 @@ use super::asm::{Asm, c, s, s2, v, v2};
 use super::borrow::store_record;
 use super::entry::Entry;
 use super::plan::{Plan, Slices};
-use super::registers::{ScalarPool, Scalars};
+use super::registers::ScalarPool;
 use super::settle::Place;
-use crate::dataflow::RegSet;
 use crate::error::Result;
 use crate::isa::{self, EventHazards, Reg, Value};
 use crate::kernel::Stop;
@@ -92,7 +91,7 @@ impl Scratch {
 /// The prologue. Also tells one more than the highest scalar register that it uses.
 pub(super) fn prologue(plan: &Plan, entry: &Entry) -> Result<(Snippet, u32), Stop> {
     let kept = plan.kept.map(|kept| kept.record);
-    let kept_set: RegSet = plan.kept.iter().flat_map(Scalars::registers).collect();
+    let kept_set = plan.own();
     let taken = |number: u16| kept_set.contains(Reg::scalar(number, 1));
     let mut pool = ScalarPool::new(plan.target, entry.scalars(), taken);
     let record = match kept {
@@ -216,9 +215,9 @@ fn announce(plan: &Plan, [x, y, z]: [u16; 3], asm: &mut Asm, t: &Scratch) -> Res
     let lanes = plan.target.wave_size();
     asm.op("s_mov_b32", &[s(t.temporary), c(plan.kernel)])?;
     asm.exec_lanes(lanes)?;
-    lane_number(plan, asm, r.address)?;
-    asm.op("v_lshlrev_b32_e32", &[v(r.data + 1), c(FIELD_SHIFT), v(r.address)])?;
-    asm.op("v_lshlrev_b32_e32", &[v(r.address), c(COUNTER_SHIFT), v(r.address)])?;
+    lane_number(plan, asm, r.data + 1)?;
+    asm.op("v_lshlrev_b32_e32", &[v(r.data + 1), c(FIELD_SHIFT), v(r.data + 1)])?;
+    lane_offsets(plan, asm, r.address)?;
     for (lane, field) in (0..).zip([t.temporary, t.dispatch, x, y, z, t.ids[0]]) {
         let field = to_vector(asm, t, field)?;
         asm.op("v_writelane_b32", &[v(r.data), field, c(lane)])?;
@@ -244,6 +243,9 @@ fn set_up(plan: &Plan, asm: &mut Asm, t: &Scratch) -> Result<()> {
         asm.op("s_and_b32", &[s(start), s(start), c(!7)])?;
         asm.op("s_mul_i32", &[s(t.temporary), s(t.ids[0]), c(slice)])?;
         asm.op("s_add_u32", &[s(start), s(start), s(t.temporary)])?;
+        if let Some(kept) = plan.slice_start {
+            asm.op("s_mov_b32", &[s(kept), s(start)])?;
+        }
         let start = to_vector(asm, t, start)?;
         // On gfx8 this writes VCC, too.
         asm.op("v_add_u32_e32", &[v(r.address), start, v(r.address)])?;
@@ -256,6 +258,12 @@ fn set_up(plan: &Plan, asm: &mut Asm, t: &Scratch) -> Result<()> {
         asm.exec_lanes(plan.target.wave_size())?;
     }
     asm.op("v_mov_b32_e32", &[v(r.data), c(ONE)])
+}
+
+/// The offset of each lane's counter among the counters.
+pub(super) fn lane_offsets(plan: &Plan, asm: &mut Asm, into: u16) -> Result<()> {
+    lane_number(plan, asm, into)?;
+    asm.op("v_lshlrev_b32_e32", &[v(into), c(COUNTER_SHIFT), v(into)])
 }
 
 /// Each lane's number, whatever EXEC was at entry.

@@ -26,6 +26,24 @@ pub(super) struct Vectors {
 }
 
 impl Vectors {
+    /// Takes each register from `take`, which is told how many in a row and with which alignment.
+    pub(super) fn take(target: Target, mut take: impl FnMut(u16, u16) -> Option<u16>) -> Option<Vectors> {
+        let data = take(2, 2)?;
+        let address = take(1, 1)?;
+        let flat = if Self::have_addresses(target) { Some(take(2, 2)?) } else { None };
+        Some(Vectors { data, address, flat })
+    }
+
+    /// Whether global memory takes addresses from vector registers alone.
+    fn have_addresses(target: Target) -> bool {
+        !isa::has_operation(target, "global_atomic_add")
+    }
+
+    /// For where everything from v3 on is free: behind the work-item ids.
+    pub(super) fn behind_ids(target: Target) -> Vectors {
+        Vectors { address: WORK_ITEM_VGPRS, data: WORK_ITEM_VGPRS + 1, flat: Self::have_addresses(target).then_some(WORK_ITEM_VGPRS + 3) }
+    }
+
     /// One more than the highest register.
     pub(super) fn end(&self) -> u32 {
         let highest = (self.data + 1).max(self.address).max(self.flat.map_or(0, |pair| pair + 1));
@@ -115,7 +133,7 @@ impl Allocation<'_> {
     }
 
     /// Numbered vector registers inside the allocation.
-    fn vgprs(&self) -> u32 {
+    pub(super) fn vgprs(&self) -> u32 {
         self.descriptor.accum_offset(self.target).unwrap_or_else(|| self.descriptor.allocated_vgprs(self.target))
     }
 
@@ -134,20 +152,14 @@ impl Allocation<'_> {
                 && u32::from(number) >= indexed
                 && !self.used.named.contains(Reg::vector(number, 1))
         };
-        let wants_addresses = !isa::has_operation(self.target, "global_atomic_add");
-        let count = if wants_addresses { "five" } else { "three" };
-        let none = || Refusal::new(Reason::VectorRegisters, format!("{count} vector registers are needed that no code uses"));
         let mut taken: Vec<u16> = Vec::new();
-        let mut take = |count: u16, step: usize| {
+        let chosen = Vectors::take(self.target, |count, align| {
             let fits = |first: &u16| (*first..first + count).all(|number| free(number) && !taken.contains(&number));
-            let first = (0..NUMBERED_VGPRS).step_by(step).find(fits).ok_or_else(none)?;
+            let first = (0..NUMBERED_VGPRS).step_by(align.into()).find(fits)?;
             taken.extend(first..first + count);
-            Ok::<_, Refusal>(first)
-        };
-        let data = take(2, 2)?;
-        let address = take(1, 1)?;
-        let flat = if wants_addresses { Some(take(2, 2)?) } else { None };
-        Ok(Vectors { data, address, flat })
+            Some(first)
+        });
+        chosen.ok_or_else(|| Refusal::new(Reason::VectorRegisters, "inserted code needs vector registers that no code uses"))
     }
 
     /// Grows the allocation in a descriptor so that scalar registers below `sgprs` and vector registers below `vgprs` can be used. It never shrinks.

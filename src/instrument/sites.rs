@@ -43,7 +43,7 @@ impl Probe {
         }
     }
 
-    fn kind(self) -> SiteKind {
+    pub(super) fn kind(self) -> SiteKind {
         match self {
             Probe::Mask { .. } | Probe::Compare => SiteKind::Exec,
             Probe::Branch(_) => SiteKind::Scalar,
