@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use wavetap::cfg::{BodyId, Cfg, Program};
 use wavetap::code_object::{CodeObject, InitialRegisters, Kernel, initial_registers};
-use wavetap::dataflow::{Liveness, RegSet, Summaries, UsedRegisters, WaitSummaries, used_registers};
+use wavetap::dataflow::{Liveness, RegSet, Summaries, UsedRegisters, used_registers};
 use wavetap::entity::InstId;
 use wavetap::instrument::{Analysis, Request, branches};
 use wavetap::isa::{self, Inst, Reg, Role, Target, Value};
-use wavetap::kernel::{Body, BodyKind, Image};
+use wavetap::kernel::{BodyKind, Image};
 use wavetap::layout::{Code, place};
 use wavetap::offload_bundle::Input;
 use wavetap::profile::map::{AddressPair, CounterMode};
@@ -43,24 +43,26 @@ struct Case<'a> {
     entries: (InitialRegisters, InitialRegisters),
     used: UsedRegisters,
     summaries: &'a Summaries,
-    wait_summaries: &'a WaitSummaries,
 }
 
 impl Case<'_> {
     fn check(&self, bytes: &[u8]) -> Vec<Finding> {
         let mut image = self.image.clone();
         image.add_code(BASE, bytes);
-        let new = Body::decode(self.target, &image, &self.kernel.name, BodyKind::Kernel, BASE).expect("decodes");
+        image.set_wave_size(BASE, self.target.wave_size());
+        let new = Program::build(self.target, &image, [(self.kernel.name.clone(), BodyKind::Kernel, BASE)]);
         check_code(&KernelCode {
             program: self.program,
+            image: self.image,
             kernel: self.id,
             new: &new,
+            entry: BASE,
+            new_code: BASE,
             addresses: &self.addresses,
             entry_before: &self.entries.0,
             entry_after: &self.entries.1,
             used: self.used,
             summaries: self.summaries,
-            wait_summaries: self.wait_summaries,
             replays: true,
         })
     }
@@ -77,7 +79,7 @@ fn each(mut check: impl FnMut(&Case<'_>)) {
             let image = Image::of(&object).expect("an image");
             let program = Program::of(target, &image);
             let used = used_registers(&program, &image);
-            let (summaries, wait_summaries) = (Summaries::compute(&program), WaitSummaries::compute(&program));
+            let summaries = Summaries::compute(&program);
             for kernel in object.kernels() {
                 for (mode, borrow) in [(CounterMode::Global, false), (CounterMode::Lds, false), (CounterMode::Global, true)] {
                     let analysis = Analysis::new(&program, &image);
@@ -92,21 +94,8 @@ fn each(mut check: impl FnMut(&Case<'_>)) {
                         code.addresses(BASE).into_iter().map(|(original, rewritten)| AddressPair { original, rewritten }).collect();
                     let registers = |descriptor| initial_registers(descriptor, target).expect("consistent");
                     let entries = (registers(&kernel.descriptor), registers(&plan.descriptor));
-                    let (image, program, summaries, wait_summaries) = (&image, &program, &summaries, &wait_summaries);
-                    check(&Case {
-                        place: place_name,
-                        target,
-                        image,
-                        program,
-                        id,
-                        kernel,
-                        bytes,
-                        addresses,
-                        entries,
-                        used,
-                        summaries,
-                        wait_summaries,
-                    });
+                    let (image, program, summaries) = (&image, &program, &summaries);
+                    check(&Case { place: place_name, target, image, program, id, kernel, bytes, addresses, entries, used, summaries });
                     kernels += 1;
                 }
             }

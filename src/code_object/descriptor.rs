@@ -138,6 +138,13 @@ impl Field {
 }
 
 impl Field {
+    /// `INST_PREF_SIZE`: code that is prefetched when a wave starts, in lines of the instruction cache. None where there is no such field.
+    #[must_use]
+    pub fn prefetch_size(target: Target) -> Option<Field> {
+        let width = target.prefetch_size_bits();
+        (width > 0).then(|| field(RSRC3, PREFETCH_BIT, width))
+    }
+
     /// `ENABLE_DYNAMIC_VGPR`: waves start with the registers that the descriptor counts and can change their number (`s_alloc_vgpr`). None where they cannot.
     ///
     /// It is where the target has it: in `COMPUTE_PGM_RSRC2` on gfx12.0 and in `COMPUTE_PGM_RSRC3` on gfx12.5.
@@ -292,8 +299,7 @@ impl KernelDescriptor {
     /// Bytes from the kernel's entry that are fetched ahead of its start (`INST_PREF_SIZE`); `None` on targets that cannot.
     #[must_use]
     pub fn prefetched_bytes(&self, target: Target) -> Option<u32> {
-        let width = target.prefetch_size_bits();
-        (width > 0).then(|| self.get(field(RSRC3, PREFETCH_BIT, width)) * target.code_line_bytes())
+        Field::prefetch_size(target).map(|field| self.get(field) * target.code_line_bytes())
     }
 
     /// Vector registers that a lane asks for, accumulation registers included where they share the allocation. What it is given may be more, see

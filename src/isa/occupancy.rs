@@ -59,6 +59,12 @@ pub struct Occupancy {
 }
 
 impl Target {
+    /// Whether every wave has all scalar registers that code can number, whatever it asks for.
+    #[must_use]
+    pub fn all_sgprs(self) -> bool {
+        self.data.sgpr_granule > self.data.addressable_sgprs
+    }
+
     /// Waves per SIMD that `vgprs` registers of a lane allow (at least one register is allocated); 0 if no wave may have so many.
     #[must_use]
     pub fn waves_by_vgprs(self, vgprs: u32) -> u32 {

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use super::finding::{Finding, Rule};
 use crate::entity::InstId;
-use crate::isa::{Branch, Flags, Inst, Memory, Role};
-use crate::kernel::{Body, Flow};
+use crate::isa::{Branch, Flags, Inst, Memory, RegFile, Role, scalar};
+use crate::kernel::{Body, CallTarget, Flow};
 use crate::profile::map::AddressPair;
 
 /// Which new instruction is which original one.
@@ -39,8 +39,16 @@ impl Alignment {
         self.new_of[original.index()]
     }
 
-    /// Aligns two bodies; all that does not fit is a finding. Without an alignment nothing else about the code can be checked.
-    pub(super) fn find(original: &Body, new: &Body, pairs: &[AddressPair], findings: &mut Vec<Finding>) -> Option<Alignment> {
+    /// Aligns two bodies; all that does not fit is a finding. Without an alignment nothing else about the code can be checked. Calls of functions that were
+    /// copied to addresses from `new_code` on are added to `calls`: original function, copy.
+    pub(super) fn find(
+        original: &Body,
+        new: &Body,
+        pairs: &[AddressPair],
+        new_code: u64,
+        calls: &mut Vec<(u64, u64)>,
+        findings: &mut Vec<Finding>,
+    ) -> Option<Alignment> {
         let before = findings.len();
         let mut original_of = vec![None; new.len()];
         let mut new_of = vec![None; original.len()];
@@ -70,13 +78,14 @@ impl Alignment {
         }
         let new_of = new_of.into_iter().flatten().collect();
         let alignment = Alignment { original_of, new_of };
-        alignment.check_flow(original, new, findings);
+        alignment.check_flow(original, new, (new_code, calls), findings);
         alignment.check_inserted(new, findings);
         (findings.len() == before).then_some(alignment)
     }
 
     /// From every original instruction, control reaches the same original instructions as before.
-    fn check_flow(&self, original: &Body, new: &Body, findings: &mut Vec<Finding>) {
+    fn check_flow(&self, original: &Body, new: &Body, copies: (u64, &mut Vec<(u64, u64)>), findings: &mut Vec<Finding>) {
+        let (new_code, calls) = copies;
         self.leads_to(original, new, new.entry(), original.entry(), "the entry", findings);
         for old_id in original.ids() {
             let new_id = self.new_of(old_id);
@@ -85,6 +94,13 @@ impl Alignment {
             let fits = match (old_flow, new_flow) {
                 (Flow::Jump(old_to), Flow::Jump(new_to)) | (Flow::Branch(old_to), Flow::Branch(new_to)) => {
                     self.leads_to(original, new, new_to, old_to, &text, findings);
+                    true
+                }
+                (Flow::Call(CallTarget::Known(function)), Flow::Call(CallTarget::Known(copy)))
+                | (Flow::TailCall(CallTarget::Known(function)), Flow::TailCall(CallTarget::Known(copy)))
+                    if copy >= new_code =>
+                {
+                    calls.push((function, copy));
                     true
                 }
                 (old, new) => old == new,
@@ -166,22 +182,41 @@ fn forbidden(inst: &Inst) -> bool {
             "v_movrel",
             "s_dcache",
             "s_icache",
+            "s_inst_prefetch",
+            "s_round_mode",
+            "s_denorm_mode",
+            "s_alloc_vgpr",
+            "s_set_vgpr_msb",
+            "s_barrier",
+            "s_wakeup",
+            "s_code_end",
         ]
         .iter()
         .any(|name| inst.name().starts_with(name))
+        // The trap handler's registers, some of which hold the workgroup's ids.
+        || inst.writes().any(|reg| reg.file == RegFile::Scalar && (scalar::TTMP0..scalar::M0).contains(&reg.first))
 }
 
-/// Whether `new` is the original instruction: the same but for a displacement; or, for a jump through a register whose target inside the
-/// body is known, a direct jump.
+/// Whether `new` is the original instruction: the same but for a displacement or a delay, which is a hint; or, for a jump through a register whose
+/// target inside the body is known, a direct jump; or, for a call of a known function, another one that leaves the return address in the same place.
+/// Where jumps and calls go is checked apart from this.
 fn same(original: &Body, id: InstId, new: &Inst) -> bool {
     let old = original.inst(id);
     if matches!(original.flow(id), Flow::Jump(_)) && old.variant.branch == Branch::IndirectJump && new.variant.branch == Branch::Jump {
         return true;
     }
+    let is_call = |inst: &Inst| matches!(inst.variant.branch, Branch::Call | Branch::IndirectCall);
+    let link = |inst: &Inst| inst.operand(Role::Sdst).and_then(|operand| operand.reg());
+    match original.flow(id) {
+        Flow::Call(CallTarget::Known(_)) if is_call(new) => return link(old) == link(new),
+        Flow::TailCall(CallTarget::Known(_)) if new.variant.branch == Branch::IndirectJump => return true,
+        _ => {}
+    }
+    let may_differ = |role: Role| matches!(role, Role::SimmTarget | Role::Delay) || (role == Role::Simm16 && old.name() == "s_clause");
     std::ptr::eq(old.variant, new.variant)
         && old.size == new.size
         && old.modifiers == new.modifiers
         && old.ignored == new.ignored
         && old.operands.len() == new.operands.len()
-        && old.operands.iter().zip(&new.operands).all(|(a, b)| a == b || (a.role == Role::SimmTarget && b.role == Role::SimmTarget))
+        && old.operands.iter().zip(&new.operands).all(|(a, b)| a == b || (a.role == b.role && may_differ(a.role)))
 }

@@ -27,6 +27,8 @@ pub enum Rule {
     Skeleton,
     /// A branch leads to another place than the original one.
     Branch,
+    /// Inserted code stands between instructions that must follow each other.
+    Adjacent,
     /// Inserted code contains what it must not: calls, barriers, ends, messages.
     Forbidden,
     /// An original instruction reads a register that inserted code changed.
@@ -37,7 +39,8 @@ pub enum Rule {
     Scc,
     /// A register is used while an operation that writes it may be outstanding.
     Wait,
-    /// Too few wait states between two instructions of which one was inserted.
+    /// Instructions follow each other, of which one was inserted, that the hardware does not keep apart as it must: too few wait states, or no event that
+    /// makes it safe.
     Hazard,
 }
 
@@ -57,6 +60,7 @@ impl Rule {
             Rule::Lds => "lds",
             Rule::Skeleton => "skeleton",
             Rule::Branch => "branch",
+            Rule::Adjacent => "adjacent",
             Rule::Forbidden => "forbidden",
             Rule::Clobbered => "clobbered",
             Rule::Exec => "exec",
@@ -88,6 +92,13 @@ impl Finding {
     #[must_use]
     pub(super) fn at(mut self, address: u64) -> Finding {
         self.address = Some(address);
+        self
+    }
+
+    /// It concerns the copy of a function.
+    #[must_use]
+    pub(super) fn in_function(mut self, name: &str) -> Finding {
+        self.message = format!("copy of {name}: {}", self.message);
         self
     }
 

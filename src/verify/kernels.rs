@@ -1,17 +1,18 @@
 //! Kernel descriptors, metadata and site tables of a rewritten object: in step with each other and with the code.
 
+use super::allocation::Allocation;
 use super::finding::{Finding, Rule};
-use super::{KernelCode, check_code};
+use super::{KernelCode, check_code, preload};
 use crate::cfg::{BodyId, Program};
 use crate::code_object::{CodeObject, ENTRY_ALIGN, Feature, Field, Kernel, KernelDescriptor, KernelMetadata, initial_registers, metadata};
-use crate::dataflow::{RegSet, Summaries, UsedRegisters, WaitSummaries, used_registers};
-use crate::isa::{Reg, RegFile, Target, scalar};
-use crate::kernel::{Body, BodyKind, Image};
+use crate::dataflow::{RegSet, Summaries, UsedRegisters, used_registers};
+use crate::isa::Target;
+use crate::kernel::{BodyKind, Image};
 use crate::profile::map::{CounterMode, KernelMap, ObjectMap};
 use crate::profile::record::{COUNTER, HEADER};
 
 /// Descriptor fields that instrumentation may change; everything else stays bit by bit.
-const MAY_CHANGE: [Field; 10] = [
+const MAY_CHANGE: [Field; 12] = [
     Field::GROUP_SEGMENT_FIXED_SIZE,
     Field::ACCUM_OFFSET,
     Field::GRANULATED_WORKITEM_VGPR_COUNT,
@@ -22,18 +23,16 @@ const MAY_CHANGE: [Field; 10] = [
     Field::ENABLE_WORKGROUP_ID_Z,
     Field::ENABLE_VGPR_WORKITEM_ID,
     Field::ENABLE_SGPR_DISPATCH_PTR,
+    // To what, is checked in `preload`.
+    Field::KERNARG_PRELOAD_LENGTH,
+    Field::KERNARG_PRELOAD_OFFSET,
 ];
 /// Metadata numbers that may change with them, and only grow.
 const METADATA_MAY_GROW: [&str; 4] = [".sgpr_count", ".vgpr_count", ".agpr_count", ".group_segment_fixed_size"];
-/// Scalar registers behind the numbered ones: VCC alone, with XNACK_MASK, with FLAT_SCRATCH (LLVM, `getNumExtraSGPRs`).
-const VCC_SGPRS: u32 = 2;
-const XNACK_SGPRS: u32 = 4;
-const FLAT_SCRATCH_SGPRS: u32 = 6;
-
 /// Checks all kernels of a rewritten object.
 pub(super) fn check(original: &CodeObject<'_>, rewritten: &CodeObject<'_>, map: &ObjectMap, findings: &mut Vec<Finding>) {
-    let Some(target) = original.target().filter(|target| target.rewritable()) else {
-        let message = format!("code for {} is not rewritten, so what it should be is not known", original.target_id());
+    let Some(target) = original.target().filter(|target| target.emulated() || target.rewritable()) else {
+        let message = format!("what code for {} needs is not known well enough to check it", original.target_id());
         findings.push(Finding::new(Rule::Skeleton, message));
         return;
     };
@@ -49,8 +48,8 @@ pub(super) fn check(original: &CodeObject<'_>, rewritten: &CodeObject<'_>, map: 
         new_image: &new_image,
         used: used_registers(&program, &image),
         summaries: Summaries::compute(&program),
-        wait_summaries: WaitSummaries::compute(&program),
         program: &program,
+        image: &image,
     };
     for kernel in original.kernels() {
         let mut found = Vec::new();
@@ -78,8 +77,8 @@ struct Context<'a> {
     new_image: &'a Image<'a>,
     used: UsedRegisters,
     summaries: Summaries,
-    wait_summaries: WaitSummaries,
     program: &'a Program,
+    image: &'a Image<'a>,
 }
 
 impl Context<'_> {
@@ -87,115 +86,90 @@ impl Context<'_> {
         if old.descriptor_address != new.descriptor_address {
             findings.push(Finding::new(Rule::Descriptor, "the descriptor moved").at(new.descriptor_address));
         }
-        descriptor_fields(&old.descriptor, &new.descriptor, findings);
-        self.entry(new, findings);
+        // What a kernel has depends on the size of its waves.
+        let target = old.descriptor.machine(self.target);
+        descriptor_fields((&old.descriptor, &new.descriptor), target, findings);
+        self.entry(new, target, findings);
         let Some(id) = self.program.at(old.entry) else {
             findings.push(Finding::new(Rule::Skeleton, "the original cannot be decoded").at(old.entry));
             return;
         };
-        let body = match Body::decode(self.program.body(id).target(), self.new_image, &new.name, BodyKind::Kernel, new.entry) {
-            Ok(body) => body,
-            Err(error) => return findings.push(Finding::new(Rule::Skeleton, error.to_string()).at(new.entry)),
-        };
-        let image_end = self.original.image_end();
-        if body.span().start < image_end {
-            findings.push(Finding::new(Rule::Branch, "control goes from new code into the original image").at(body.span().start));
-        }
-        self.allocation(old, new, id, &body, findings);
-        self.lds(old, new, entry, findings);
-        sites(self.program.body(id), entry, findings);
-        let registers = (initial_registers(&old.descriptor, self.target), initial_registers(&new.descriptor, self.target));
+        let original = self.program.body(id);
+        let code = Program::build(self.target, self.new_image, [(new.name.clone(), BodyKind::Kernel, new.entry)]);
+        self.used_registers((old, new), id, &code, target, findings);
+        self.lds((old, new), target, entry, findings);
+        self.sites(&code, entry, findings);
+        let registers = (initial_registers(&old.descriptor, target), initial_registers(&new.descriptor, target));
         let (Ok(entry_before), Ok(entry_after)) = registers else {
             findings.push(Finding::new(Rule::Descriptor, "the initial registers contradict each other").at(new.descriptor_address));
             return;
         };
+        preload::check((&old.descriptor, &new.descriptor), &entry_before, original, &self.summaries, findings);
         findings.extend(check_code(&KernelCode {
             program: self.program,
+            image: self.image,
             kernel: id,
-            new: &body,
+            new: &code,
+            entry: new.entry,
+            new_code: self.original.image_end(),
             addresses: &entry.addresses,
             entry_before: &entry_before,
             entry_after: &entry_after,
             used: self.used,
             summaries: &self.summaries,
-            wait_summaries: &self.wait_summaries,
             replays: matches!(self.rewritten.features().xnack, Feature::Any | Feature::On),
         }));
     }
 
-    /// The entry lies, aligned, in an executable segment behind the original image.
-    fn entry(&self, new: &Kernel, findings: &mut Vec<Finding>) {
+    /// The entry lies, aligned, in an executable segment behind the original image, and no more is prefetched than is there.
+    fn entry(&self, new: &Kernel, target: Target, findings: &mut Vec<Finding>) {
         let end = self.original.image_end();
-        let executable = self
+        let segment = self
             .rewritten
             .elf()
             .loads()
-            .any(|load| load.is_executable() && load.address >= end && load.address <= new.entry && new.entry < load.end());
-        if !new.entry.is_multiple_of(ENTRY_ALIGN) || !executable {
+            .find(|load| load.is_executable() && load.address >= end && load.address <= new.entry && new.entry < load.end());
+        let Some(segment) = segment.filter(|_| new.entry.is_multiple_of(ENTRY_ALIGN)) else {
             findings.push(Finding::new(Rule::Descriptor, "the entry is not aligned or not in the new executable segment").at(new.entry));
+            return;
+        };
+        let prefetched = new.descriptor.prefetched_bytes(target).unwrap_or(0);
+        if new.entry + u64::from(prefetched) > segment.end() {
+            let message = format!("{prefetched} bytes of code are prefetched, there are {:#x}", segment.end() - new.entry);
+            findings.push(Finding::new(Rule::Descriptor, message).at(new.descriptor_address));
         }
     }
 
-    /// No instruction uses a register behind the allocation, callees included.
-    fn allocation(&self, old: &Kernel, new: &Kernel, id: BodyId, body: &Body, findings: &mut Vec<Finding>) {
-        let mut complain = |message: String| findings.push(Finding::new(Rule::Allocation, message).at(new.descriptor_address));
+    /// Registers of the new code, of the functions that were copied for it and of the original ones that it calls are allocated.
+    fn used_registers(&self, (old, new): (&Kernel, &Kernel), id: BodyId, code: &Program, target: Target, findings: &mut Vec<Finding>) {
         let callees = self.program.callees(id);
-        let own = UsedRegisters::of_body(body).named;
-        let used = callees.bodies.iter().fold(own, |used, id| used.union(UsedRegisters::of_body(self.program.body(*id)).named));
-        let count = |highest: Option<u16>| highest.map_or(0, |highest| u32::from(highest) + 1);
-        let (vectors, accums, scalars) = (count(used.highest_vgpr()), count(used.highest_agpr()), count(used.highest_sgpr()));
-        let allocated = new.descriptor.allocated_vgprs(self.target);
-        match new.descriptor.accum_offset(self.target) {
-            Some(offset) => {
-                if vectors > offset.min(allocated) {
-                    complain(format!("code uses v{} of {} vector registers", vectors - 1, offset.min(allocated)));
-                }
-                if accums > 0 && offset + accums > allocated {
-                    complain(format!("code uses a{}, accumulation registers are {offset} to {allocated}", accums - 1));
-                }
-                if old.descriptor.accum_offset(self.target).is_some_and(|before| before > offset) {
-                    complain("the accumulation registers begin earlier than before".to_owned());
-                }
-            }
-            None if vectors.max(accums) > allocated => {
-                complain(format!("code uses register {} of {allocated} vector registers", vectors.max(accums) - 1));
-            }
-            None => {}
+        let own = code.bodies().iter().map(|body| UsedRegisters::of_body(body).named);
+        let original = callees.bodies.iter().map(|id| UsedRegisters::of_body(self.program.body(*id)).named);
+        let used = own.chain(original).fold(RegSet::EMPTY, RegSet::union);
+        let allocation = Allocation { old, new, target, xnack: self.rewritten.features().xnack };
+        allocation.check(used, findings);
+    }
+
+    /// Sites are original instructions of the kernel or of functions that were copied for it, and code ends where it should: in padding.
+    fn sites(&self, code: &Program, entry: &KernelMap, findings: &mut Vec<Finding>) {
+        let listed: std::collections::BTreeSet<u64> = entry.addresses.iter().map(|pair| pair.original).collect();
+        sites(&listed, entry, findings);
+        let (end, padding) = (self.original.image_end(), u64::from(self.target.code_end_padding()));
+        let new_code = code.bodies().iter().filter(|body| body.entry_address() >= end);
+        let last = new_code.map(|body| body.span().end).max().unwrap_or(0);
+        let segments = self.rewritten.elf().loads().filter(|load| load.is_executable());
+        let segment = segments.filter(|load| load.address <= last && last <= load.end()).map(crate::elf::Segment::end).max();
+        if segment.is_none_or(|end| last + padding > end) {
+            let message = format!("less than {padding} bytes of padding follow the code: the prefetcher runs past its end");
+            findings.push(Finding::new(Rule::Segments, message).at(last));
         }
-        let behind = behind_sgprs(used, self.target, self.rewritten.features().xnack);
-        if scalars + behind > new.descriptor.allocated_sgprs(self.target) {
-            complain(format!(
-                "code uses s{} of {} scalar registers, of which {behind} lie behind",
-                scalars - 1,
-                new.descriptor.allocated_sgprs(self.target)
-            ));
-        }
-        if allocated < old.descriptor.allocated_vgprs(self.target)
-            || new.descriptor.allocated_sgprs(self.target) < old.descriptor.allocated_sgprs(self.target)
-        {
-            complain("fewer registers are allocated than before: functions that nobody knows may use them".to_owned());
-        }
-        let (Some(before), Some(now)) = (&old.metadata, &new.metadata) else { return };
-        if now.vgpr_count > u64::from(allocated) || now.sgpr_count > u64::from(new.descriptor.allocated_sgprs(self.target)) {
-            let (vgprs, sgprs) = (now.vgpr_count, now.sgpr_count);
-            findings.push(Finding::new(
-                Rule::Metadata,
-                format!("it counts {vgprs} VGPRs and {sgprs} SGPRs, more than the descriptor allocates"),
-            ));
-        }
-        if now.vgpr_count < before.vgpr_count || now.sgpr_count < before.sgpr_count || now.agpr_count < before.agpr_count {
-            findings.push(Finding::new(Rule::Metadata, "it counts fewer registers than before"));
-        }
-        let unified = self.target.unified_accum();
-        let counted =
-            if unified && accums > 0 { new.descriptor.accum_offset(self.target).unwrap_or(0) + accums } else { vectors.max(accums) };
-        if u64::from(counted) > now.vgpr_count {
-            findings.push(Finding::new(Rule::Metadata, format!("it counts {} VGPRs, code uses {counted}", now.vgpr_count)));
+        for body in code.bodies().iter().filter(|body| body.entry_address() >= end && body.span().start < end) {
+            findings.push(Finding::new(Rule::Branch, "control goes from new code into the original image").at(body.span().start));
         }
     }
 
     /// LDS in note and descriptor, and the probes' part of it.
-    fn lds(&self, old: &Kernel, new: &Kernel, entry: &KernelMap, findings: &mut Vec<Finding>) {
+    fn lds(&self, (old, new): (&Kernel, &Kernel), target: Target, entry: &KernelMap, findings: &mut Vec<Finding>) {
         let (Some(before), Some(now)) = (&old.metadata, &new.metadata) else {
             findings.push(Finding::new(Rule::Metadata, "an instrumented kernel without metadata"));
             return;
@@ -205,11 +179,11 @@ impl Context<'_> {
             let noted = now.group_segment_fixed_size;
             findings.push(Finding::new(Rule::Lds, format!("the descriptor says {static_size} bytes of LDS, the metadata {noted}")));
         }
-        if now.group_segment_fixed_size > u64::from(self.target.lds_bytes()) {
+        if now.group_segment_fixed_size > u64::from(target.lds_bytes()) {
             findings
                 .push(Finding::new(Rule::Lds, format!("{} bytes of LDS are more than a workgroup may have", now.group_segment_fixed_size)));
         }
-        let slices = if entry.mode == CounterMode::Lds { slice_bytes(entry) * waves_per_workgroup(before, self.target) } else { 0 };
+        let slices = if entry.mode == CounterMode::Lds { slice_bytes(entry) * waves_per_workgroup(before, target) } else { 0 };
         let added = now.group_segment_fixed_size.checked_sub(before.group_segment_fixed_size);
         if added.is_none_or(|added| added < slices) {
             let message = format!(
@@ -248,26 +222,12 @@ impl Context<'_> {
     }
 }
 
-/// Scalar registers that the allocation needs behind the numbered ones.
-fn behind_sgprs(used: RegSet, target: Target, xnack: Feature) -> u32 {
-    let flat_scratch =
-        used.iter().any(|reg| reg.file == RegFile::Scalar && (scalar::FLAT_SCRATCH..scalar::XNACK_MASK).contains(&reg.first));
-    if flat_scratch || target.architected_flat_scratch() {
-        FLAT_SCRATCH_SGPRS
-    } else if matches!(xnack, Feature::Any | Feature::On) {
-        XNACK_SGPRS
-    } else if used.overlaps(Reg::VCC) {
-        VCC_SGPRS
-    } else {
-        0
-    }
-}
-
 /// All bits but those of the fields that may change are as they were.
-fn descriptor_fields(old: &KernelDescriptor, new: &KernelDescriptor, findings: &mut Vec<Finding>) {
+fn descriptor_fields((old, new): (&KernelDescriptor, &KernelDescriptor), target: Target, findings: &mut Vec<Finding>) {
     let mut expected = *old;
     expected.set_entry_byte_offset(new.entry_byte_offset());
-    for field in MAY_CHANGE {
+    let prefetch = Field::prefetch_size(target);
+    for field in MAY_CHANGE.into_iter().filter(|field| may_change(*field, old, target)).chain(prefetch) {
         if expected.set(field, new.get(field)).is_err() {
             findings.push(Finding::new(Rule::Descriptor, "a field holds what it cannot"));
         }
@@ -283,6 +243,20 @@ fn descriptor_fields(old: &KernelDescriptor, new: &KernelDescriptor, findings: &
     }
     if new.get(Field::ENABLE_VGPR_WORKITEM_ID) < old.get(Field::ENABLE_VGPR_WORKITEM_ID) {
         findings.push(Finding::new(Rule::Descriptor, "work-item ids that the original needs are not enabled any more"));
+    }
+}
+
+/// Whether a field of those that may change means on this target what its name says, and may change there.
+fn may_change(field: Field, old: &KernelDescriptor, target: Target) -> bool {
+    match field {
+        Field::ACCUM_OFFSET => target.unified_accum(),
+        // Where all waves have the same number of scalar registers, the field stays as it is.
+        Field::GRANULATED_WAVEFRONT_SGPR_COUNT => !target.all_sgprs(),
+        Field::ENABLE_WORKGROUP_ID_X | Field::ENABLE_WORKGROUP_ID_Y | Field::ENABLE_WORKGROUP_ID_Z => !target.architected_workgroup_ids(),
+        Field::KERNARG_PRELOAD_LENGTH | Field::KERNARG_PRELOAD_OFFSET => {
+            target.has_kernarg_preload() && old.get(Field::KERNARG_PRELOAD_LENGTH) != 0
+        }
+        _ => true,
     }
 }
 
@@ -303,10 +277,10 @@ fn waves_per_workgroup(before: &KernelMetadata, target: Target) -> u64 {
 }
 
 /// Sites are original instructions, and their counters do not overlap.
-fn sites(original: &Body, entry: &KernelMap, findings: &mut Vec<Finding>) {
+fn sites(listed: &std::collections::BTreeSet<u64>, entry: &KernelMap, findings: &mut Vec<Finding>) {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for site in &entry.sites {
-        if original.at(site.address).is_none() {
+        if !listed.contains(&site.address) {
             findings.push(Finding::new(Rule::Map, format!("a site at {:#x}, where no instruction is", site.address)));
         }
         ranges.push((site.offset, site.offset.saturating_add(site.kind.counters() * COUNTER)));

@@ -3,38 +3,52 @@
 //! It shares nothing with the stages that rewrite: it reads the two files, decodes both, and checks that the rewritten one does what the original
 //! does. What it checks, and how, is told in its parts:
 //!
-//! * `object`: every original byte is where it was; segments, symbols, relocations as loaders want them;
-//! * `kernels`: descriptor, metadata and site table agree with each other and with the code; registers are allocated;
-//! * `align`: the new code is the original with instructions inserted, and control flows the same way;
+//! * `object`, `tables`: every original byte is where it was; segments, symbols, relocations as loaders want them;
+//! * `kernels`, `allocation`, `preload`: descriptor, metadata and site table agree with each other and with the code; registers are allocated;
+//! * `align`: the new code is the original with instructions inserted, and control flows the same way, calls included;
+//! * `adjacent`: nothing was inserted between instructions that must follow each other;
 //! * `preserve`: no original instruction reads anything that inserted code changed, EXEC and SCC included;
 //! * `outstanding`: inserted code waits for what it uses;
-//! * `hazards`: required wait states hold around inserted code.
+//! * `hazards`, `matrix`, `events`, `forwarding`: what the target leaves to software holds around inserted code.
 //!
-//! A finding says which rule is broken and where. No finding means that every rule above was checked and held. What is not checked: that
-//! probes count what they should (running the code shows that), and memory that inserted code writes.
+//! A kernel's new code is the kernel and copies of functions that it calls; each is checked against its original by itself. At a call everything that the
+//! function reads is what it is in the original; at a function's entry that is taken for granted, and at its return everything that original
+//! code names is what it is in the original. Return addresses correspond.
+//!
+//! It checks code of every target that the tables have instructions of, in waves of 32 and 64. A finding says which rule is broken and where. No finding
+//! means that every rule above was checked and held. `docs/verify.md` says in full what is checked and what is not.
 
+mod adjacent;
 mod align;
+mod allocation;
+mod events;
 mod finding;
+mod forwarding;
 mod hazards;
 mod host;
 mod image;
 mod kernels;
+mod matrix;
 mod object;
 mod outstanding;
+mod preload;
 mod preserve;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod values;
 
 pub use finding::{Finding, Rule};
 
+use std::collections::BTreeSet;
+
 use align::Alignment;
 
-use crate::cfg::Program;
+use crate::cfg::{BodyId, Program};
 use crate::code_object::{CodeObject, InitialRegisters};
 use crate::dataflow::{Summaries, UsedRegisters, WaitSummaries};
 use crate::error::{Result, ResultExt};
-use crate::kernel::Body;
+use crate::kernel::{Body, CallTarget, Flow, Image};
 use crate::offload_bundle::Input;
 use crate::profile::map::AddressPair;
 
@@ -101,11 +115,17 @@ pub fn check_object(original: &CodeObject<'_>, rewritten: &CodeObject<'_>) -> (u
 pub struct KernelCode<'a> {
     /// The original code object's code.
     pub program: &'a Program,
+    /// The image that it was decoded from.
+    pub image: &'a Image<'a>,
     /// The kernel in it.
-    pub kernel: crate::cfg::BodyId,
-    /// The instrumented kernel, decoded from its new entry.
-    pub new: &'a Body,
-    /// Where the site table says each original instruction is now.
+    pub kernel: BodyId,
+    /// The instrumented kernel, decoded from its new entry, and all that it calls.
+    pub new: &'a Program,
+    /// The address of the new entry.
+    pub entry: u64,
+    /// From here on code is new: what is called there is a copy of an original function.
+    pub new_code: u64,
+    /// Where the site table says each original instruction is now, those of copied functions included.
     pub addresses: &'a [AddressPair],
     /// Registers at entry by the original descriptor.
     pub entry_before: &'a InitialRegisters,
@@ -115,30 +135,101 @@ pub struct KernelCode<'a> {
     pub used: UsedRegisters,
     /// What calls in the original may read and write.
     pub summaries: &'a Summaries,
-    /// What calls in the original may leave outstanding.
-    pub wait_summaries: &'a WaitSummaries,
     /// Whether memory instructions may be replayed (XNACK is not known to be off).
     pub replays: bool,
 }
 
-/// Checks the code of one instrumented kernel against the original's.
+/// A copied function may end in a jump to the copy of another one where the original calls that in its place. The new body then has the instructions of both:
+/// this is the original that has as well, if it is so.
+fn with_tail_calls(code: &KernelCode<'_>, original: &Body, new: &Body) -> Option<Body> {
+    let mut merged: Option<Body> = None;
+    let mut jumps = BTreeSet::new();
+    loop {
+        let body = merged.as_ref().unwrap_or(original);
+        let before = jumps.len();
+        for (id, target) in body.calls().filter(|(id, _)| matches!(body.flow(*id), Flow::TailCall(_))) {
+            let CallTarget::Known(function) = target else { continue };
+            let places = code.addresses.iter().filter(|pair| pair.original == body.address(id));
+            let mut flows = places.filter_map(|pair| new.at(pair.rewritten)).map(|id| new.flow(id));
+            if flows.any(|flow| matches!(flow, Flow::Jump(_))) {
+                jumps.insert(function);
+            }
+        }
+        if jumps.len() == before {
+            return merged;
+        }
+        let mut image = Image::new();
+        code.image.code().for_each(|(address, bytes)| image.add_code(address, bytes));
+        code.image.code_pointers().for_each(|(slot, target)| image.add_pointer(slot, target));
+        for (address, name, kind) in code.image.entries().filter(|(address, _, _)| !jumps.contains(address)) {
+            image.add_entry(address, kind, name);
+        }
+        merged = Some(Body::decode(original.target(), &image, original.name(), original.kind(), original.entry_address()).ok()?);
+    }
+}
+
+/// Checks the code of one instrumented kernel, with the functions that were copied for it, against the original's.
 #[must_use]
 pub fn check_code(code: &KernelCode<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let original = code.program.body(code.kernel);
-    if let Some(alignment) = Alignment::find(original, code.new, code.addresses, &mut findings) {
-        let subject = preserve::Subject {
-            program: code.program,
-            id: code.kernel,
-            new: code.new,
-            alignment: &alignment,
-            entry: (code.entry_before, code.entry_after),
-            named: code.used.named,
-            summaries: code.summaries,
+    let wait_summaries = WaitSummaries::compute(code.new);
+    let kernel = code.program.body(code.kernel);
+    let mut belongs = vec![false; code.addresses.len()];
+    let mut seen = BTreeSet::new();
+    let mut work = vec![(code.kernel, code.entry)];
+    while let Some((id, entry)) = work.pop() {
+        if !seen.insert((id, entry)) {
+            continue;
+        }
+        let original = code.program.body(id);
+        let mut found = Vec::new();
+        let Some(new) = code.new.at(entry).map(|new| code.new.body(new)) else {
+            let why = code.new.undecodable().iter().find(|(_, address, _)| *address == entry);
+            let why = why.map_or_else(String::new, |(_, _, error)| format!(": {error}"));
+            findings.push(Finding::new(Rule::Skeleton, format!("the new code of {} cannot be decoded{why}", original.name())).at(entry));
+            continue;
         };
-        preserve::check(&subject, &mut findings);
-        outstanding::check(code.new, &alignment, code.wait_summaries, code.used.named, &mut findings);
-        hazards::check(code.new, &alignment, code.replays, &mut findings);
+        let merged = with_tail_calls(code, original, new);
+        let original = merged.as_ref().unwrap_or(original);
+        if original.target() != new.target() {
+            found.push(Finding::new(Rule::Descriptor, "the new code runs in waves of another size").at(entry));
+        }
+        let mut pairs = Vec::new();
+        for (pair, belongs) in code.addresses.iter().zip(&mut belongs) {
+            if original.at(pair.original).is_some() && new.at(pair.rewritten).is_some() {
+                *belongs = true;
+                pairs.push(*pair);
+            }
+        }
+        let mut calls = Vec::new();
+        if let Some(alignment) = Alignment::find(original, new, &pairs, code.new_code, &mut calls, &mut found) {
+            let subject = preserve::Subject {
+                original,
+                new,
+                alignment: &alignment,
+                entry: (id == code.kernel).then_some((code.entry_before, code.entry_after)),
+                named: code.used.named,
+                summaries: code.summaries,
+            };
+            adjacent::check(original, new, &alignment, &mut found);
+            preserve::check(&subject, &mut found);
+            outstanding::check(new, &alignment, &wait_summaries, code.used.named, &mut found);
+            hazards::check(new, &alignment, code.replays, &mut found);
+            events::check(original, new, &alignment, &mut found);
+            forwarding::check(new, &alignment, &mut found);
+        }
+        for (function, copy) in calls {
+            match code.program.at(function) {
+                Some(function) => work.push((function, copy)),
+                None => found.push(Finding::new(Rule::Branch, format!("a copy of {function:#x} is called, which cannot be decoded"))),
+            }
+        }
+        let of_function = |finding: Finding| if id == code.kernel { finding } else { finding.in_function(original.name()) };
+        findings.extend(found.into_iter().map(of_function));
     }
-    findings.into_iter().map(|finding| finding.in_kernel(original.name())).collect()
+    for (pair, _) in code.addresses.iter().zip(&belongs).filter(|(_, belongs)| !**belongs) {
+        let message = format!("the site table says {:#x} is here, but there is no such pair of instructions", pair.original);
+        findings.push(Finding::new(Rule::Skeleton, message).at(pair.rewritten));
+    }
+    findings.into_iter().map(|finding| finding.in_kernel(kernel.name())).collect()
 }

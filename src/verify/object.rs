@@ -5,7 +5,7 @@ use std::ops::Range;
 use md5::{Digest, Md5};
 
 use super::finding::{Finding, Rule};
-use super::image;
+use super::{image, tables};
 use crate::code_object::{CONTROL_SYMBOL, CodeObject, DESCRIPTOR_SIZE};
 use crate::elf::constants::{
     DT_GNU_HASH, DT_HASH, DT_STRSZ, DT_STRTAB, DT_SYMTAB, DynamicTag, RelocationType, SHN_ABS, SHT_DYNSYM, SHT_NOTE, SHT_SYMTAB,
@@ -14,6 +14,7 @@ use crate::elf::constants::{
 use crate::elf::{Elf, Relocation};
 use crate::profile::control::{self, Control};
 use crate::profile::map::ObjectMap;
+use crate::profile::record::COUNTER;
 
 /// Dynamic table entries that say where the symbol tables are, how long they are and where they are hashed (ELF, `DT_*`).
 const TABLE_TAGS: [DynamicTag; 5] = [DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_GNU_HASH];
@@ -38,8 +39,30 @@ pub(super) fn check(original: &CodeObject<'_>, rewritten: &CodeObject<'_>, findi
         image::symbols(old, new, kind, findings);
         control_symbol(new, kind, findings);
     }
+    tables::check(new, findings);
     relocations(original, rewritten, findings);
-    site_table(original, rewritten, findings)
+    let map = site_table(original, rewritten, findings);
+    if let Some(map) = &map {
+        stride(new, map, findings);
+    }
+    map
+}
+
+/// Every record has room for all counters of its kernel, and the control block says so.
+fn stride(new: &Elf<'_>, map: &ObjectMap, findings: &mut Vec<Finding>) {
+    let symbols = image::read(new, SHT_SYMTAB).unwrap_or_default();
+    let block =
+        symbols.iter().find(|symbol| symbol.name == CONTROL_SYMBOL).and_then(|symbol| new.bytes_at(symbol.address, control::SIZE).ok());
+    let said = block.and_then(|bytes| Control::from_bytes(bytes).ok()).map(|block| block.stride);
+    if said.is_some_and(|said| said != map.stride) {
+        findings.push(Finding::new(Rule::Map, format!("records are {} bytes apart, the control block says {said:?}", map.stride)));
+    }
+    for kernel in &map.kernels {
+        let end = |site: &crate::profile::map::Site| u64::from(site.offset) + u64::from(site.kind.counters() * COUNTER);
+        if kernel.sites.iter().map(end).max().unwrap_or(0) > u64::from(map.stride) {
+            findings.push(Finding::new(Rule::Map, "counters lie behind the end of a record").in_kernel(&kernel.name));
+        }
+    }
 }
 
 /// File ranges of the original whose loaded bytes may differ (contract C1).

@@ -7,12 +7,12 @@
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
 use super::values::{State, Word};
-use crate::cfg::{BodyId, Cfg, Program};
+use crate::cfg::Cfg;
 use crate::code_object::{InitialRegisters, WorkItemIds};
 use crate::dataflow::{Accesses, RegSet, Summaries};
 use crate::entity::InstId;
-use crate::isa::{Inst, Reg, RegFile, Role, Value, scalar};
-use crate::kernel::{Body, Flow};
+use crate::isa::{Inst, Memory, Reg, RegFile, Role, Value, scalar};
+use crate::kernel::{Body, CallTarget, Flow};
 
 /// Bits of one packed work-item id (AMDGPUUsage, "Initial Kernel Execution State").
 const WORK_ITEM_BITS: u32 = 10;
@@ -21,32 +21,24 @@ const MOST_FINDINGS: usize = 20;
 
 /// What is checked against what.
 pub(super) struct Subject<'a> {
-    /// The original code.
-    pub(super) program: &'a Program,
-    /// The kernel in it.
-    pub(super) id: BodyId,
+    /// The original kernel or function.
+    pub(super) original: &'a Body,
     /// Its instrumented code.
     pub(super) new: &'a Body,
     /// Which instruction is which.
     pub(super) alignment: &'a Alignment,
-    /// Registers at entry, in the original and now.
-    pub(super) entry: (&'a InitialRegisters, &'a InitialRegisters),
+    /// Of a kernel: registers at entry, in the original and now.
+    pub(super) entry: Option<(&'a InitialRegisters, &'a InitialRegisters)>,
     /// Registers that any original code names: nothing else can be read by a function that nobody knows.
     pub(super) named: RegSet,
     /// What calls in the original may read and write.
     pub(super) summaries: &'a Summaries,
 }
 
-impl Subject<'_> {
-    fn original(&self) -> &Body {
-        self.program.body(self.id)
-    }
-}
-
-/// Checks one kernel.
+/// Checks one kernel or function.
 pub(super) fn check(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
     let cfg = Cfg::build(subject.new);
-    let indexed = Accesses::indexed(subject.original());
+    let indexed = Accesses::indexed(subject.original);
     let mut machine = Machine { subject, indexed, reports: false };
     let mut block_in: Vec<Option<State>> = vec![None; cfg.len()];
     block_in[cfg.entry().index()] = Some(at_entry(subject));
@@ -86,11 +78,13 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
     findings.append(&mut found);
 }
 
-/// What registers hold at the new entry, in terms of the original's: enabling one initial register shifts all later ones.
+/// What registers hold at the new entry, in terms of the original's: enabling one initial register shifts all later ones. What a function is entered with
+/// was checked where it is called.
 fn at_entry(subject: &Subject<'_>) -> State {
-    let (old, new) = subject.entry;
     let mut state = State::same();
-    let mut undefined: RegSet = (0..scalar::FLAT_SCRATCH).map(|code| Reg::scalar(code, 1)).collect();
+    let Some((old, new)) = subject.entry else { return state };
+    let numbered = subject.original.target().addressable_sgprs() as u16;
+    let mut undefined: RegSet = (0..numbered).map(|code| Reg::scalar(code, 1)).collect();
     [Reg::VCC, Reg::SCC, Reg::M0].into_iter().for_each(|reg| undefined.insert(reg));
     (0..256).for_each(|number| {
         undefined.insert(Reg::vector(number, 1));
@@ -153,20 +147,43 @@ impl Machine<'_> {
     fn step(&self, state: &mut State, id: InstId, report: impl FnMut(Finding)) {
         match self.subject.alignment.original(id) {
             Some(original) => self.original(state, original, id, report),
-            None => inserted(state, self.subject.new, id),
+            None => {
+                self.lds_limit(state, id, report);
+                inserted(state, self.subject.new, id);
+            }
+        }
+    }
+
+    /// Where LDS instructions take the size that they may reach from M0, an inserted one needs a limit that is none.
+    fn lds_limit(&self, state: &State, id: InstId, mut report: impl FnMut(Finding)) {
+        let (new, target) = (self.subject.new, self.subject.new.target());
+        if !target.lds_limit_in_m0() || new.inst(id).variant.memory != Memory::Lds {
+            return;
+        }
+        if !matches!(state.word(Reg::M0, 0), Word::Constant(limit) if limit >= target.lds_bytes()) {
+            let message = format!("{}: M0 is not known to let it reach all of LDS", new.inst(id).name());
+            report(Finding::new(Rule::Lds, message).at(new.address(id)));
         }
     }
 
     /// Both machines execute an original instruction.
     fn original(&self, state: &mut State, original: InstId, new: InstId, mut report: impl FnMut(Finding)) {
-        let body = self.subject.original();
+        let body = self.subject.original;
         let inst = body.inst(original);
         let own = Accesses::of(inst, self.indexed);
         let (mut reads, mut writes) = (own.reads, own.writes);
         match body.flow(original) {
             Flow::Call(target) | Flow::TailCall(target) => {
+                if matches!(target, CallTarget::Known(_)) {
+                    // As with a jump.
+                    reads = RegSet::EMPTY;
+                }
                 let summary = self.subject.summaries.of(target);
                 reads = reads.union(summary.reads.difference(own.kills));
+                if matches!(body.flow(original), Flow::TailCall(_)) {
+                    // The function returns to the caller for this one.
+                    reads = RegSet::ALL;
+                }
                 writes = writes.union(summary.writes);
             }
             Flow::Return | Flow::IndirectJump => reads = RegSet::ALL,
@@ -188,7 +205,11 @@ impl Machine<'_> {
             state.adopt(reported);
         }
         state.both_write(writes, own.kills, new.0);
-        if inst.name() == "s_getpc_b64"
+        if matches!(body.flow(original), Flow::Call(_)) {
+            // A copy of the function has inserted code, too.
+            state.forget_unnamed(self.subject.named, new.0);
+        }
+        if is_getpc(inst)
             && let Some(pair) = inst.operand(Role::Sdst).and_then(|operand| operand.reg())
         {
             state.both_read_counter(pair, body.end_address(original), self.subject.new.end_address(new));
@@ -211,7 +232,7 @@ impl Machine<'_> {
         let message = format!(
             "{} (originally at {:#x}) reads {name}, which inserted code changed{by}",
             inst.name(),
-            self.subject.original().address(original)
+            self.subject.original.address(original)
         );
         Finding::new(rule, message).at(self.subject.new.address(new))
     }
@@ -232,10 +253,17 @@ fn inserted(state: &mut State, body: &Body, id: InstId) {
     match inst.name() {
         "s_mov_b32" => results[0] = source(state, Role::Src0, 0),
         "s_mov_b64" => results = [0, 1].map(|index| source(state, Role::Src0, index)),
-        "s_getpc_b64" => results = [0, 32].map(|shift| Word::Constant((body.end_address(id) >> shift) as u32)),
+        _ if is_getpc(inst) => results = [0, 32].map(|shift| Word::Constant((body.end_address(id) >> shift) as u32)),
         "s_cselect_b32" => results[0] = select(state.word(Reg::SCC, 0), source(state, Role::Src0, 0), source(state, Role::Src1, 0), other),
-        "s_add_u32" => (results[0], scc) = add(state, inst, Word::Constant(0), other),
-        "s_addc_u32" => (results[0], scc) = add(state, inst, state.word(Reg::SCC, 0), other),
+        "s_movk_i32" => results[0] = immediate(inst).map_or(other, |value| Word::Constant(value as u32)),
+        "s_sext_i32_i16" => {
+            if let Word::Constant(value) = source(state, Role::Src0, 0) {
+                results[0] = Word::Constant(value as i16 as u32);
+            }
+        }
+        // gfx12 has new names.
+        "s_add_u32" | "s_add_co_u32" => (results[0], scc) = add(state, inst, Word::Constant(0), other),
+        "s_addc_u32" | "s_add_co_ci_u32" => (results[0], scc) = add(state, inst, state.word(Reg::SCC, 0), other),
         "s_cmp_lg_u32" | "s_cmp_lg_i32" | "s_cmp_eq_u32" | "s_cmp_eq_i32" => {
             scc = compare(state, inst, inst.name().contains("_eq_"), other)
         }
@@ -257,6 +285,7 @@ fn inserted(state: &mut State, body: &Body, id: InstId) {
             return;
         }
         name if name.ends_with("_saveexec_b64") => results = [0, 1].map(|index| state.word(Reg::EXEC, index)),
+        name if name.ends_with("_saveexec_b32") => results[0] = state.word(Reg::EXEC, 0),
         _ => {}
     }
     for reg in inst.writes() {
@@ -273,13 +302,26 @@ fn inserted(state: &mut State, body: &Body, id: InstId) {
     }
 }
 
+/// `s_getpc_b64` by any of its names.
+fn is_getpc(inst: &Inst) -> bool {
+    matches!(inst.name(), "s_getpc_b64" | "s_get_pc_i64")
+}
+
+/// The 16-bit immediate.
+fn immediate(inst: &Inst) -> Option<i64> {
+    match inst.operand(Role::Simm16)?.value {
+        Value::Imm(value) => Some(value),
+        _ => None,
+    }
+}
+
 /// The vector register and the constant lane of a lane access.
 fn lane_operands(state: &State, inst: &Inst, vector: Role) -> Option<(u16, u32)> {
-    /// Lane numbers are taken modulo the size of a wave.
-    const LANES: u32 = 64;
+    // Lane numbers are taken modulo the size of a wave.
+    let lanes = u32::from(inst.wave_size.max(1));
     let register = inst.operand(vector)?.reg().filter(|reg| reg.file == RegFile::Vector)?;
     match state.source(inst, Role::Src1, 0) {
-        Word::Constant(lane) => Some((register.first, lane % LANES)),
+        Word::Constant(lane) => Some((register.first, lane % lanes)),
         _ => None,
     }
 }

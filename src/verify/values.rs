@@ -126,6 +126,7 @@ impl State {
         match (reg.file, reg.first) {
             (RegFile::Scalar, scalar::SCC) => self.scc,
             (RegFile::Scalar, scalar::MODE) => self.mode,
+            (RegFile::Scalar, scalar::NULL) => Word::Constant(0),
             (RegFile::Scalar, first) => self.words.get(usize::from(first) + usize::from(index)).copied().unwrap_or(Word::Other(u32::MAX)),
             _ => Word::Other(u32::MAX),
         }
@@ -148,6 +149,7 @@ impl State {
         match (reg.file, reg.first) {
             (RegFile::Scalar, scalar::SCC) => self.scc = word,
             (RegFile::Scalar, scalar::MODE) => self.mode = word,
+            (RegFile::Scalar, scalar::NULL) => {}
             (RegFile::Scalar, first) => {
                 if let Some(place) = self.words.get_mut(usize::from(first) + usize::from(index)) {
                     *place = word;
@@ -244,6 +246,17 @@ impl State {
             self.forget_original(reg.first, at);
             self.set(reg, 0, if same { Word::Original(reg.first) } else { Word::Other(at) });
         }
+    }
+
+    /// Nothing is known any more of scalar registers that no original code names, and of lanes.
+    pub(super) fn forget_unnamed(&mut self, named: RegSet, at: u32) {
+        let special = |code: usize| code >= usize::from(scalar::VCC);
+        for (code, word) in self.words.iter_mut().enumerate() {
+            if !special(code) && !named.contains(Reg::scalar(code as u16, 1)) {
+                *word = Word::Other(at);
+            }
+        }
+        self.lanes.clear();
     }
 
     /// Both machines read their own program counter: they differ by a known amount.

@@ -1,5 +1,9 @@
 //! Wait states around inserted instructions, rule by rule: one slot too few is found, enough are not, and original pairs are left alone.
 
+mod events;
+mod listing;
+mod preserve;
+
 use super::align::Alignment;
 use super::finding::Finding;
 use super::hazards;

@@ -1,0 +1,121 @@
+//! Registers that code uses are allocated, by descriptor and metadata alike.
+
+use super::finding::{Finding, Rule};
+use crate::code_object::{Feature, Kernel};
+use crate::dataflow::RegSet;
+use crate::isa::{Reg, RegFile, Target, scalar};
+
+/// Scalar registers behind the numbered ones: VCC alone, with XNACK_MASK, with FLAT_SCRATCH (LLVM, `getNumExtraSGPRs`).
+const VCC_SGPRS: u32 = 2;
+const XNACK_SGPRS: u32 = 4;
+const FLAT_SCRATCH_SGPRS: u32 = 6;
+
+/// What an instrumented kernel asks for.
+pub(super) struct Allocation<'a> {
+    pub(super) old: &'a Kernel,
+    pub(super) new: &'a Kernel,
+    /// With the size of the kernel's waves.
+    pub(super) target: Target,
+    pub(super) xnack: Feature,
+}
+
+impl Allocation<'_> {
+    /// No instruction uses a register behind the allocation.
+    pub(super) fn check(&self, used: RegSet, findings: &mut Vec<Finding>) {
+        let Allocation { old, new, target, .. } = *self;
+        let mut complain = |message: String| findings.push(Finding::new(Rule::Allocation, message).at(new.descriptor_address));
+        let count = |highest: Option<u16>| highest.map_or(0, |highest| u32::from(highest) + 1);
+        let (vectors, accums) = (count(used.highest_vgpr()), count(used.highest_agpr()));
+        let allocated = new.descriptor.allocated_vgprs(target);
+        match new.descriptor.accum_offset(target) {
+            Some(offset) => {
+                if vectors > offset.min(allocated) {
+                    complain(format!("code uses v{} of {} vector registers", vectors - 1, offset.min(allocated)));
+                }
+                if accums > 0 && offset + accums > allocated {
+                    complain(format!("code uses a{}, accumulation registers are {offset} to {allocated}", accums - 1));
+                }
+                if old.descriptor.accum_offset(target).is_some_and(|before| before > offset) {
+                    complain("the accumulation registers begin earlier than before".to_owned());
+                }
+            }
+            None if vectors.max(accums) > allocated => {
+                complain(format!("code uses register {} of {allocated} vector registers", vectors.max(accums) - 1));
+            }
+            None => {}
+        }
+        if allocated > target.max_vgprs() {
+            complain(format!("{allocated} vector registers are more than the {} that a wave may have", target.max_vgprs()));
+        }
+        self.scalars(used, findings);
+        self.metadata(vectors, accums, findings);
+    }
+
+    fn scalars(&self, used: RegSet, findings: &mut Vec<Finding>) {
+        let Allocation { old, new, target, .. } = *self;
+        let mut complain = |message: String| findings.push(Finding::new(Rule::Allocation, message).at(new.descriptor_address));
+        let scalars = used.highest_sgpr_below(target.addressable_sgprs() as u16).map_or(0, |highest| u32::from(highest) + 1);
+        let (allocated, before) = (new.descriptor.allocated_sgprs(target), old.descriptor.allocated_sgprs(target));
+        // Where every wave has all of them, the registers that code can number are all there.
+        let behind = if target.all_sgprs() { 0 } else { self.behind(used) };
+        if scalars + behind > allocated {
+            complain(format!("code uses s{} of {allocated} scalar registers, of which {behind} lie behind", scalars.saturating_sub(1)));
+        }
+        if new.descriptor.allocated_vgprs(target) < old.descriptor.allocated_vgprs(target) || allocated < before {
+            complain("fewer registers are allocated than before: functions that nobody knows may use them".to_owned());
+        }
+    }
+
+    fn metadata(&self, vectors: u32, accums: u32, findings: &mut Vec<Finding>) {
+        let Allocation { old, new, target, .. } = *self;
+        let (Some(before), Some(now)) = (&old.metadata, &new.metadata) else { return };
+        let mut complain = |message: String| findings.push(Finding::new(Rule::Metadata, message));
+        let (allocated_vgprs, allocated_sgprs) = (new.descriptor.allocated_vgprs(target), new.descriptor.allocated_sgprs(target));
+        if now.vgpr_count > u64::from(allocated_vgprs) || now.sgpr_count > u64::from(allocated_sgprs) {
+            let (vgprs, sgprs) = (now.vgpr_count, now.sgpr_count);
+            complain(format!("it counts {vgprs} VGPRs and {sgprs} SGPRs, more than the descriptor allocates"));
+        }
+        if now.vgpr_count < before.vgpr_count || now.sgpr_count < before.sgpr_count || now.agpr_count < before.agpr_count {
+            complain("it counts fewer registers than before".to_owned());
+        }
+        // Compilers make the descriptor's numbers out of the metadata's.
+        let in_step = |kernel: &Kernel| {
+            let metadata = kernel.metadata.as_ref()?;
+            let (vgprs, sgprs) = (metadata.vgpr_count as u32, metadata.sgpr_count as u32);
+            let mut expected = kernel.descriptor;
+            expected.set_allocated_vgprs(target, vgprs).ok()?;
+            if !target.all_sgprs() {
+                expected.set_allocated_sgprs(sgprs).ok()?;
+            }
+            Some((expected.allocated_vgprs(target), expected.allocated_sgprs(target)))
+        };
+        let allocated = |kernel: &Kernel| (kernel.descriptor.allocated_vgprs(target), kernel.descriptor.allocated_sgprs(target));
+        if in_step(old) == Some(allocated(old)) && in_step(new) != Some(allocated(new)) {
+            let (vgprs, sgprs) = allocated(new);
+            complain(format!(
+                "it counts {} VGPRs and {} SGPRs, for which the descriptor would not allocate {vgprs} and {sgprs}",
+                now.vgpr_count, now.sgpr_count
+            ));
+        }
+        let unified = target.unified_accum() && accums > 0;
+        let counted = if unified { new.descriptor.accum_offset(target).unwrap_or(0) + accums } else { vectors.max(accums) };
+        if u64::from(counted) > now.vgpr_count {
+            complain(format!("it counts {} VGPRs, code uses {counted}", now.vgpr_count));
+        }
+    }
+
+    /// Scalar registers that the allocation needs behind the numbered ones.
+    fn behind(&self, used: RegSet) -> u32 {
+        let flat_scratch =
+            used.iter().any(|reg| reg.file == RegFile::Scalar && (scalar::FLAT_SCRATCH..scalar::XNACK_MASK).contains(&reg.first));
+        if flat_scratch || self.target.architected_flat_scratch() {
+            FLAT_SCRATCH_SGPRS
+        } else if matches!(self.xnack, Feature::Any | Feature::On) {
+            XNACK_SGPRS
+        } else if used.overlaps(Reg::VCC) {
+            VCC_SGPRS
+        } else {
+            0
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Results of vector instructions that are used too early (gfx11): hazards that depend on how many vector instructions lie between.
+//!
+//! From each vector instruction the paths are followed back as far as the hazards reach. A vector memory, LDS or export instruction, or a wait for
+//! vector results, ends them. Between original instructions alone they are the compiler's business.
+
+use smallvec::SmallVec;
+
+use super::align::Alignment;
+use super::finding::{Finding, Rule};
+use super::hazards::{is_lds, is_salu, is_valu, is_vector_memory, predecessors};
+use crate::cfg::Cfg;
+use crate::dataflow::RegSet;
+use crate::entity::InstId;
+use crate::isa::{Access, Encoding, EventHazards, Flags, Inst, Reg, RegFile, alu_wait};
+use crate::kernel::Body;
+
+/// The most vector instructions, and transcendentals, between a transcendental and a use of its result that is too early.
+const TRANS_VALUS: u32 = 5;
+const TRANS_TRANS: u32 = 1;
+/// The most between two writes on either side of a write of EXEC, and between the second and a use of both, for the use to be too early.
+const FORWARD_WRITES: u32 = 2;
+const FORWARD_USE: u32 = 4;
+/// Paths are followed back over this many instructions: scalar ones do not count.
+const LONGEST: usize = 400;
+
+/// Checks one body's new code.
+pub(super) fn check(new: &Body, alignment: &Alignment, findings: &mut Vec<Finding>) {
+    let (target, rules) = (new.target(), new.target().event_hazards());
+    let trans = rules.contains(EventHazards::VALU_TRANS_USE);
+    let forward = rules.contains(EventHazards::VALU_PARTIAL_FORWARD) && target.wave_size() == 64;
+    if !trans && !forward {
+        return;
+    }
+    let paths = Paths { new, alignment, cfg: Cfg::build(new) };
+    let mut found = |id: InstId, message: String| {
+        findings.push(Finding::new(Rule::Hazard, format!("{}: {message}", new.inst(id).name())).at(new.address(id)));
+    };
+    for id in new.ids().filter(|id| is_valu(new.inst(*id))) {
+        if let Some(producer) = trans.then(|| paths.transcendental(id)).flatten() {
+            found(id, format!("uses the result of the transcendental at {:#x} with no wait for vector results", new.address(producer)));
+        }
+        if let Some(exec) = forward.then(|| paths.partial(id)).flatten() {
+            let message = format!("uses results from both sides of the write of EXEC at {:#x} with no wait for them", new.address(exec));
+            found(id, message);
+        }
+    }
+}
+
+struct Paths<'a> {
+    new: &'a Body,
+    alignment: &'a Alignment,
+    cfg: Cfg,
+}
+
+/// Where on a path a search for two results is.
+#[derive(Clone, PartialEq)]
+struct Search {
+    at: InstId,
+    /// Vector instructions since.
+    valus: u32,
+    /// Where each source was written: vector instructions since, before EXEC was, by inserted code.
+    written: SmallVec<[Option<(u32, bool, bool)>; 4]>,
+    /// The write of EXEC.
+    exec: Option<InstId>,
+    /// All writes of EXEC on the way were inserted.
+    exec_inserted: bool,
+}
+
+impl Paths<'_> {
+    fn is_inserted(&self, id: InstId) -> bool {
+        self.alignment.original(id).is_none()
+    }
+
+    fn sources(&self, id: InstId) -> SmallVec<[Reg; 4]> {
+        let inst = self.new.inst(id);
+        let read = inst.operands.iter().filter(|operand| matches!(operand.access, Access::Read | Access::ReadWrite));
+        let mut sources: SmallVec<[Reg; 4]> =
+            read.filter_map(|operand| self.new.register(id, operand)).filter(|reg| reg.file == RegFile::Vector).collect();
+        sources.sort_unstable();
+        sources.dedup();
+        sources
+    }
+
+    fn writes(&self, id: InstId) -> RegSet {
+        self.new.writes(id).filter(|reg| reg.file == RegFile::Vector).collect()
+    }
+
+    /// A transcendental whose result is used too early.
+    fn transcendental(&self, consumer: InstId) -> Option<InstId> {
+        let sources: RegSet = self.sources(consumer).into_iter().collect();
+        if sources.is_empty() {
+            return None;
+        }
+        let mut seen: SmallVec<[(InstId, u32, u32); 16]> = SmallVec::new();
+        let mut work: SmallVec<[(InstId, u32, u32); 8]> = predecessors(&self.cfg, consumer).into_iter().map(|id| (id, 0, 0)).collect();
+        while let Some((id, mut valus, mut trans)) = work.pop() {
+            let inst = self.new.inst(id);
+            if valus > TRANS_VALUS || trans > TRANS_TRANS || ends(inst) || seen.contains(&(id, valus, trans)) || seen.len() > LONGEST {
+                continue;
+            }
+            seen.push((id, valus, trans));
+            if is_valu(inst) {
+                let transcendental = inst.variant.flags.contains(Flags::TRANS);
+                if transcendental && self.writes(id).intersects(&sources) && (self.is_inserted(id) || self.is_inserted(consumer)) {
+                    return Some(id);
+                }
+                valus += 1;
+                trans += u32::from(transcendental);
+            }
+            work.extend(predecessors(&self.cfg, id).into_iter().map(|id| (id, valus, trans)));
+        }
+        None
+    }
+
+    /// A write of EXEC such that one source was written shortly before and another one shortly after.
+    fn partial(&self, consumer: InstId) -> Option<InstId> {
+        let sources = self.sources(consumer);
+        if sources.len() < 2 {
+            return None;
+        }
+        let start = |at| Search { at, valus: 0, written: SmallVec::from_elem(None, sources.len()), exec: None, exec_inserted: true };
+        let mut seen: Vec<Search> = Vec::new();
+        let mut work: Vec<Search> = predecessors(&self.cfg, consumer).into_iter().map(start).collect();
+        while let Some(mut search) = work.pop() {
+            let inst = self.new.inst(search.at);
+            if search.valus > FORWARD_WRITES + FORWARD_USE + 1 || ends(inst) || seen.contains(&search) || seen.len() > LONGEST {
+                continue;
+            }
+            seen.push(search.clone());
+            if is_valu(inst) {
+                let writes = self.writes(search.at);
+                for (source, written) in sources.iter().zip(&mut search.written) {
+                    if written.is_none() && writes.overlaps(*source) {
+                        *written = Some((search.valus, search.exec.is_some(), self.is_inserted(search.at)));
+                    }
+                }
+                if let Some(exec) = search.exec.filter(|_| self.is_early(consumer, &search)) {
+                    return Some(exec);
+                }
+                search.valus += 1;
+            } else if is_salu(inst) && inst.writes().any(|reg| reg.overlaps(Reg::EXEC)) && search.written.iter().any(Option::is_some) {
+                search.exec.get_or_insert(search.at);
+                search.exec_inserted &= self.is_inserted(search.at);
+            }
+            work.extend(predecessors(&self.cfg, search.at).into_iter().map(|at| Search { at, ..search.clone() }));
+        }
+        None
+    }
+
+    fn is_early(&self, consumer: InstId, search: &Search) -> bool {
+        let written = || search.written.iter().flatten();
+        let after = written().filter(|(valus, before_exec, _)| !before_exec && *valus <= FORWARD_USE);
+        after.clone().any(|(second, _, by_inserted)| {
+            written().any(|(first, before_exec, too)| {
+                let near = *before_exec && first.saturating_sub(second + 1) <= FORWARD_WRITES;
+                near && (self.is_inserted(consumer) || search.exec_inserted || *by_inserted || *too)
+            })
+        })
+    }
+}
+
+/// Whether an instruction waits for all vector results, or takes as long.
+fn ends(inst: &Inst) -> bool {
+    is_vector_memory(inst)
+        || is_lds(inst)
+        || inst.variant.encoding == Encoding::Exp
+        || alu_wait(inst).is_some_and(|wait| wait.va_vdst == Some(0))
+}

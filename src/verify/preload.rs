@@ -1,0 +1,74 @@
+//! Preloaded kernel arguments (gfx90a and later): a rewritten descriptor asks for none, and the code loads them itself.
+//!
+//! A kernel with preloaded arguments starts, on firmware that preloads, 256 bytes behind its entry; in front of that are instructions that load the same
+//! registers for firmware that does not (AMDGPUUsage, "Preloaded Kernel Arguments"). The new code is made of the kernel from its entry on, so
+//! that has to be what those instructions do: this checks it.
+
+use super::finding::{Finding, Rule};
+use crate::cfg::Cfg;
+use crate::code_object::{Field, InitialRegisters, KernelDescriptor};
+use crate::dataflow::{Liveness, RegSet, Summaries};
+use crate::isa::{Memory, Reg, Role, Value};
+use crate::kernel::Body;
+
+/// Where a kernel starts whose arguments are preloaded, behind its entry.
+const BEHIND_ENTRY: u64 = 256;
+
+/// Checks descriptor and original code of one instrumented kernel.
+pub(super) fn check(
+    (before, after): (&KernelDescriptor, &KernelDescriptor),
+    registers: &InitialRegisters,
+    original: &Body,
+    summaries: &Summaries,
+    findings: &mut Vec<Finding>,
+) {
+    let mut complain = |message: String| findings.push(Finding::new(Rule::Descriptor, message));
+    if after.get(Field::KERNARG_PRELOAD_LENGTH) != 0 {
+        return complain("kernel arguments are preloaded, but the code does not start 256 bytes behind its entry".to_owned());
+    }
+    if before.get(Field::KERNARG_PRELOAD_LENGTH) == 0 {
+        if after.get(Field::KERNARG_PRELOAD_OFFSET) != before.get(Field::KERNARG_PRELOAD_OFFSET) {
+            complain("the place of preloaded arguments changed, of which there are none".to_owned());
+        }
+        return;
+    }
+    let (Some(preload), Some(kernarg)) = (registers.kernarg_preload, registers.kernarg_ptr) else {
+        return complain("arguments were preloaded without a pointer to them: nothing can load them".to_owned());
+    };
+    let start = original.entry_address() + BEHIND_ENTRY;
+    let cfg = Cfg::build(original);
+    let live = Liveness::compute(original, &cfg, summaries);
+    let Some(needed) = original.at(start).map(|id| *live.before(id)) else {
+        return complain(format!("code at {start:#x}, where the kernel starts with preloaded arguments, is not reached from its entry"));
+    };
+    // What each register holds there, as dwords of the arguments.
+    let mut holds: Vec<Option<i64>> = vec![None; usize::from(preload.length)];
+    for id in original.ids().filter(|id| (original.entry_address()..start).contains(&original.address(*id))) {
+        let inst = original.inst(id);
+        for reg in inst.writes() {
+            for (index, held) in holds.iter_mut().enumerate() {
+                let register = Reg::scalar(preload.first + index as u16, 1);
+                if !reg.overlaps(register) {
+                    continue;
+                }
+                let base = inst.operand(Role::Sbase).and_then(|operand| operand.reg());
+                let loads = inst.variant.memory == Memory::Scalar && base == Some(Reg::scalar(kernarg, 2));
+                let offset = match inst.operand(Role::Soffset).map(|operand| operand.value) {
+                    None | Some(Value::Off) => Some(i64::from(inst.modifiers.offset)),
+                    Some(Value::Imm(offset)) => Some(offset),
+                    Some(_) => None,
+                };
+                let dword = |offset: i64| offset / 4 + i64::from(register.first) - i64::from(reg.first);
+                *held = offset.filter(|_| loads).map(dword);
+            }
+        }
+    }
+    for (index, held) in (0..).zip(&holds) {
+        let register = preload.first + index;
+        let expected = i64::from(preload.offset) + i64::from(index);
+        if needed.overlaps(Reg::scalar(register, 1)) && *held != Some(expected) {
+            let name: RegSet = [Reg::scalar(register, 1)].into_iter().collect();
+            complain(format!("{name:?} was preloaded with dword {expected} of the arguments, which the code at the entry does not load"));
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What the original can see, on every target: EXEC and masks of waves of 32, M0 where LDS needs it, names of later targets; and functions that were copied.
+
+use super::listing::{accepts, finds};
+use crate::verify::Rule;
+
+#[test]
+fn exec_and_masks_in_waves_of_32() {
+    let text = "v_mov_b32_e32 v0, 0\n+ s_mov_b32 s20, exec_lo\n+ s_mov_b32 exec_lo, 1\n@v_mov_b32_e32 v1, v0\ns_endpgm";
+    for target in ["gfx1030", "gfx1103", "gfx1200"] {
+        finds(target, &text.replace('@', ""), Rule::Exec, "exec");
+        accepts(target, &text.replace('@', "+ s_mov_b32 exec_lo, s20\n"));
+        let saved = text.replace("+ s_mov_b32 s20, exec_lo\n+ s_mov_b32 exec_lo, 1\n", "+ s_and_saveexec_b32 s20, 1\n");
+        accepts(target, &saved.replace('@', "+ s_mov_b32 exec_lo, s20\n"));
+        // The other half is no part of it.
+        finds(target, &text.replace('@', "+ s_mov_b32 exec_lo, s21\n"), Rule::Exec, "exec");
+    }
+    finds("gfx1030", "v_mov_b32_e32 v0, 0\n+ v_cmpx_eq_u32_e32 0, v0\nv_mov_b32_e32 v1, v0\ns_endpgm", Rule::Exec, "exec");
+}
+
+#[test]
+fn scc_is_kept_as_a_flag() {
+    let text = "s_cmp_eq_u32 s0, 0\n+ s_cselect_b32 s20, 1, 0\n+ ADD s21, s21, 1\n@s_cbranch_scc1 @on\non:\ns_endpgm";
+    for (target, add) in [("gfx803", "s_add_u32"), ("gfx1030", "s_add_u32"), ("gfx1200", "s_add_co_u32")] {
+        let text = text.replace("ADD", add);
+        finds(target, &text.replacen('@', "", 1), Rule::Scc, "scc");
+        accepts(target, &text.replacen('@', "+ s_cmp_lg_u32 s20, 0\n", 1));
+        finds(target, &text.replacen('@', "+ s_cmp_eq_u32 s20, 0\n", 1), Rule::Scc, "scc");
+    }
+}
+
+#[test]
+fn m0_limits_lds_on_gfx8() {
+    let text = "v_mov_b32_e32 v0, 0\n+ s_mov_b32 s20, m0\n@+ ds_write_b32 v0, v0\n+ s_mov_b32 m0, s20\ns_endpgm";
+    finds("gfx803", &text.replace('@', ""), Rule::Lds, "M0");
+    accepts("gfx803", &text.replace('@', "+ s_mov_b32 m0, -1\n"));
+    finds("gfx803", &text.replace('@', "+ s_mov_b32 m0, 64\n"), Rule::Lds, "M0");
+    accepts("gfx900", &text.replace('@', ""));
+    // And it is restored.
+    let used = "s_mov_b32 m0, -1\nv_mov_b32_e32 v0, 0\n+ s_mov_b32 m0, 0\nds_write_b32 v0, v0\ns_endpgm";
+    finds("gfx803", used, Rule::Clobbered, "m0");
+}
+
+#[test]
+fn registers_that_are_not_ours() {
+    finds("gfx1200", "+ s_mov_b32 ttmp9, 0\ns_endpgm".replace("ttmp9", "s117").as_str(), Rule::Forbidden, "s_mov_b32");
+    accepts("gfx1030", "+ s_mov_b32 s20, null\n+ s_cmp_lg_u32 s20, 0\ns_endpgm");
+    for forbidden in ["s_barrier", "s_inst_prefetch 0", "s_denorm_mode 0", "s_round_mode 0", "s_sleep 1"] {
+        finds("gfx1030", &format!("+ {forbidden}\ns_endpgm"), Rule::Forbidden, "inserted code contains");
+    }
+}
+
+#[test]
+fn waits_of_every_generation() {
+    let text = "v_mov_b32_e32 v0, 0\n+ LOAD v9, v0, s[0:1]\n@+ v_readfirstlane_b32 s20, v9\ns_endpgm";
+    for (target, load, wait, other) in [
+        ("gfx900", "global_load_dword", "s_waitcnt 0x0f70", "s_waitcnt 0xc07f"),
+        ("gfx1030", "global_load_dword", "s_waitcnt 0x3f70", "s_waitcnt_vscnt null, 0"),
+        ("gfx1100", "global_load_b32", "s_waitcnt 0x03f7", "s_waitcnt_vscnt null, 0"),
+        ("gfx1200", "global_load_b32", "s_wait_loadcnt 0", "s_wait_storecnt 0"),
+    ] {
+        let text = text.replace("LOAD", load);
+        finds(target, &text.replace('@', ""), Rule::Wait, "no wait");
+        finds(target, &text.replace('@', &format!("+ {other}\n")), Rule::Wait, "no wait");
+        accepts(target, &text.replace('@', &format!("+ {wait}\n")));
+    }
+}
+
+/// A kernel that calls a function, both with inserted lines.
+fn call(kernel: &str, function: &str) -> String {
+    format!(
+        "s_mov_b32 s32, 0\n{kernel}s_call_b64 s[30:31], @function\ns_mov_b32 s6, s5\ns_endpgm\n\
+         function:\n{function}s_mov_b32 s5, s4\ns_setpc_b64 s[30:31]"
+    )
+}
+
+#[test]
+fn copied_functions_are_checked_like_kernels() {
+    for target in ["gfx900", "gfx1030", "gfx1100/64", "gfx1201"] {
+        accepts(target, &call("", ""));
+        accepts(target, &call("+ s_mov_b32 s40, 0\n", "+ s_mov_b32 s40, 1\n"));
+        // The function reads s4; what reads s5 behind the call is not the kernel's probe's business.
+        finds(target, &call("s_mov_b32 s4, 7\n+ s_mov_b32 s4, 0\n", ""), Rule::Clobbered, "s4");
+        finds(target, &call("", "+ s_mov_b32 s30, 0\n"), Rule::Clobbered, "s30");
+        finds(target, &call("s_mov_b32 s6, 7\n", "+ s_mov_b32 s6, 0\n"), Rule::Clobbered, "copy of function_at");
+        finds(target, &call("", "+ s_mov_b32 s40, exec_lo\n+ s_mov_b32 exec_lo, 0\n"), Rule::Exec, "copy of");
+        // What the kernel keeps in a register of its own does not survive the copy, which may use the same.
+        let kept = "s_mov_b32 s4, 7\n+ s_mov_b32 s40, s6\n+ s_mov_b32 s6, 0\n";
+        let text = call(&format!("s_mov_b32 s6, 1\n{kept}"), "").replace("s_mov_b32 s6, s5", "+ s_mov_b32 s6, s40\ns_mov_b32 s7, s6");
+        finds(target, &text, Rule::Clobbered, "s6");
+    }
+}
