@@ -359,6 +359,10 @@ pub struct InstrumentArgs {
     /// What to count
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [ProbeChoice::Branches], value_name = "PROBES")]
     pub probe: Vec<ProbeChoice>,
+    /// Leave kernels alone that would lose more than so many waves per SIMD to their counters
+    #[arg(long, value_name = "N")]
+    pub max_occupancy_loss: Option<u32>,
+
     /// Where the counters live while a kernel runs
     #[arg(long, value_enum, default_value_t = CounterChoice::Auto, value_name = "MODE")]
     pub counters: CounterChoice,
@@ -368,7 +372,8 @@ impl InstrumentArgs {
     /// The pipeline's options.
     pub fn options(&self, select: &SelectArgs) -> Options {
         let probes = self.probe.iter().map(|ProbeChoice::Branches| Probe::Branches).collect();
-        Options { probes, counters: self.counters.into(), selection: select.selection(), ..Options::default() }
+        let max_occupancy_loss = self.max_occupancy_loss;
+        Options { probes, counters: self.counters.into(), selection: select.selection(), max_occupancy_loss, ..Options::default() }
     }
 }
 

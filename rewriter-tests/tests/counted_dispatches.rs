@@ -75,7 +75,7 @@ fn rewrite(
     mode: CounterMode,
 ) -> Result<Rewritten, Stop> {
     let emit = Plan::new(object, control::SIZE)?;
-    let plan = branches(analysis, &Request { kernel, mode, index: 0, control: emit.control_address() })?;
+    let plan = branches(analysis, &Request { kernel, mode, index: 0, control: emit.control_address(), max_occupancy_loss: None })?;
     let id = program.at(kernel.entry).expect("decoded");
     let code = Code::plan(program, id, image, &plan.edits)?;
     let placed = place(program.body(id).target(), &[&code], emit.code_address())?;
@@ -425,7 +425,7 @@ fn check(
     }
     // Every site of the kernel that the emulator saw is counted.
     let body = program.body(program.at(kernel.entry).expect("decoded"));
-    let plan = branches(&analyses[0], &Request { kernel, mode: CounterMode::Global, index: 0, control: 0 });
+    let plan = branches(&analyses[0], &Request { kernel, mode: CounterMode::Global, index: 0, control: 0, max_occupancy_loss: None });
     if let Ok(plan) = plan {
         let seen = original.trace.exec_sites.keys().chain(original.trace.branches.keys());
         for place in seen.filter(|place| body.at(place.address).is_some()) {

@@ -64,7 +64,7 @@ fn each(mut check: impl FnMut(&Placed<'_>)) {
                 for (borrowing, mode) in ways {
                     let analysis = &analyses[borrowing];
                     let place_name = format!("{name} {} {} {mode:?} {}", target.name(), kernel.name, ["keeping", "borrowing"][borrowing]);
-                    let request = Request { kernel, mode, index: 3, control: CONTROL };
+                    let request = Request { kernel, mode, index: 3, control: CONTROL, max_occupancy_loss: None };
                     let plan = branches(analysis, &request).unwrap_or_else(|stop| panic!("{place_name}: {stop}"));
                     let id = program.at(kernel.entry).expect("decoded");
                     let code = Code::plan(&program, id, &image, &plan.edits).unwrap_or_else(|stop| panic!("{place_name}: {stop}"));

@@ -85,7 +85,7 @@ fn each(mut check: impl FnMut(&Case<'_>)) {
                     let analysis = Analysis::new(&program, &image);
                     let analysis = if borrow { analysis.borrowing() } else { analysis };
                     let place_name = format!("{name} {} {} {mode:?}{}", target.name(), kernel.name, if borrow { " borrowing" } else { "" });
-                    let request = Request { kernel, mode, index: 3, control: CONTROL };
+                    let request = Request { kernel, mode, index: 3, control: CONTROL, max_occupancy_loss: None };
                     let plan = branches(&analysis, &request).unwrap_or_else(|stop| panic!("{place_name}: {stop}"));
                     let id = program.at(kernel.entry).expect("decoded");
                     let code = Code::plan(&program, id, &image, &plan.edits).unwrap_or_else(|stop| panic!("{place_name}: {stop}"));

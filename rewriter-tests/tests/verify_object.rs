@@ -56,7 +56,7 @@ fn rewrite(object: &CodeObject<'_>, mode: CounterMode, damage: &Damage<'_>) -> V
     };
     let mut plans = Vec::new();
     for (index, kernel) in object.kernels().iter().enumerate() {
-        let request = Request { kernel, mode, index: index as u32, control: emit.control_address() };
+        let request = Request { kernel, mode, index: index as u32, control: emit.control_address(), max_occupancy_loss: None };
         let plan = branches(&analysis, &request).expect("instrumentable");
         let code = Code::plan(&program, program.at(kernel.entry).expect("decoded"), &image, &plan.edits).expect("placeable");
         map.stride = map.stride.max(plan.record_bytes);

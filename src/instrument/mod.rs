@@ -83,6 +83,8 @@ pub struct Request<'a> {
     pub index: u32,
     /// Virtual address of the control block in the rewritten object.
     pub control: u64,
+    /// How many of a SIMD's waves the kernel may lose to its counters, at most; any number if not said.
+    pub max_occupancy_loss: Option<u32>,
 }
 
 /// Numbers of a kernel's metadata that change.
@@ -122,6 +124,32 @@ pub struct Instrumented {
 /// # Errors
 /// Refused if it cannot be done correctly; failed if the kernel's descriptor contradicts itself or an instruction cannot be built.
 pub fn branches(analysis: &Analysis<'_>, request: &Request<'_>) -> Result<Instrumented, Stop> {
+    let costs_too_much = |planned: &Instrumented| {
+        let loss = planned.before.waves_per_simd.saturating_sub(planned.after.waves_per_simd);
+        request.max_occupancy_loss.filter(|most| loss > *most).map(|most| {
+            let detail = format!("{loss} of {} waves per SIMD would be lost, and at most {most} may be", planned.before.waves_per_simd);
+            Refusal::new(Reason::OccupancyLoss, detail)
+        })
+    };
+    let own = plan(analysis, request, false);
+    let refusal = match own {
+        Ok(planned) => match costs_too_much(&planned) {
+            None => return Ok(planned),
+            Some(refusal) => refusal,
+        },
+        Err(Stop::Refused(refusal)) if refusal.reason == Reason::VectorRegisters => refusal,
+        Err(stop) => return Err(stop),
+    };
+    // What borrows vector registers asks for no more of them, and takes longer.
+    match plan(analysis, request, true) {
+        Ok(planned) if costs_too_much(&planned).is_none() => Ok(planned),
+        Ok(_) | Err(Stop::Refused(_)) => Err(refusal.into()),
+        Err(stop) => Err(stop),
+    }
+}
+
+/// Plans with vector registers of its own, or with borrowed ones.
+fn plan(analysis: &Analysis<'_>, request: &Request<'_>, borrow_vectors: bool) -> Result<Instrumented, Stop> {
     let kernel = request.kernel;
     let id = find(analysis.program, kernel)?;
     let target = analysis.program.body(id).target();
@@ -159,7 +187,7 @@ pub fn branches(analysis: &Analysis<'_>, request: &Request<'_>) -> Result<Instru
 
     let mut descriptor = kernel.descriptor;
     let entry = entry::Entry::extend(target, &mut descriptor)?;
-    let allocation = Allocation { target, descriptor: &kernel.descriptor, used: used(analysis, id, &callees) };
+    let allocation = Allocation { target, descriptor: &kernel.descriptor, used: used(analysis, id, &callees), accum: metadata.agpr_count };
     let mut free = allocation.free_scalars(entry.scalars());
     // Where too few scalar registers are unused, every snippet borrows what it needs; where too few vector registers are, these.
     let kept = if analysis.always_borrow { None } else { Scalars::take(|count, align| free.take(count, align)).ok() };
@@ -170,16 +198,17 @@ pub fn branches(analysis: &Analysis<'_>, request: &Request<'_>) -> Result<Instru
             Refusal::new(Reason::ScalarRegisters, "scalar registers cannot be borrowed on this target, and too few are free").into()
         );
     }
-    let (vectors, terms, slice_start) = match allocation.choose_vectors() {
-        Ok(vectors) => (vectors, None, None),
+    let (vectors, terms, slice_start) = if borrow_vectors {
         // What is borrowed has to be found again: not both kinds of registers can be.
-        Err(refusal) if kept.is_none() || allocation.used.indexed => return Err(refusal.into()),
-        Err(_) => {
-            let slice_start = if slices.is_some() { Some(free.take(1, 1)?) } else { None };
-            let slots = std::iter::from_fn(|| free.take(1, 1).ok()).take(lent_vectors::MOST_SLOTS).collect();
-            let terms = lent_vectors::Terms { slots, end: allocation.vgprs() as u16 };
-            (Vectors::behind_ids(target), Some(terms), slice_start)
+        if kept.is_none() || allocation.used.indexed {
+            return Err(Refusal::new(Reason::VectorRegisters, "no vector registers are free, and none can be borrowed").into());
         }
+        let slice_start = if slices.is_some() { Some(free.take(1, 1)?) } else { None };
+        let slots = std::iter::from_fn(|| free.take(1, 1).ok()).take(lent_vectors::MOST_SLOTS).collect();
+        let terms = lent_vectors::Terms { slots, end: allocation.vgprs() as u16 };
+        (Vectors::behind_ids(target), Some(terms), slice_start)
+    } else {
+        (allocation.choose_vectors()?, None, None)
     };
     let plan = Plan { target, vectors, kept, slice_start, slices, kernel: request.index, control: request.control };
     let (prologue, prologue_end) = prologue::prologue(&plan, &entry)?;

@@ -124,6 +124,8 @@ pub(super) struct Allocation<'a> {
     pub(super) descriptor: &'a KernelDescriptor,
     /// What its own code and everything it may call names.
     pub(super) used: UsedRegisters,
+    /// Accumulation registers by the metadata.
+    pub(super) accum: u64,
 }
 
 impl Allocation<'_> {
@@ -135,6 +137,14 @@ impl Allocation<'_> {
     /// Numbered vector registers inside the allocation.
     pub(super) fn vgprs(&self) -> u32 {
         self.descriptor.accum_offset(self.target).unwrap_or_else(|| self.descriptor.allocated_vgprs(self.target))
+    }
+
+    /// Accumulation registers behind those that are numbered `v0..`, where both share the allocation. Without the metadata's word for it, all that is allocated
+    /// there.
+    fn accum_behind(&self, offset: u32) -> u32 {
+        let allocated = self.descriptor.allocated_vgprs(self.target).saturating_sub(offset);
+        let named = self.used.named.highest_agpr().map_or(0, |highest| u64::from(highest) + 1);
+        if named <= self.accum && self.accum <= allocated.into() && !self.used.indexed { self.accum as u32 } else { allocated }
     }
 
     /// Scalar registers that neither the original code nor the hardware at entry (`initial` ones) has anything in.
@@ -177,12 +187,12 @@ impl Allocation<'_> {
         match descriptor.accum_offset(self.target) {
             Some(offset) if vgprs > offset => {
                 let new_offset = vgprs.next_multiple_of(ACCUM_GRANULE);
-                let total = descriptor.allocated_vgprs(self.target).saturating_sub(offset) + new_offset;
+                let total = new_offset + self.accum_behind(offset);
                 if total > limit || new_offset > NUMBERED_VGPRS.into() {
                     return Err(too_many(total).into());
                 }
                 descriptor.set_accum_offset(new_offset)?;
-                descriptor.set_allocated_vgprs(self.target, total)?;
+                descriptor.set_allocated_vgprs(self.target, total.max(descriptor.allocated_vgprs(self.target)))?;
             }
             None if vgprs > descriptor.allocated_vgprs(self.target) => {
                 if vgprs > limit {

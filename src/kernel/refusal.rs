@@ -28,6 +28,8 @@ pub enum Reason {
     ScalarRegisters,
     /// Not enough vector registers that no code uses.
     VectorRegisters,
+    /// More of a SIMD's waves would be lost than the user allows.
+    OccupancyLoss,
     /// What the prologue needs does not fit the 16 user SGPRs.
     UserSgprs,
     /// Kernel arguments are preloaded into SGPRs, and the code at the entry does not load them where they are not.
@@ -52,7 +54,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Reason; 19] = [
+    pub const ALL: [Reason; 20] = [
         Reason::Undecodable,
         Reason::IndirectJump,
         Reason::DirectCall,
@@ -62,6 +64,7 @@ impl Reason {
         Reason::MaskOperand,
         Reason::ScalarRegisters,
         Reason::VectorRegisters,
+        Reason::OccupancyLoss,
         Reason::UserSgprs,
         Reason::KernargPreload,
         Reason::VectorAllocation,
@@ -87,6 +90,7 @@ impl Reason {
             Reason::MaskOperand => "mask_operand",
             Reason::ScalarRegisters => "scalar_registers",
             Reason::VectorRegisters => "vector_registers",
+            Reason::OccupancyLoss => "occupancy_loss",
             Reason::UserSgprs => "user_sgprs",
             Reason::KernargPreload => "kernarg_preload",
             Reason::VectorAllocation => "vector_allocation",

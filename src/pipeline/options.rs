@@ -36,6 +36,8 @@ pub struct Options {
     pub selection: Selection,
     /// How changed bundles are written.
     pub packing: Packing,
+    /// How many of a SIMD's waves a kernel may lose to its counters, at most; any number if not said. A kernel that would lose more is refused.
+    pub max_occupancy_loss: Option<u32>,
 }
 
 /// Which kernels of which code objects. The default selects all.

@@ -160,7 +160,13 @@ fn rewrite_object(found: &Found<'_>, options: &Options) -> Result<Option<(Object
                 map.refused.push(refused(&map.target, kernel, UNVERIFIED, &detail, None));
                 continue;
             }
-            let request = |mode| Request { kernel, mode, index: planned.len() as u32, control: plan.control_address() };
+            let request = |mode| Request {
+                kernel,
+                mode,
+                index: planned.len() as u32,
+                control: plan.control_address(),
+                max_occupancy_loss: options.max_occupancy_loss,
+            };
             match plan_kernel(&object, &analysis, options.counters, request) {
                 Ok(kernel) => planned.push(kernel),
                 Err(Stop::Refused(refusal)) => {
