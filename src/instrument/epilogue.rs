@@ -8,14 +8,15 @@ use super::lent_vectors;
 use super::plan::{Plan, skip_if_off};
 use super::registers::{Scalars, Vectors};
 use crate::error::Result;
+use crate::isa::Value;
 use crate::kernel::edit::Snippet;
 use crate::profile::record;
 
 /// Wait states between a comparison that writes EXEC and `v_readfirstlane` (gfx94x); SCC, VCC and EXEC are not read here, so only this matters.
 const LANE_READ_STATES: i64 = 4;
 
-/// The epilogue. SCC is free: nothing follows.
-pub(super) fn epilogue(plan: &Plan, here: &Registers) -> Result<Snippet> {
+/// The epilogue. SCC is free: nothing follows, but for a message that takes EXEC for something it reads where `keep_exec` says so.
+pub(super) fn epilogue(plan: &Plan, here: &Registers, keep_exec: bool) -> Result<Snippet> {
     let r = here.scalars();
     let data = plan.vectors.data;
     let mut asm = plan.asm_at_end();
@@ -25,12 +26,19 @@ pub(super) fn epilogue(plan: &Plan, here: &Registers) -> Result<Snippet> {
     if here.lends_vectors() {
         lent_vectors::at_end(&mut asm, plan)?;
     }
+    let (exec, saved) = (asm.exec(), asm.mask(r.saved_exec));
+    if keep_exec {
+        asm.masks("s_mov", &[saved, exec])?;
+    }
     let base = if plan.slices.is_some() { flush(plan, &mut asm, r)? } else { r.record };
     asm.exec_lanes(1)?;
     // Only when the counters have arrived does the wave count as finished.
     asm.wait_global_writes()?;
     asm.op("v_mov_b32_e32", &[v(data), c(1)])?;
     asm.global("atomic_add", plan.at(base, r.saved_exec), v(data), record::FINISHED)?;
+    if keep_exec {
+        asm.masks("s_mov", &[exec, saved])?;
+    }
     asm.bind(done);
     asm.finish()
 }
@@ -46,7 +54,6 @@ fn flush(plan: &Plan, asm: &mut Asm, r: Scalars) -> Result<u16> {
     asm.op("v_readfirstlane_b32", &[s(r.first), v(address)])?;
     asm.op("s_sub_u32", &[s(r.scratch), s(r.record), s(r.first)])?;
     asm.op("s_subb_u32", &[s(r.scratch + 1), s(r.record + 1), c(0)])?;
-    let mut base = r.scratch;
     let mut moved = 0;
     for (offset, lanes) in plan.chunks() {
         asm.exec_lanes(lanes)?;
@@ -54,13 +61,21 @@ fn flush(plan: &Plan, asm: &mut Asm, r: Scalars) -> Result<u16> {
         asm.wait_lds()?;
         let mut reach = record::HEADER + offset - moved;
         if reach > asm.largest_global_offset() {
-            base = r.saved_exec;
-            asm.op("s_add_u32", &[s(base), s(r.scratch), c(record::HEADER + offset)])?;
-            asm.op("s_addc_u32", &[s(base + 1), s(r.scratch + 1), c(0)])?;
-            moved = record::HEADER + offset;
+            move_base(asm, r, reach)?;
+            moved += reach;
             reach = 0;
         }
-        asm.global("atomic_add_x2", plan.at(base, r.saved_exec), v2(data), reach)?;
+        asm.global("atomic_add_x2", plan.at(r.scratch, r.saved_exec), v2(data), reach)?;
+    }
+    if moved > 0 {
+        move_base(asm, r, moved.wrapping_neg())?;
     }
     Ok(r.scratch)
+}
+
+/// Adds a number to the scratch pair; with its sign.
+fn move_base(asm: &mut Asm, r: Scalars, by: u32) -> Result<()> {
+    let high = if (by as i32) < 0 { Value::InlineInt(-1) } else { c(0) };
+    asm.op("s_add_u32", &[s(r.scratch), s(r.scratch), c(by)])?;
+    asm.op("s_addc_u32", &[s(r.scratch + 1), s(r.scratch + 1), high])
 }

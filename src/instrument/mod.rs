@@ -352,7 +352,7 @@ fn insertions(plan: &Plan, lender: &Lender<'_>, part: &Part<'_>) -> Result<Vec<(
         part.check_index_mode(end)?;
         let point = ProgramPoint { inst: guards::place_before_end(part.body, &part.cfg, end), side: Side::Before };
         let (plan, here) = lender.at_end(plan, point)?;
-        inserts.push((point, epilogue::epilogue(&plan, &here)?));
+        inserts.push((point, epilogue::epilogue(&plan, &here, point.inst != end)?));
     }
     for (point, _) in &inserts {
         guards::check_clause(part.body, &part.neighbours, *point)?;
