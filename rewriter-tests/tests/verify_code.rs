@@ -61,6 +61,7 @@ impl Case<'_> {
             addresses: &self.addresses,
             entry_before: &self.entries.0,
             entry_after: &self.entries.1,
+            vector_registers: 256,
             used: self.used,
             summaries: self.summaries,
             replays: true,

@@ -33,6 +33,8 @@ pub enum Rule {
     Forbidden,
     /// An original instruction reads a register that inserted code changed.
     Clobbered,
+    /// Inserted code reads a register that nothing has set.
+    Undefined,
     /// EXEC is not what it would be in the original.
     Exec,
     /// SCC is not what it would be in the original.
@@ -63,6 +65,7 @@ impl Rule {
             Rule::Adjacent => "adjacent",
             Rule::Forbidden => "forbidden",
             Rule::Clobbered => "clobbered",
+            Rule::Undefined => "undefined",
             Rule::Exec => "exec",
             Rule::Scc => "scc",
             Rule::Wait => "wait",

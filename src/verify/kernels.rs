@@ -115,6 +115,7 @@ impl Context<'_> {
             addresses: &entry.addresses,
             entry_before: &entry_before,
             entry_after: &entry_after,
+            vector_registers: old.descriptor.accum_offset(target).unwrap_or(u32::MAX).min(old.descriptor.allocated_vgprs(target)),
             used: self.used,
             summaries: &self.summaries,
             replays: matches!(self.rewritten.features().xnack, Feature::Any | Feature::On),

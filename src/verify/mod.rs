@@ -8,6 +8,7 @@
 //! * `align`: the new code is the original with instructions inserted, and control flows the same way, calls included;
 //! * `adjacent`: nothing was inserted between instructions that must follow each other;
 //! * `preserve`: no original instruction reads anything that inserted code changed, EXEC and SCC included;
+//! * `defined`: inserted code reads no register that nothing has set;
 //! * `outstanding`: inserted code waits for what it uses;
 //! * `hazards`, `matrix`, `events`, `forwarding`: what the target leaves to software holds around inserted code.
 //!
@@ -21,6 +22,7 @@
 mod adjacent;
 mod align;
 mod allocation;
+mod defined;
 mod events;
 mod finding;
 mod forwarding;
@@ -131,6 +133,8 @@ pub struct KernelCode<'a> {
     pub entry_before: &'a InitialRegisters,
     /// Registers at entry by the new descriptor.
     pub entry_after: &'a InitialRegisters,
+    /// Vector registers that the original descriptor allocates, without accumulation registers behind them.
+    pub vector_registers: u32,
     /// Registers that any code of the original object may use.
     pub used: UsedRegisters,
     /// What calls in the original may read and write.
@@ -210,9 +214,13 @@ pub fn check_code(code: &KernelCode<'_>) -> Vec<Finding> {
                 entry: (id == code.kernel).then_some((code.entry_before, code.entry_after)),
                 named: code.used.named,
                 summaries: code.summaries,
+                vector_registers: code.vector_registers,
             };
             adjacent::check(original, new, &alignment, &mut found);
             preserve::check(&subject, &mut found);
+            if id == code.kernel {
+                defined::check(new, &alignment, code.entry_after, &mut found);
+            }
             outstanding::check(new, &alignment, &wait_summaries, code.used.named, &mut found);
             hazards::check(new, &alignment, code.replays, &mut found);
             events::check(original, new, &alignment, &mut found);

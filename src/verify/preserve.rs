@@ -33,6 +33,8 @@ pub(super) struct Subject<'a> {
     pub(super) named: RegSet,
     /// What calls in the original may read and write.
     pub(super) summaries: &'a Summaries,
+    /// Vector registers that the original has: an index at run time goes no further.
+    pub(super) vector_registers: u32,
 }
 
 /// Checks one kernel or function.
@@ -119,7 +121,7 @@ fn at_entry(subject: &Subject<'_>) -> State {
 }
 
 /// The initial scalar registers: first register and width of each, in a fixed order.
-fn fields(r: &InitialRegisters) -> [(Option<u16>, u16); 12] {
+pub(super) fn fields(r: &InitialRegisters) -> [(Option<u16>, u16); 12] {
     [
         (r.private_segment_buffer, 4),
         (r.dispatch_ptr, 2),
@@ -192,7 +194,8 @@ impl Machine<'_> {
             _ => {}
         }
         let special: RegSet = [Reg::EXEC, Reg::SCC, Reg::scalar(scalar::MODE, 1), Reg::M0, Reg::VCC].into_iter().collect();
-        let visible = reads.intersection(self.subject.named.union(special)).difference(state.undefined);
+        let mut visible = reads.intersection(self.subject.named.union(special)).difference(state.undefined);
+        (self.subject.vector_registers as u16..256).for_each(|number| visible.remove(Reg::vector(number, 1)));
         let mut reported = RegSet::EMPTY;
         for reg in visible.iter() {
             if let Some((part, blame)) = state.differing(reg) {

@@ -3,7 +3,7 @@
 //! Two machines run in step: the original and the rewritten one. At corresponding instructions each scalar register of the rewritten machine holds the
 //! value that some register of the original machine has now, or a constant, or SCC in the form of a flag, or something else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::dataflow::RegSet;
 use crate::isa::{Inst, Reg, RegFile, Role, Value, scalar};
@@ -17,6 +17,8 @@ pub(super) enum Word {
     Constant(u32),
     /// Not zero exactly if SCC of the original machine is set: then this constant.
     Flag(u32),
+    /// What this lane of a vector register of the original machine holds.
+    Lane(u16, u8),
     /// Anything; the new instruction that wrote it, by index.
     Other(u32),
 }
@@ -34,6 +36,8 @@ pub(super) struct State {
     vectors: RegSet,
     /// Words that inserted code put into single lanes: vector register, lane.
     lanes: BTreeMap<(u16, u32), Word>,
+    /// Single lanes that may differ from the original's.
+    changed_lanes: BTreeSet<(u16, u32)>,
     /// v0 holds more work-item ids than the original's; these bits are the original's.
     pub(super) packed_ids: Option<u32>,
     /// Constants that the *original* machine's registers hold (a program counter).
@@ -55,6 +59,7 @@ impl State {
             mode: Word::Original(scalar::MODE),
             vectors: RegSet::EMPTY,
             lanes: BTreeMap::new(),
+            changed_lanes: BTreeSet::new(),
             packed_ids: None,
             constants: [None; SCALARS],
             undefined: RegSet::EMPTY,
@@ -66,9 +71,15 @@ impl State {
         let before = self.clone();
         // A register that the original has not set on one path may there as well hold what the rewritten machine has.
         let mut other = other.clone();
+        // Where both hold the same there is nothing to choose: what inserted code put there stays known.
+        let (words, their_words) = (self.words, other.words);
+        let chosen = |unset: RegSet| -> RegSet {
+            let differs = |reg: &Reg| words.get(usize::from(reg.first)) != their_words.get(usize::from(reg.first));
+            unset.iter().filter(|reg| reg.file != RegFile::Scalar || reg.first >= SCALARS as u16 || differs(reg)).collect()
+        };
         let (mine_only, theirs_only) = (self.undefined.difference(other.undefined), other.undefined.difference(self.undefined));
-        self.adopt(mine_only);
-        other.adopt(theirs_only);
+        self.adopt(chosen(mine_only));
+        other.adopt(chosen(theirs_only));
         let merge = |mine: &mut Word, theirs: Word| {
             if *mine != theirs && !matches!(*mine, Word::Other(_)) {
                 *mine = if matches!(theirs, Word::Other(_)) { theirs } else { Word::Other(at) };
@@ -92,6 +103,7 @@ impl State {
         merge(&mut self.scc, other.scc);
         merge(&mut self.mode, other.mode);
         self.vectors = self.vectors.union(other.vectors);
+        self.changed_lanes.extend(other.changed_lanes.iter().copied());
         self.lanes.retain(|lane, word| other.lanes.get(lane) == Some(word));
         if self.packed_ids != other.packed_ids {
             self.packed_ids = None;
@@ -105,6 +117,7 @@ impl State {
     pub(super) fn adopt(&mut self, unset: RegSet) {
         self.undefined = self.undefined.difference(unset);
         self.vectors = self.vectors.difference(unset);
+        self.changed_lanes.retain(|(vector, _)| !unset.contains(Reg::vector(*vector, 1)));
         if unset.contains(Reg::vector(0, 1)) {
             self.packed_ids = None;
         }
@@ -163,6 +176,7 @@ impl State {
     pub(super) fn clobber_vector(&mut self, reg: Reg) {
         self.vectors.insert(reg);
         self.lanes.retain(|(vector, _), _| !reg.overlaps(Reg::vector(*vector, 1)));
+        self.changed_lanes.retain(|(vector, _)| !reg.overlaps(Reg::vector(*vector, 1)));
         if reg.overlaps(Reg::vector(0, 1)) {
             self.packed_ids = None;
         }
@@ -170,15 +184,22 @@ impl State {
 
     /// Inserted code puts a word into one lane of a vector register; the other lanes stay.
     pub(super) fn write_lane(&mut self, vector: u16, lane: u32, word: Word) {
-        let kept: Vec<_> = self.lanes.iter().filter(|((other, _), _)| *other == vector).map(|(place, word)| (*place, *word)).collect();
-        self.clobber_vector(Reg::vector(vector, 1));
-        self.lanes.extend(kept);
+        if vector == 0 && self.packed_ids.is_some() {
+            self.clobber_vector(Reg::vector(0, 1));
+        }
+        if word == Word::Lane(vector, lane as u8) {
+            self.changed_lanes.remove(&(vector, lane));
+        } else {
+            self.changed_lanes.insert((vector, lane));
+        }
         self.lanes.insert((vector, lane), word);
     }
 
-    /// What inserted code put into a lane, if nothing else can be there.
+    /// What is in a lane, if that is known.
     pub(super) fn lane(&self, vector: u16, lane: u32) -> Option<Word> {
-        self.lanes.get(&(vector, lane)).copied()
+        let ids = vector == 0 && self.packed_ids.is_some();
+        let changed = ids || self.vectors.contains(Reg::vector(vector, 1)) || self.changed_lanes.contains(&(vector, lane));
+        self.lanes.get(&(vector, lane)).copied().or_else(|| (!changed).then_some(Word::Lane(vector, lane as u8)))
     }
 
     /// v0 holds the original's work-item ids again.
@@ -203,7 +224,9 @@ impl State {
                 }
                 RegFile::Vector | RegFile::Accum => {
                     let ids = part == Reg::vector(0, 1) && self.packed_ids.is_some();
-                    if self.vectors.overlaps(part) || ids {
+                    let mut lanes = self.changed_lanes.range((part.first, 0)..(part.first + 1, 0));
+                    let lane = part.file == RegFile::Vector && lanes.next().is_some();
+                    if self.vectors.overlaps(part) || lane || ids {
                         return Some((part, None));
                     }
                 }
@@ -240,6 +263,8 @@ impl State {
                     self.vectors.insert(reg);
                 }
                 self.lanes.retain(|(vector, _), _| !reg.overlaps(Reg::vector(*vector, 1)));
+                let stale = |word: &&mut Word| matches!(**word, Word::Lane(vector, _) if reg.overlaps(Reg::vector(vector, 1)));
+                self.words.iter_mut().chain(self.lanes.values_mut()).filter(stale).for_each(|word| *word = Word::Other(at));
                 continue;
             }
             let same = kills.contains(reg) || self.differing(reg).is_none();

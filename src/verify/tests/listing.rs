@@ -153,6 +153,7 @@ pub(super) fn check(target: Target, text: &str) -> Vec<Finding> {
         addresses: &addresses,
         entry_before: &registers,
         entry_after: &registers,
+        vector_registers: 256,
         used: used_registers(&program, &image),
         summaries: &Summaries::compute(&program),
         replays: false,

@@ -135,6 +135,14 @@ fn states_agree_only_on_what_is_the_same_on_both_paths() {
     assert!(state.join(&other, 9));
     assert_eq!(state.differing(s4), Some((s4, Some(7))));
     assert!(!state.join(&other, 9), "nothing changes any more");
+    // Inserted code keeps something in a register that the original sets on one way: it is still there on both.
+    let mut unset = State::same();
+    unset.undefined = RegSet::from_iter([s4]);
+    unset.set(s4, 0, Word::Flag(1));
+    let mut set = State::same();
+    set.set(s4, 0, Word::Flag(1));
+    unset.join(&set, 9);
+    assert_eq!(unset.word(s4, 0), Word::Flag(1));
     // Both machines write it: it is the same again. A copy of what it was is not.
     let mut state = State::same();
     state.set(Reg::scalar(5, 1), 0, Word::Original(4));
@@ -159,14 +167,31 @@ fn states_agree_only_on_what_is_the_same_on_both_paths() {
 
 #[test]
 fn lanes_hold_what_was_put_there_until_the_register_is_written() {
+    let s4 = Reg::scalar(4, 1);
     let mut state = State::same();
     state.write_lane(7, 3, Word::Original(4));
     state.write_lane(7, 4, Word::Original(5));
-    assert_eq!((state.lane(7, 3), state.lane(7, 4), state.lane(8, 3)), (Some(Word::Original(4)), Some(Word::Original(5)), None));
+    let lane = |vector, lane| Some(Word::Lane(vector, lane));
+    assert_eq!((state.lane(7, 3), state.lane(7, 4), state.lane(8, 3)), (Some(Word::Original(4)), Some(Word::Original(5)), lane(8, 3)));
     let mut other = state.clone();
     other.write_lane(7, 4, Word::Other(1));
     state.join(&other, 2);
     assert_eq!((state.lane(7, 3), state.lane(7, 4)), (Some(Word::Original(4)), None));
     state.clobber_vector(Reg::vector(6, 2));
     assert_eq!(state.lane(7, 3), None);
+    // A lane that was kept and put back makes the register what it was; of another register or lane, or from before a write, it does not.
+    let (v8, mut state) = (Reg::vector(8, 1), State::same());
+    state.set(s4, 0, lane(8, 3).expect("a lane"));
+    state.write_lane(8, 3, Word::Constant(1));
+    assert_eq!(state.differing(v8), Some((v8, None)));
+    let mut elsewhere = state.clone();
+    elsewhere.write_lane(8, 4, elsewhere.word(s4, 0));
+    elsewhere.write_lane(8, 3, elsewhere.word(s4, 0));
+    assert!(elsewhere.differing(v8).is_some());
+    let mut written = state.clone();
+    written.both_write(RegSet::from_iter([v8]), RegSet::EMPTY, 5);
+    written.write_lane(8, 3, written.word(s4, 0));
+    assert!(written.differing(v8).is_some());
+    state.write_lane(8, 3, state.word(s4, 0));
+    assert_eq!(state.differing(v8), None);
 }

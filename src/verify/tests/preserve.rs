@@ -19,7 +19,7 @@ fn exec_and_masks_in_waves_of_32() {
 
 #[test]
 fn scc_is_kept_as_a_flag() {
-    let text = "s_cmp_eq_u32 s0, 0\n+ s_cselect_b32 s20, 1, 0\n+ ADD s21, s21, 1\n@s_cbranch_scc1 @on\non:\ns_endpgm";
+    let text = "s_cmp_eq_u32 s0, 0\n+ s_cselect_b32 s20, 1, 0\n+ ADD s21, s0, 1\n@s_cbranch_scc1 @on\non:\ns_endpgm";
     for (target, add) in [("gfx803", "s_add_u32"), ("gfx1030", "s_add_u32"), ("gfx1200", "s_add_co_u32")] {
         let text = text.replace("ADD", add);
         finds(target, &text.replacen('@', "", 1), Rule::Scc, "scc");
@@ -87,5 +87,16 @@ fn copied_functions_are_checked_like_kernels() {
         let kept = "s_mov_b32 s4, 7\n+ s_mov_b32 s40, s6\n+ s_mov_b32 s6, 0\n";
         let text = call(&format!("s_mov_b32 s6, 1\n{kept}"), "").replace("s_mov_b32 s6, s5", "+ s_mov_b32 s6, s40\ns_mov_b32 s7, s6");
         finds(target, &text, Rule::Clobbered, "s6");
+    }
+}
+
+#[test]
+fn registers_that_nothing_has_set() {
+    for target in ["gfx900", "gfx1030"] {
+        finds(target, "+ s_add_u32 s20, s21, s0\ns_endpgm", Rule::Undefined, "s21");
+        finds(target, "+ v_mov_b32_e32 v9, v8\ns_endpgm", Rule::Undefined, "v8");
+        accepts(target, "+ s_mov_b32 s21, s1\n+ s_add_u32 s20, s21, s0\n+ v_mov_b32_e32 v9, v0\ns_endpgm");
+        // On one path is enough: what is put away need not be there on every one.
+        accepts(target, "+ s_cbranch_execz @on\n+ s_mov_b32 s21, 0\n+ on:\n+ s_mov_b32 s20, s21\ns_endpgm");
     }
 }

@@ -1,0 +1,79 @@
+//! Inserted code reads no register that nothing has set: what a kernel finds in its registers is what its descriptor asks for, and nothing else.
+//!
+//! A register counts as set if it is on any path. Functions are entered with whatever their callers have, and where an unknown function is called or registers
+//! are chosen at run time everything may have to be saved; there nothing is said.
+
+use super::align::Alignment;
+use super::finding::{Finding, Rule};
+use crate::cfg::Cfg;
+use crate::code_object::InitialRegisters;
+use crate::dataflow::{Accesses, RegSet};
+use crate::isa::{Access, Reg, RegFile, scalar};
+use crate::kernel::{Body, CallTarget, Flow};
+
+/// Checks the new code of a kernel that is entered with these registers.
+pub(super) fn check(new: &Body, alignment: &Alignment, entry: &InitialRegisters, findings: &mut Vec<Finding>) {
+    let unknown = |id| matches!(new.flow(id), Flow::Call(CallTarget::Unknown) | Flow::IndirectJump);
+    if new.ids().any(unknown) || Accesses::indexed(new) || new.insts().iter().any(|inst| inst.name().contains("_movrel")) {
+        return;
+    }
+    let cfg = Cfg::build(new);
+    let mut block_in: Vec<Option<RegSet>> = vec![None; cfg.len()];
+    block_in[cfg.entry().index()] = Some(at_entry(entry));
+    let mut work = std::collections::VecDeque::from([cfg.entry()]);
+    let after = |mut defined: RegSet, id| {
+        new.writes(id).for_each(|reg| defined.insert(reg));
+        if matches!(new.flow(id), Flow::Call(_)) { RegSet::ALL } else { defined }
+    };
+    while let Some(block) = work.pop_front() {
+        let Some(start) = block_in[block.index()] else { continue };
+        let end = cfg.block(block).insts().fold(start, after);
+        for edge in &cfg.block(block).successors {
+            let place = &mut block_in[edge.block.index()];
+            let joined = place.map_or(end, |old| old.union(end));
+            if *place != Some(joined) {
+                *place = Some(joined);
+                work.push_back(edge.block);
+            }
+        }
+    }
+    for block in cfg.ids() {
+        let Some(mut defined) = block_in[block.index()] else { continue };
+        for id in cfg.block(block).insts() {
+            let inst = new.inst(id);
+            let read =
+                inst.operands.iter().filter(|operand| operand.access == Access::Read).filter_map(|operand| new.register(id, operand));
+            let unset: RegSet = read.filter(|reg| numbered(*reg)).flat_map(parts).filter(|part| !defined.contains(*part)).collect();
+            if alignment.original(id).is_none() && !unset.is_empty() {
+                let message = format!("{} reads {unset:?}, which nothing has set", inst.name());
+                findings.push(Finding::new(Rule::Undefined, message).at(new.address(id)));
+            }
+            defined = after(defined, id);
+        }
+    }
+}
+
+/// Registers with a number: the others are there, or the analysis of what the original sees has them.
+fn numbered(reg: Reg) -> bool {
+    reg.file != RegFile::Scalar || reg.first < scalar::FLAT_SCRATCH
+}
+
+fn parts(reg: Reg) -> impl Iterator<Item = Reg> {
+    (0..u16::from(reg.dwords)).map(move |index| Reg { first: reg.first + index, dwords: 1, ..reg })
+}
+
+fn at_entry(entry: &InitialRegisters) -> RegSet {
+    let mut defined = RegSet::EMPTY;
+    for (first, width) in super::preserve::fields(entry) {
+        if let Some(first) = first {
+            defined.insert(Reg::scalar(first, width as u8));
+        }
+    }
+    if let Some(preload) = entry.kernarg_preload {
+        defined.insert(Reg::scalar(preload.first, preload.length as u8));
+    }
+    for number in 0..entry.work_item_ids.vgprs() {
+        defined.insert(Reg::vector(number, 1));
+    }
+    defined
+}
