@@ -83,7 +83,10 @@ impl Allocation<'_> {
             let metadata = kernel.metadata.as_ref()?;
             let (vgprs, sgprs) = (metadata.vgpr_count as u32, metadata.sgpr_count as u32);
             let mut expected = kernel.descriptor;
-            expected.set_allocated_vgprs(target, vgprs).ok()?;
+            // Where accumulation registers come out of the same allocation, there may be more in front of them than are used.
+            if !target.unified_accum() {
+                expected.set_allocated_vgprs(target, vgprs).ok()?;
+            }
             if !target.all_sgprs() {
                 expected.set_allocated_sgprs(sgprs).ok()?;
             }
