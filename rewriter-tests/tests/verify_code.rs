@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use wavetap::cfg::{BodyId, Cfg, Program};
 use wavetap::code_object::{CodeObject, InitialRegisters, Kernel, initial_registers};
-use wavetap::dataflow::{Liveness, RegSet, Summaries, UsedRegisters, used_registers};
+use wavetap::dataflow::{Liveness, RegSet, Summaries, UsedRegisters, callable_registers, reachable_registers};
 use wavetap::entity::InstId;
 use wavetap::instrument::{Analysis, Request, branches};
 use wavetap::isa::{self, Inst, Reg, Role, Target, Value};
@@ -79,7 +79,6 @@ fn each(mut check: impl FnMut(&Case<'_>)) {
             let target = object.target().expect("a known target");
             let image = Image::of(&object).expect("an image");
             let program = Program::of(target, &image);
-            let used = used_registers(&program, &image);
             let summaries = Summaries::compute(&program);
             for kernel in object.kernels() {
                 for (mode, borrow) in [(CounterMode::Global, false), (CounterMode::Lds, false), (CounterMode::Global, true)] {
@@ -96,6 +95,7 @@ fn each(mut check: impl FnMut(&Case<'_>)) {
                     let registers = |descriptor| initial_registers(descriptor, target).expect("consistent");
                     let entries = (registers(&kernel.descriptor), registers(&plan.descriptor));
                     let (image, program, summaries) = (&image, &program, &summaries);
+                    let used = reachable_registers(program, id, || callable_registers(program, image));
                     check(&Case { place: place_name, target, image, program, id, kernel, bytes, addresses, entries, used, summaries });
                     kernels += 1;
                 }
@@ -153,10 +153,10 @@ impl Case<'_> {
         Liveness::compute(body, &Cfg::build(body), self.summaries)
     }
 
-    /// The original instruction that is now at this offset.
-    fn original(&self, offset: usize) -> InstId {
+    /// The kernel's instruction that is now at this offset; none for one of a function's copy.
+    fn original(&self, offset: usize) -> Option<InstId> {
         let pair = self.addresses.iter().find(|pair| pair.rewritten == BASE + offset as u64).expect("an original one");
-        self.program.body(self.id).at(pair.original).expect("decoded")
+        self.program.body(self.id).at(pair.original)
     }
 
     /// The code with one instruction doing nothing.
@@ -197,7 +197,7 @@ fn a_missing_restore_of_exec_is_found() {
         for (index, (offset, inst, inserted)) in listing.iter().enumerate() {
             let restores = scalar_copy(inst).is_some_and(|(to, _)| to == Reg::EXEC);
             // Where the original does not look at EXEC any more, a restore makes no difference.
-            let next = listing[index..].iter().find(|(_, _, inserted)| !inserted).map(|(offset, _, _)| case.original(*offset));
+            let next = listing[index..].iter().find(|(_, _, inserted)| !inserted).and_then(|(offset, _, _)| case.original(*offset));
             if !inserted || !restores || next.is_none_or(|next| !live.before(next).overlaps(Reg::EXEC)) {
                 continue;
             }
@@ -284,7 +284,8 @@ fn a_clobbered_register_is_found() {
             let next = listing[index..].iter().find(|(_, _, inserted)| !inserted);
             let (true, Some((next, _, _)), "s_mov_b64") = (*inserted, next, inst.name()) else { continue };
             // A probe's own pair becomes one that the original uses; a dead one makes no difference.
-            let before = live.before(case.original(*next));
+            let Some(next) = case.original(*next) else { continue };
+            let before = live.before(next);
             let pairs = (0..50).map(|half| Reg::scalar(2 * half, 2));
             for pair in [
                 pairs.clone().find(|pair| before.contains(*pair)),

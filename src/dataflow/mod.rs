@@ -21,7 +21,7 @@ pub use definitions::{Definition, Definitions};
 pub use liveness::Liveness;
 pub use regset::RegSet;
 pub use summary::{Summaries, Summary};
-pub use usage::{UsedRegisters, callable_registers, used_registers};
+pub use usage::{UsedRegisters, callable_registers, reachable_registers, used_registers};
 pub use waits::{Certainty, FlatMemory, MOST, Operation, PendingOperation, Wait, WaitSummaries, WaitedOperation, Waits};
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Which registers code touches at all.
 
 use super::regset::RegSet;
-use crate::cfg::Program;
+use crate::cfg::{BodyId, Program};
 use crate::isa::{self, Inst};
 use crate::kernel::{Body, BodyKind, Image, SET_VGPR_MSB};
 
@@ -51,6 +51,16 @@ pub fn used_registers(program: &Program, image: &Image<'_>) -> UsedRegisters {
         return used.union(callable_registers(program, image));
     }
     used
+}
+
+/// The registers that a body and everything it may call can touch. `callable` is asked for those of code at the end of an unknown pointer
+/// ([`callable_registers`]), if there is such a call.
+#[must_use]
+pub fn reachable_registers(program: &Program, id: BodyId, callable: impl FnOnce() -> UsedRegisters) -> UsedRegisters {
+    let callees = program.callees(id);
+    let bodies = callees.bodies.iter().map(|callee| program.body(*callee)).chain([program.body(id)]);
+    let known = bodies.map(UsedRegisters::of_body).fold(UsedRegisters::default(), UsedRegisters::union);
+    if callees.unknown { known.union(callable()) } else { known }
 }
 
 /// The registers that code at the end of an unknown pointer may touch: every function's, and those of whatever executable words no body covers, taken

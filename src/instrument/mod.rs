@@ -28,7 +28,7 @@ use std::sync::OnceLock;
 
 use crate::cfg::{BodyId, Program};
 use crate::code_object::{Field, Kernel, KernelDescriptor};
-use crate::dataflow::{Liveness, RegSet, Summaries, UsedRegisters, WaitSummaries, callable_registers};
+use crate::dataflow::{Liveness, RegSet, Summaries, UsedRegisters, WaitSummaries, callable_registers, reachable_registers};
 use crate::entity::{ProgramPoint, Side};
 use crate::isa::{Condition, EventHazards, Reg, Role, Value};
 use crate::kernel::edit::{Edits, FunctionEdits, Snippet};
@@ -187,7 +187,7 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, borrow_vectors: bool) ->
 
     let mut descriptor = kernel.descriptor;
     let entry = entry::Entry::extend(target, &mut descriptor)?;
-    let allocation = Allocation { target, descriptor: &kernel.descriptor, used: used(analysis, id, &callees), accum: metadata.agpr_count };
+    let allocation = Allocation { target, descriptor: &kernel.descriptor, used: used(analysis, id), accum: metadata.agpr_count };
     let mut free = allocation.free_scalars(entry.scalars());
     // Where too few scalar registers are unused, every snippet borrows what it needs; where too few vector registers are, these.
     let kept = if analysis.always_borrow { None } else { Scalars::take(|count, align| free.take(count, align)).ok() };
@@ -204,7 +204,9 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, borrow_vectors: bool) ->
             return Err(Refusal::new(Reason::VectorRegisters, "no vector registers are free, and none can be borrowed").into());
         }
         let slice_start = if slices.is_some() { Some(free.take(1, 1)?) } else { None };
-        let slots = std::iter::from_fn(|| free.take(1, 1).ok()).take(lent_vectors::MOST_SLOTS).collect();
+        // Whole pairs, as for the two that vector instructions read.
+        let pairs = std::iter::from_fn(|| free.take(2, 2).ok()).flat_map(|first| [first, first + 1]);
+        let slots = pairs.take(lent_vectors::MOST_SLOTS).collect();
         let terms = lent_vectors::Terms { slots, end: allocation.vgprs() as u16 };
         (Vectors::behind_ids(target), Some(terms), slice_start)
     } else {
@@ -316,13 +318,9 @@ fn end_of_wave(body: &Body) -> Option<u64> {
 const TRAP_ABORT: i64 = 2;
 
 /// The registers that the kernel and everything it may call can touch.
-fn used(analysis: &Analysis<'_>, id: BodyId, callees: &crate::cfg::Callees) -> UsedRegisters {
-    let bodies = callees.bodies.iter().map(|callee| analysis.program.body(*callee));
-    let known = bodies.map(UsedRegisters::of_body).fold(UsedRegisters::of_body(analysis.program.body(id)), UsedRegisters::union);
-    if !callees.unknown {
-        return known;
-    }
-    known.union(*analysis.callable.get_or_init(|| callable_registers(analysis.program, analysis.image)))
+fn used(analysis: &Analysis<'_>, id: BodyId) -> UsedRegisters {
+    let callable = || *analysis.callable.get_or_init(|| callable_registers(analysis.program, analysis.image));
+    reachable_registers(analysis.program, id, callable)
 }
 
 /// Functions that run as they were, whatever calls them.

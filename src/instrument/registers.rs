@@ -78,14 +78,10 @@ impl Scalars {
 
     /// Takes each register from `take`, which is told how many in a row and with which alignment.
     pub(super) fn take(mut take: impl FnMut(u16, u16) -> Result<u16, Refusal>) -> Result<Scalars, Refusal> {
-        Ok(Scalars {
-            record: take(2, 2)?,
-            saved_exec: take(2, 2)?,
-            scratch: take(2, 2)?,
-            first: take(1, 1)?,
-            second: take(1, 1)?,
-            saved_scc: take(1, 1)?,
-        })
+        let [record, saved_exec, scratch] = [take(2, 2)?, take(2, 2)?, take(2, 2)?];
+        // Vector instructions read these two. On some targets that has consequences for the pair that a register is in: no original one may be in it.
+        let first = take(2, 2)?;
+        Ok(Scalars { record, saved_exec, scratch, first, second: first + 1, saved_scc: take(1, 1)? })
     }
 }
 

@@ -1,15 +1,22 @@
 //! Kernel descriptors, metadata and site tables of a rewritten object: in step with each other and with the code.
 
+use std::cell::OnceCell;
+
+use rustc_hash::FxHashSet;
+
 use super::allocation::Allocation;
 use super::finding::{Finding, Rule};
 use super::{KernelCode, check_code, preload};
 use crate::cfg::{BodyId, Program};
 use crate::code_object::{CodeObject, ENTRY_ALIGN, Feature, Field, Kernel, KernelDescriptor, KernelMetadata, initial_registers, metadata};
-use crate::dataflow::{RegSet, Summaries, UsedRegisters, used_registers};
-use crate::isa::Target;
+use crate::dataflow::{RegSet, Summaries, UsedRegisters, callable_registers, reachable_registers};
+use crate::isa::{Memory, Target};
 use crate::kernel::{BodyKind, Image};
 use crate::profile::map::{CounterMode, KernelMap, ObjectMap};
 use crate::profile::record::{COUNTER, HEADER};
+
+/// Alignment of a wave's counters in LDS.
+const SLICE_ALIGN: u64 = 8;
 
 /// Descriptor fields that instrumentation may change; everything else stays bit by bit.
 const MAY_CHANGE: [Field; 12] = [
@@ -46,7 +53,7 @@ pub(super) fn check(original: &CodeObject<'_>, rewritten: &CodeObject<'_>, map: 
         rewritten,
         target,
         new_image: &new_image,
-        used: used_registers(&program, &image),
+        callable: OnceCell::new(),
         summaries: Summaries::compute(&program),
         program: &program,
         image: &image,
@@ -75,7 +82,8 @@ struct Context<'a> {
     rewritten: &'a CodeObject<'a>,
     target: Target,
     new_image: &'a Image<'a>,
-    used: UsedRegisters,
+    /// What code at the end of an unknown pointer may touch, once it matters.
+    callable: OnceCell<UsedRegisters>,
     summaries: Summaries,
     program: &'a Program,
     image: &'a Image<'a>,
@@ -97,7 +105,7 @@ impl Context<'_> {
         let original = self.program.body(id);
         let code = Program::build(self.target, self.new_image, [(new.name.clone(), BodyKind::Kernel, new.entry)]);
         self.used_registers((old, new), id, &code, target, findings);
-        self.lds((old, new), target, entry, findings);
+        self.lds((old, new), &code, target, entry, findings);
         self.sites(&code, entry, findings);
         let registers = (initial_registers(&old.descriptor, target), initial_registers(&new.descriptor, target));
         let (Ok(entry_before), Ok(entry_after)) = registers else {
@@ -116,7 +124,7 @@ impl Context<'_> {
             entry_before: &entry_before,
             entry_after: &entry_after,
             vector_registers: old.descriptor.accum_offset(target).unwrap_or(u32::MAX).min(old.descriptor.allocated_vgprs(target)),
-            used: self.used,
+            used: reachable_registers(self.program, id, || *self.callable.get_or_init(|| callable_registers(self.program, self.image))),
             summaries: &self.summaries,
             replays: matches!(self.rewritten.features().xnack, Feature::Any | Feature::On),
         }));
@@ -170,7 +178,7 @@ impl Context<'_> {
     }
 
     /// LDS in note and descriptor, and the probes' part of it.
-    fn lds(&self, (old, new): (&Kernel, &Kernel), target: Target, entry: &KernelMap, findings: &mut Vec<Finding>) {
+    fn lds(&self, (old, new): (&Kernel, &Kernel), code: &Program, target: Target, entry: &KernelMap, findings: &mut Vec<Finding>) {
         let (Some(before), Some(now)) = (&old.metadata, &new.metadata) else {
             findings.push(Finding::new(Rule::Metadata, "an instrumented kernel without metadata"));
             return;
@@ -184,14 +192,32 @@ impl Context<'_> {
             findings
                 .push(Finding::new(Rule::Lds, format!("{} bytes of LDS are more than a workgroup may have", now.group_segment_fixed_size)));
         }
-        let slices = if entry.mode == CounterMode::Lds { slice_bytes(entry) * waves_per_workgroup(before, target) } else { 0 };
-        let added = now.group_segment_fixed_size.checked_sub(before.group_segment_fixed_size);
-        if added.is_none_or(|added| added < slices) {
+        // The slices of all waves, and what aligning them may cost; counters that find no room there are in memory.
+        let waves = waves_per_workgroup(before, target);
+        let most = if entry.mode == CounterMode::Lds { slice_bytes(entry) } else { 0 };
+        let slice = match now.group_segment_fixed_size.checked_sub(before.group_segment_fixed_size) {
+            Some(0) => Some(0),
+            Some(added) => {
+                added.checked_sub(SLICE_ALIGN - 1).filter(|slices| slices % (waves * SLICE_ALIGN) == 0).map(|slices| slices / waves)
+            }
+            None => None,
+        };
+        let Some(slice) = slice.filter(|slice| *slice <= most) else {
             let message = format!(
-                "{} bytes of LDS became {}, the waves' counters need {slices} more",
+                "{} bytes of LDS became {}, which is no slice of up to {most} bytes for each of {waves} waves more",
                 before.group_segment_fixed_size, now.group_segment_fixed_size
             );
-            findings.push(Finding::new(Rule::Lds, message));
+            return findings.push(Finding::new(Rule::Lds, message));
+        };
+        let original: FxHashSet<u64> = entry.addresses.iter().map(|pair| pair.rewritten).collect();
+        for body in code.bodies() {
+            for id in body.ids().filter(|id| body.inst(*id).variant.memory == Memory::Lds && !original.contains(&body.address(*id))) {
+                let end = i64::from(body.inst(id).modifiers.offset) + i64::from(COUNTER);
+                if end > slice as i64 {
+                    let message = format!("{} reaches byte {end} of a slice of {slice}", body.inst(id).name());
+                    findings.push(Finding::new(Rule::Lds, message).at(body.address(id)));
+                }
+            }
         }
     }
 
