@@ -368,7 +368,7 @@ impl InstrumentArgs {
     /// The pipeline's options.
     pub fn options(&self, select: &SelectArgs) -> Options {
         let probes = self.probe.iter().map(|ProbeChoice::Branches| Probe::Branches).collect();
-        Options { probes, counters: self.counters.into(), selection: select.selection(), ..Options::default() }
+        Options { probes, counters: self.counters.into(), selection: select.selection(), keep_addresses: false, ..Options::default() }
     }
 }
 

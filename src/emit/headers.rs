@@ -23,10 +23,13 @@ const HIGHEST_ADDRESS: u64 = 1 << 47;
 /// Unsupported if the segments are not in the order of their addresses, as loaders demand, or reach beyond all reason.
 pub(super) fn image_end(elf: &Elf<'_>) -> Result<u64> {
     if !elf.loads().map(|load| load.address).is_sorted() {
-        return Err(Error::unsupported("the segments are not in the order of their addresses"));
+        return Err(Error::unsupported("the segments are not in the order of their addresses").at(elf.header.segments_offset));
     }
     let end = elf.loads().map(Segment::end).max().unwrap_or(0);
-    if end > HIGHEST_ADDRESS { Err(Error::unsupported(format!("a segment reaches up to address {end:#x}"))) } else { Ok(end) }
+    if end > HIGHEST_ADDRESS {
+        return Err(Error::unsupported(format!("a segment reaches up to address {end:#x}")).at(elf.header.segments_offset));
+    }
+    Ok(end)
 }
 
 /// The alignment of a segment or section that moves.

@@ -26,7 +26,7 @@ pub enum Counters {
 }
 
 /// How to rewrite.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// What to count; nothing leaves the input as it is.
     pub probes: Vec<Probe>,
@@ -36,6 +36,21 @@ pub struct Options {
     pub selection: Selection,
     /// How changed bundles are written.
     pub packing: Packing,
+    /// Whether the maps that are given back have the addresses of every instruction. They are inside the rewritten code objects in any case, and for
+    /// large inputs need more memory than the code.
+    pub keep_addresses: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            probes: Vec::new(),
+            counters: Counters::default(),
+            selection: Selection::default(),
+            packing: Packing::default(),
+            keep_addresses: true,
+        }
+    }
 }
 
 /// Which kernels of which code objects. The default selects all.
