@@ -121,7 +121,7 @@ fn seeds() -> Vec<Seed> {
         for (version, method) in [(2, Method::Zlib), (2, Method::Zstd), (3, Method::Zlib), (3, Method::Zstd)] {
             let packed = write_compressed(&plain, version, method).expect("packed");
             let name = format!("{sample}, packed, v{version}, {method:?}");
-            seeds.push(Seed { name: format!("{name}, header"), bytes: packed, places: vec![0..32], packed: None });
+            seeds.push(Seed { name: format!("{name}, header"), bytes: packed, places: vec![0..8, 8..32], packed: None });
             seeds.push(Seed { name, bytes: plain.clone(), places: places.clone(), packed: Some((version, method)) });
         }
         let mut places = elf_places(&file, 0);

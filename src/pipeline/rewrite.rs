@@ -202,6 +202,11 @@ fn rewrite_object(found: &Found<'_>, options: &Options, width: Width) -> Result<
                 plans.leave_out_all(&map.target, UNSUPPORTED_OBJECT, &error.to_string());
                 continue;
             }
+            // The writer reads what it wrote, as the checker does.
+            Err(error) if error.kind() == Kind::Internal => {
+                plans.leave_out_all(&map.target, UNVERIFIED, &error.to_string());
+                continue;
+            }
             Err(error) => return Err(error),
         };
         let (_, findings) = verify::check_object(&code, &CodeObject::parse(&bytes)?);
