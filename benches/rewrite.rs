@@ -1,14 +1,126 @@
-//! Rewriting whole files: host executable in, host executable out. The library is the one that `rewriter-tests/fetch-corpora.sh` fetches, where it was.
+//! Rewriting whole files: host executable in, host executable out. The libraries are those that `rewriter-tests/fetch-corpora.sh` fetches, where it was run.
+//!
+//!     cargo bench -p rewriter-tests --bench rewrite             # criterion: samples and librocrand in both modes
+//!     cargo bench -p rewriter-tests --bench rewrite -- scale    # whole libraries: MB of code per second, peak memory
+//!
+//! Nobody else rewrites such code, so what stands beside `scale` is LLVM's disassembler, which only reads it: the gfx90a code of the same file, in the same run, on one
+//! core. Wanted: 20 MB of code per second on two cores, and at most three times the memory of the file when unbundled. The lines say whether it is so.
 
 use std::fs;
 use std::hint::black_box;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use criterion::{Criterion, Throughput};
+use llvm_oracle::Disassembler;
+use rewriter_tests::corpora::Corpus;
 use rewriter_tests::{place, real_code};
+use wavetap::offload_bundle::Input;
 use wavetap::pipeline::{Counters, Options, Probe, rewrite};
 
+/// MB of code per second, and memory as a multiple of the unbundled file.
+const WANTED: (f64, f64) = (20.0, 3.0);
+/// Rounds of `scale`; the fastest counts, as everything slower is somebody else's doing.
+const ROUNDS: usize = 2;
+/// The target whose code LLVM disassembles for comparison.
+const COMPARED: &str = "gfx90a";
+
+fn options(counters: Counters) -> Options {
+    Options { probes: vec![Probe::Branches], counters, keep_addresses: false, ..Options::default() }
+}
+
+/// This process's greatest memory since [`forget_peak`], in bytes.
+fn peak() -> f64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
+    line.trim().trim_end_matches(" kB").parse().map_or(f64::NAN, |kilobytes: f64| kilobytes * 1024.0)
+}
+
+/// The greatest memory becomes what there is now.
+fn forget_peak() {
+    // 5: "reset the peak resident set size" (Linux, proc_pid_clear_refs).
+    fs::write("/proc/self/clear_refs", "5").expect("Linux lets a process do that");
+}
+
+/// MB of code that LLVM disassembles in a second.
+fn llvm(file: &Path) -> Option<f64> {
+    let code: Vec<_> = real_code::of_file(file).expect("readable").into_iter().filter(|code| code.target.name() == COMPARED).collect();
+    let mut disassembler = Disassembler::new(COMPARED).expect("the Rust toolchain has LLVM");
+    let bytes: usize = code.iter().map(|part| part.bytes.len()).sum();
+    let start = Instant::now();
+    for part in &code {
+        let mut at = 0;
+        while at + 4 <= part.bytes.len() {
+            at += disassembler.raw(&part.bytes[at..], part.address + at as u64).map_or(4, |(size, text)| {
+                black_box(text);
+                size
+            });
+        }
+    }
+    (bytes > 0).then(|| bytes as f64 / 1e6 / start.elapsed().as_secs_f64())
+}
+
+/// One library: a line.
+fn measure(file: &Path, counters: Counters) {
+    let theirs = llvm(file);
+    let data = fs::read(file).expect("readable");
+    let unbundled: u64 = {
+        let input = Input::parse(&data).expect("parses");
+        let packed: u64 = input.bundles.iter().map(|bundle| bundle.size).sum();
+        let content: usize = input.bundles.iter().map(|bundle| bundle.content.len()).sum();
+        data.len() as u64 - packed + content as u64
+    };
+    let (mut fastest, mut most, mut line) = (f64::INFINITY, 0.0, String::new());
+    for _ in 0..ROUNDS {
+        forget_peak();
+        let before = peak();
+        let start = Instant::now();
+        let rewritten = rewrite(&data, &options(counters)).expect("rewritten");
+        let seconds = start.elapsed().as_secs_f64();
+        most = f64::max(most, peak() - before);
+        if seconds < fastest {
+            fastest = seconds;
+            let code: u64 = rewritten.maps.iter().flat_map(|map| &map.kernels).map(|kernel| kernel.before.code_bytes).sum();
+            let kernels: usize = rewritten.maps.iter().map(|map| map.kernels.len()).sum();
+            let refused: usize = rewritten.maps.iter().map(|map| map.refused.len()).sum();
+            let (rate, memory) = (code as f64 / 1e6 / seconds, most / unbundled as f64);
+            let verdict = |holds: bool| if holds { "as wanted" } else { "NOT as wanted" };
+            let beside =
+                theirs.map_or_else(String::new, |theirs| format!(", {:.2} x LLVM's disassembler ({theirs:.1} MB/s)", rate / theirs));
+            line = format!(
+                "{} {counters:?}: {kernels} kernels, {refused} refused, {:.1} MB of code in {seconds:.1} s: {rate:.2} MB/s ({}){beside}; \
+                 {:.0} MB of memory, {memory:.1} x the {:.1} MB unbundled ({})",
+                file.file_name().unwrap_or_default().to_string_lossy(),
+                code as f64 / 1e6,
+                verdict(rate >= WANTED.0),
+                most / 1e6,
+                unbundled as f64 / 1e6,
+                verdict(memory <= WANTED.1),
+            );
+        }
+    }
+    println!("{line}");
+}
+
+fn scale() {
+    let files: Vec<PathBuf> =
+        ["bitsandbytes", "librocrand"].iter().filter_map(|name| Corpus::named(name)).flat_map(|c| c.files()).collect();
+    if files.is_empty() {
+        println!("there are no libraries: rewriter-tests/fetch-corpora.sh fetches them");
+    }
+    println!("on {} cores", std::thread::available_parallelism().map_or(1, usize::from));
+    for file in files {
+        for counters in [Counters::Lds, Counters::Global] {
+            measure(&file, counters);
+        }
+    }
+}
+
 fn main() {
+    if std::env::args().any(|argument| argument == "scale") {
+        scale();
+        return;
+    }
     let mut criterion = Criterion::default().configure_from_args();
     let mut group = criterion.benchmark_group("rewrite");
     let samples = ["divergence", "o0"].map(|name| place::samples().join(name));
@@ -18,9 +130,8 @@ fn main() {
         let name = file.file_name().expect("a file").to_string_lossy().into_owned();
         group.throughput(Throughput::Bytes(data.len() as u64)).sample_size(10);
         for (mode, counters) in [("lds", Counters::Lds), ("global", Counters::Global)] {
-            let options = Options { probes: vec![Probe::Branches], counters, ..Options::default() };
             group.bench_function(format!("{name} {mode}"), |b| {
-                b.iter(|| black_box(rewrite(&data, &options).expect("rewritten")).bytes.len());
+                b.iter(|| black_box(rewrite(&data, &options(counters)).expect("rewritten")).bytes.len());
             });
         }
     }

@@ -373,7 +373,8 @@ impl InstrumentArgs {
     pub fn options(&self, select: &SelectArgs) -> Options {
         let probes = self.probe.iter().map(|ProbeChoice::Branches| Probe::Branches).collect();
         let max_occupancy_loss = self.max_occupancy_loss;
-        Options { probes, counters: self.counters.into(), selection: select.selection(), max_occupancy_loss, ..Options::default() }
+        let (counters, selection) = (self.counters.into(), select.selection());
+        Options { probes, counters, selection, keep_addresses: false, max_occupancy_loss, ..Options::default() }
     }
 }
 

@@ -8,9 +8,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 use wavetap::error::{Error, Kind, Result};
 
-/// Reads a whole input file.
-///
-/// Read rather than mapped: a program that is rebuilt while we look at it must not change under us.
+/// Reads a whole input file. ([`crate::map_file`] maps it.)
 pub fn read(path: &Path) -> Result<Vec<u8>> {
     let metadata = fs::metadata(path).map_err(|error| io(path, "cannot read", &error))?;
     if metadata.is_dir() {

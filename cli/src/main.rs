@@ -2,13 +2,15 @@
 //!
 //! [`args`] defines every flag once; each subcommand is one file in [`commands`]. Exit codes: 0 done; 1 it ran, but something that was asked for was refused
 //! (said on stderr); 2 bad usage or bad input; `run` and `profile` pass the application's own code on.
-#![forbid(unsafe_code)]
+// One map of a file, in `map_file`.
+#![deny(unsafe_code)]
 
 mod args;
 mod commands;
 mod disassembly;
 mod files;
 mod launch;
+mod map_file;
 mod output;
 mod progress;
 mod stand_in;

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use wavetap::code_object::{CodeObject, Kernel};
-use wavetap::emulator::{CodeAddress, Device, Dispatch, ExecSiteCounts, Fault, ObjectId, Options, Trace};
+use wavetap::emulator::{CodeAddress, Device, Dispatch, Fault, ObjectId, Options, Trace};
 use wavetap::isa::Target;
 use wavetap::pipeline::{self, Counters, Probe};
 use wavetap::profile::collect::Collector;
@@ -27,6 +27,8 @@ const ENOUGH: u32 = 1024;
 const FEW: u32 = 3;
 /// Seeds that show whether the original's waves may be run in any order.
 const OTHER_SEEDS: u64 = 12;
+/// Seeds that the original's faults are collected from.
+const FAULT_SEEDS: usize = 40;
 /// Scratch of a lane where calls go to a depth that the compiler does not know.
 const STACK: u32 = 16 << 10;
 
@@ -155,8 +157,22 @@ impl<'a> Subject<'a> {
     /// # Errors
     /// If it cannot be rewritten, or `verify` finds fault with a result.
     pub fn of(original: &'a [u8], target: Target) -> Result<Subject<'a>, Failure> {
+        Self::selected(original, target, &[])
+    }
+
+    /// [`Subject::of`] with one kernel alone instrumented.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn of_kernel(original: &'a [u8], target: Target, kernel: &str) -> Result<Subject<'a>, Failure> {
+        Self::selected(original, target, &[kernel.to_owned()])
+    }
+
+    fn selected(original: &'a [u8], target: Target, kernels: &[String]) -> Result<Subject<'a>, Failure> {
+        let selection = pipeline::Selection { kernels: kernels.to_vec(), ..pipeline::Selection::default() };
         let rewrite = |(mode, counters): (&'static str, Counters)| {
-            let options = pipeline::Options { probes: vec![Probe::Branches], counters, ..pipeline::Options::default() };
+            let options =
+                pipeline::Options { probes: vec![Probe::Branches], counters, selection: selection.clone(), ..pipeline::Options::default() };
             let mut rewritten = pipeline::rewrite(original, &options).map_err(|e| format!("rewrite --counters {mode}: {e}"))?;
             let report = verify::check_files(original, &rewritten.bytes).map_err(|e| format!("verify, {mode}: {e}"))?;
             if let Some((place, finding)) = report.findings.first() {
@@ -198,6 +214,50 @@ impl<'a> Subject<'a> {
                 let at = |e: Failure| format!("--counters {}, seed {seed}: {e}", rewritten.mode);
                 let side = Side { rewritten, index, seed };
                 compared.add(self.beside(launch, &original, &side).map_err(at)?);
+            }
+        }
+        Ok(compared)
+    }
+
+    /// Runs the kernel in each mode that it is instrumented in, where the original faults: it must do so, too, at an instruction and in a way in which the
+    /// original does with some seed. Tells how many faults were compared.
+    ///
+    /// # Errors
+    /// What differed.
+    pub fn compare_faults(&self, launch: &Launch<'_>, seeds: std::ops::Range<u64>) -> Result<u64, Failure> {
+        let mut known = Vec::new();
+        // Which wave is the first to fault is a matter of their order.
+        let mut next = seeds.start;
+        let mut more = |known: &mut Vec<_>| {
+            let place = |fault: &Fault| (fault.address, std::mem::discriminant(&fault.kind));
+            match self.original(launch, next) {
+                Err(Stopped::Fault(fault)) => known.push(Some(place(&fault))),
+                _ => known.push(None),
+            }
+            next += 1;
+        };
+        more(&mut known);
+        let mut compared = 0;
+        for rewritten in &self.rewritten {
+            let Some(index) = rewritten.map.kernels.iter().position(|kernel| kernel.name == launch.kernel) else { continue };
+            for seed in seeds.clone() {
+                let counting = Some(Counting { map: &rewritten.map, index: index as u32, records: Records::Own });
+                let (place, text) = match run(&rewritten.bytes, self.target, launch, &options(launch, seed, FUEL_FACTOR), counting) {
+                    Err(Stopped::Failure(failure)) => return Err(failure),
+                    Ok(_) => (None, "no fault".to_owned()),
+                    Err(Stopped::Fault(fault)) => {
+                        let pairs = &rewritten.map.kernels[index].addresses;
+                        let original = pairs.iter().find(|pair| pair.rewritten == fault.address).map(|pair| pair.original);
+                        (original.map(|address| (address, std::mem::discriminant(&fault.kind))), fault.to_string())
+                    }
+                };
+                while !known.contains(&place) && known.len() < FAULT_SEEDS {
+                    more(&mut known);
+                }
+                if !known.contains(&place) || (place.is_none() && text != "no fault") {
+                    return Err(format!("--counters {}, seed {seed}: {text}; the original faults elsewhere", rewritten.mode));
+                }
+                compared += 1;
             }
         }
         Ok(compared)
@@ -262,10 +322,12 @@ impl<'a> Subject<'a> {
         let code = CodeObject::parse(self.original).map_err(|e| e.to_string())?;
         let kernel = code.kernel(launch.kernel).ok_or("the kernel is gone")?;
         let own = kernel.code.clone();
-        let moved: BTreeMap<u64, u64> = map.addresses.iter().map(|pair| (pair.original, pair.rewritten)).collect();
+        // Functions that share code by a jump are copied each with its own.
+        let mut moved: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        map.addresses.iter().for_each(|pair| moved.entry(pair.original).or_default().push(pair.rewritten));
         let whole = counted.uncounted_callees.is_empty();
         for site in &counted.branches {
-            let seen = seen(original, site.address, site.counts.kind());
+            let seen = seen(original, &[site.address], site.counts.kind());
             compared.sites += 1;
             compared.executions += site.counts.executions();
             // What is called through a pointer runs the original function, which a direct call does not.
@@ -273,7 +335,7 @@ impl<'a> Subject<'a> {
             if site.counts == seen {
                 continue;
             }
-            let itself = moved.get(&site.address).map(|&new| self::seen(outcome, new, site.counts.kind()));
+            let itself = moved.get(&site.address).map(|new| self::seen(outcome, new, site.counts.kind()));
             if itself != Some(site.counts) || !(elsewhere || is_unordered()) {
                 let (address, name) = (site.address, &site.instruction);
                 return Err(format!(
@@ -311,18 +373,28 @@ fn options(launch: &Launch<'_>, seed: u64, factor: u64) -> Options {
     Options { strict: true, seed, fuel: launch.fuel * factor, trace: true, ..Options::default() }
 }
 
-/// What a trace has of a site.
-fn seen(outcome: &Outcome, address: u64, kind: SiteKind) -> Counts {
-    let place = CodeAddress { object: outcome.object, address };
+/// What a trace has of a site that is at these addresses.
+fn seen(outcome: &Outcome, addresses: &[u64], kind: SiteKind) -> Counts {
+    let places = addresses.iter().map(|&address| CodeAddress { object: outcome.object, address });
     match kind {
         SiteKind::Exec => {
-            let ExecSiteCounts { executions, agreements, lanes_before, lanes_after, empty } =
-                outcome.trace.exec_sites.get(&place).copied().unwrap_or_default();
-            Counts::Exec(ExecCounts { executions, agreements, lanes_before, lanes_after, empty })
+            let mut sum = ExecCounts::default();
+            for c in places.filter_map(|place| outcome.trace.exec_sites.get(&place)) {
+                sum.executions += c.executions;
+                sum.agreements += c.agreements;
+                sum.lanes_before += c.lanes_before;
+                sum.lanes_after += c.lanes_after;
+                sum.empty += c.empty;
+            }
+            Counts::Exec(sum)
         }
         SiteKind::Scalar => {
-            let c = outcome.trace.branches.get(&place).copied().unwrap_or_default();
-            Counts::Scalar(ScalarCounts { executions: c.executions, taken: c.taken })
+            let mut sum = ScalarCounts::default();
+            for c in places.filter_map(|place| outcome.trace.branches.get(&place)) {
+                sum.executions += c.executions;
+                sum.taken += c.taken;
+            }
+            Counts::Scalar(sum)
         }
     }
 }

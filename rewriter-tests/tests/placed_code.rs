@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use llvm_oracle::Oracle;
 use wavetap::cfg::{BodyId, Program};
 use wavetap::code_object::{CodeObject, Kernel};
-use wavetap::dataflow::{RegSet, UsedRegisters, used_registers};
+use wavetap::dataflow::{RegSet, UsedRegisters, callable_registers};
 use wavetap::instrument::{Analysis, Instrumented, Request, branches};
-use wavetap::isa::{self, Branch, Inst, Reg, RegFile, Target};
-use wavetap::kernel::{Flow, Image};
+use wavetap::isa::{self, Branch, Inst, Reg, RegFile, Role, Target};
+use wavetap::kernel::{Body, CallTarget, Flow, Image};
 use wavetap::layout::{Code, place};
 use wavetap::offload_bundle::Input;
 use wavetap::profile::map::{CounterMode, SiteKind};
@@ -103,22 +103,27 @@ impl Placed<'_> {
     /// What the kernel and what it calls may touch.
     fn used(&self) -> UsedRegisters {
         let callees = self.program.callees(self.id);
-        if callees.unknown {
-            return used_registers(self.program, self.image);
-        }
         let own = UsedRegisters::of_body(self.program.body(self.id));
-        callees.bodies.iter().fold(own, |used, id| used.union(UsedRegisters::of_body(self.program.body(*id))))
+        let known = callees.bodies.iter().fold(own, |used, id| used.union(UsedRegisters::of_body(self.program.body(*id))));
+        if callees.unknown { known.union(callable_registers(self.program, self.image)) } else { known }
+    }
+
+    /// The kernel and the functions that it has copies of, in the order in which they are placed.
+    fn bodies(&self) -> Vec<&Body> {
+        let entries = self.plan.edits.functions.iter().map(|function| function.entry);
+        let functions = entries.map(|entry| self.program.body(self.program.at(entry).expect("a function")));
+        [self.program.body(self.id)].into_iter().chain(functions).collect()
     }
 }
 
 #[test]
 fn original_instructions_are_unchanged_and_in_order() {
     each(|placed| {
-        let body = placed.program.body(placed.id);
-        assert_eq!(placed.moved.len(), body.len(), "{}", placed.place);
+        let bodies = placed.bodies();
+        assert_eq!(placed.moved.len(), bodies.iter().map(|body| body.len()).sum::<usize>(), "{}", placed.place);
         let originals = placed.originals();
         let mut last = 0;
-        for id in body.ids() {
+        for (body, id) in bodies.iter().flat_map(|body| body.ids().map(move |id| (*body, id))) {
             let (inst, address) = (body.inst(id), body.address(id));
             let new = placed.moved[&address];
             assert!(new > last, "{}: {address:#x} is out of order", placed.place);
@@ -126,18 +131,27 @@ fn original_instructions_are_unchanged_and_in_order() {
             let offset = (new - BASE) as usize;
             let old_bytes = &placed.image.code_from(address).expect("code")[..usize::from(inst.size)];
             let new_bytes = &placed.bytes[offset..][..usize::from(inst.size)];
+            // It lands where the target's inserted code starts: nothing original lies between.
+            let lands_at = |to: u64| {
+                let displacement = i16::from_le_bytes([new_bytes[0], new_bytes[1]]);
+                let lands = (new + 4).wrapping_add_signed(i64::from(displacement) * 4);
+                let wanted = placed.moved[&to];
+                assert!(lands <= wanted, "{}: {address:#x}", placed.place);
+                assert_eq!(originals.range(lands..wanted).next(), None, "{}: {address:#x}", placed.place);
+                if placed.plan.sites.iter().any(|site| site.address == to) {
+                    assert!(lands < wanted, "{}: {address:#x} jumps over a probe", placed.place);
+                }
+            };
             match (body.flow(id), inst.variant.branch) {
                 (Flow::Jump(to) | Flow::Branch(to), Branch::Jump | Branch::Conditional(_)) => {
                     assert_eq!(old_bytes[2..], new_bytes[2..], "{}: opcode at {address:#x}", placed.place);
-                    let displacement = i16::from_le_bytes([new_bytes[0], new_bytes[1]]);
-                    let lands = (new + 4).wrapping_add_signed(i64::from(displacement) * 4);
-                    let wanted = placed.moved[&body.address(to)];
-                    // It lands where the target's inserted code starts: nothing original lies between.
-                    assert!(lands <= wanted, "{}: {address:#x}", placed.place);
-                    assert_eq!(originals.range(lands..wanted).next(), None, "{}: {address:#x}", placed.place);
-                    if placed.plan.sites.iter().any(|site| site.address == body.address(to)) {
-                        assert!(lands < wanted, "{}: {address:#x} jumps over a probe", placed.place);
-                    }
+                    lands_at(body.address(to));
+                }
+                (Flow::Call(CallTarget::Known(to)), _) if bodies.iter().any(|body| body.entry_address() == to) => {
+                    let call = isa::decode(placed.target, new_bytes).expect("an instruction");
+                    let link = |inst: &Inst| inst.operand(Role::Sdst).and_then(|operand| operand.reg());
+                    assert_eq!((call.name(), link(&call)), ("s_call_b64", link(inst)), "{}: {address:#x}", placed.place);
+                    lands_at(to);
                 }
                 _ => assert_eq!(old_bytes, new_bytes, "{}: bytes at {address:#x}", placed.place),
             }
@@ -148,7 +162,7 @@ fn original_instructions_are_unchanged_and_in_order() {
 #[test]
 fn inserted_code_writes_no_register_of_the_original() {
     each(|placed| {
-        let (originals, used) = (placed.originals(), placed.used());
+        let (originals, used, bodies) = (placed.originals(), placed.used(), placed.bodies());
         let first_original = *originals.keys().next().expect("an instruction");
         let descriptor = &placed.plan.descriptor;
         let vgprs = descriptor.accum_offset(placed.target).unwrap_or_else(|| descriptor.allocated_vgprs(placed.target));
@@ -162,8 +176,8 @@ fn inserted_code_writes_no_register_of_the_original() {
                 continue;
             }
             let after_getpc = originals.range(..address).next_back().is_some_and(|(_, original)| {
-                let body = placed.program.body(placed.id);
-                body.inst(body.at(*original).expect("an instruction")).name() == "s_getpc_b64"
+                let inst = bodies.iter().find_map(|body| body.at(*original).map(|id| body.inst(id)));
+                inst.expect("an instruction").name() == "s_getpc_b64"
             });
             for reg in inst.writes() {
                 let inside = match reg.file {

@@ -11,6 +11,7 @@
 mod access;
 mod definitions;
 mod liveness;
+mod pending;
 mod regset;
 mod summary;
 mod usage;

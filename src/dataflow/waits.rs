@@ -8,11 +8,10 @@
 //! The state at a point is, for each counter, the operations that may be pending there with the least and the greatest number of younger ones. At a join
 //! it is the union; an operation that is pending on all paths is *certain*.
 
-use std::collections::BTreeMap;
-
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::pending::{Pending, Position, Queue};
 use super::regset::RegSet;
 use crate::cfg::{Cfg, Exit, Program};
 use crate::entity::InstId;
@@ -84,7 +83,7 @@ const COUNTERS: usize = Counter::ALL.len();
 
 /// The order in which an operation completes relative to others of its counter: those of one kind complete in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Vmem,
     /// A store to memory that is certainly not scratch.
     Store,
@@ -180,15 +179,6 @@ fn counters_of(target: Target) -> impl Iterator<Item = Counter> {
     Counter::ALL.into_iter().filter(move |counter| target.largest_wait(*counter).is_some())
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Position {
-    min: u8,
-    max: u8,
-    certain: bool,
-}
-
-type Queue = BTreeMap<Operation, Position>;
-
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct State([Queue; COUNTERS]);
 
@@ -197,7 +187,7 @@ impl State {
         let mut state = State::default();
         if body.kind() == BodyKind::Function {
             for counter in counters_of(body.target()) {
-                state.0[counter as usize].insert(Operation::Caller, Position { min: 0, max: MOST, certain: false });
+                state.0[counter as usize].insert(unknown(Operation::Caller));
             }
         }
         state
@@ -205,36 +195,37 @@ impl State {
 
     /// Everything that may be pending.
     fn operations(&self) -> impl Iterator<Item = (Counter, Operation)> + '_ {
-        Counter::ALL.into_iter().zip(&self.0).flat_map(|(counter, queue)| queue.keys().map(move |operation| (counter, *operation)))
+        Counter::ALL.into_iter().zip(&self.0).flat_map(|(counter, queue)| queue.iter().map(move |pending| (counter, pending.operation)))
     }
 
     /// Adds what may be pending in `other`; tells whether that changed `self`.
     fn join(&mut self, other: &State) -> bool {
-        let before = self.clone();
+        let mut changed = false;
         for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
-            for (operation, position) in mine.iter_mut() {
-                position.certain &= theirs.get(operation).is_some_and(|other| other.certain);
-            }
-            for (operation, other) in theirs {
-                mine.entry(*operation)
-                    .and_modify(|position| {
-                        position.min = position.min.min(other.min);
-                        position.max = position.max.max(other.max);
-                    })
-                    .or_insert(Position { certain: false, ..*other });
-            }
+            changed |= mine.join(theirs);
         }
-        *self != before
+        changed
     }
 
-    /// The effect of one instruction; waits are told to `report`.
-    fn step(&mut self, context: Context<'_>, id: InstId, mut report: impl FnMut(Wait)) {
+    /// The effect of one instruction.
+    fn step(&mut self, context: Context<'_>, id: InstId) {
+        self.step_with(context, id, None);
+    }
+
+    /// [`State::step`]; waits are told to `report`.
+    fn step_with(&mut self, context: Context<'_>, id: InstId, mut report: Option<&mut dyn FnMut(Wait)>) {
         let body = context.body;
         let inst = body.inst(id);
         if let Some(counts) = wait_count(body.target(), inst) {
             for (counter, count) in counts.iter() {
-                let operations = self.wait(context, counter, count);
-                report(Wait { inst: id, counter, count, operations });
+                match &mut report {
+                    None => self.wait(counter, count, |_| {}),
+                    Some(report) => {
+                        let mut operations = Vec::new();
+                        self.wait(counter, count, |waited| operations.push(waited));
+                        report(Wait { inst: id, counter, count, operations });
+                    }
+                }
             }
         }
         if inst.name() == "s_barrier_wait" {
@@ -253,11 +244,11 @@ impl State {
                 if summary.completes_caller[counter as usize] {
                     queue.clear();
                 }
-                for position in queue.values_mut() {
+                for Pending { position, .. } in queue.iter_mut() {
                     *position = Position { min: position.min, max: MOST, certain: false };
                 }
                 if summary.leaves[counter as usize] {
-                    queue.insert(Operation::Callee(id), Position { min: 0, max: MOST, certain: false });
+                    queue.insert(unknown(Operation::Callee(id)));
                 }
             }
         }
@@ -266,18 +257,18 @@ impl State {
     fn issue(&mut self, context: Context<'_>, counter: Counter, id: InstId) {
         let operation = Operation::Inst(id);
         let queue = &mut self.0[counter as usize];
+        let kind = kind(context, counter, operation);
         if counter == Counter::X {
             // The hardware waits between the translations of scalar and of vector memory operations.
-            let new = kind(context, counter, operation);
-            queue.retain(|older, _| !matches!(older, Operation::Inst(_)) || kind(context, counter, *older) == new);
+            queue.retain(|older| !matches!(older.operation, Operation::Inst(_)) || older.kind == kind);
         }
         let counts = u8::from(!may_not_count(context.body.inst(id)));
-        for position in queue.values_mut() {
+        for Pending { position, .. } in queue.iter_mut() {
             position.min = (position.min + counts).min(MOST);
             position.max = (position.max + 1).min(MOST);
         }
-        let oldest = queue.get(&operation).map_or(0, |position| position.max);
-        queue.insert(operation, Position { min: 0, max: oldest, certain: counts == 1 });
+        let oldest = queue.get(operation).map_or(0, |position| position.max);
+        queue.insert(Pending { operation, position: Position { min: 0, max: oldest, certain: counts == 1 }, kind });
     }
 
     /// A barrier's wait comes after the answer to its `s_barrier_signal_isfirst` (LLVM, SIInsertWaitcnts).
@@ -289,31 +280,30 @@ impl State {
             _ => None,
         };
         let of_barrier = |inst: &Inst| inst.name() == "s_barrier_signal_isfirst" && number(inst).is_some() && number(inst) == number(wait);
-        self.0[Counter::Km as usize].retain(|operation, _| !matches!(operation, Operation::Inst(id) if of_barrier(body.inst(*id))));
+        self.0[Counter::Km as usize].retain(|pending| !matches!(pending.operation, Operation::Inst(id) if of_barrier(body.inst(id))));
     }
 
-    fn wait(&mut self, context: Context<'_>, counter: Counter, count: u8) -> Vec<WaitedOperation> {
+    /// A wait; what it waits for is told to `waited`, ascending.
+    fn wait(&mut self, counter: Counter, count: u8, mut waited: impl FnMut(WaitedOperation)) {
         let queue = &mut self.0[counter as usize];
-        let mut waited = Vec::new();
-        let mut kinds: SmallVec<[Kind; 4]> = queue.keys().map(|operation| kind(context, counter, *operation)).collect();
-        kinds.dedup();
-        let ordered = kinds.iter().all(|kind| *kind == kinds[0] && *kind != Kind::Unordered);
+        let first = queue.iter().next().map_or(Kind::Unordered, |pending| pending.kind);
+        let ordered = first != Kind::Unordered && queue.iter().all(|pending| pending.kind == first);
         if count > 0 && !ordered {
             // An operation counts once for each of its instances: with one in a loop there may be more than operations.
-            let enough = queue.len() > usize::from(count) || queue.values().any(|position| position.max >= count);
+            let enough = queue.len() > usize::from(count) || queue.iter().any(|pending| pending.position.max >= count);
             if enough {
-                for (operation, position) in queue.iter_mut() {
+                for Pending { operation, position, .. } in queue.iter_mut() {
                     position.certain = false;
-                    waited.push(WaitedOperation { operation: *operation, certainty: Certainty::Unordered });
+                    waited(WaitedOperation { operation: *operation, certainty: Certainty::Unordered });
                 }
             }
-            return waited;
+            return;
         }
         let mut complete: SmallVec<[Operation; 8]> = SmallVec::new();
-        queue.retain(|operation, position| {
+        queue.retain(|Pending { operation, position, .. }| {
             if position.max >= count {
                 let must = position.min >= count && position.certain;
-                waited.push(WaitedOperation { operation: *operation, certainty: if must { Certainty::Must } else { Certainty::May } });
+                waited(WaitedOperation { operation: *operation, certainty: if must { Certainty::Must } else { Certainty::May } });
             }
             if position.min >= count {
                 complete.push(*operation);
@@ -327,12 +317,16 @@ impl State {
         // The address of an operation that is complete was translated.
         let translations = &mut self.0[Counter::X as usize];
         if !translations.is_empty() {
-            complete.iter().filter(|operation| matches!(operation, Operation::Inst(_))).for_each(|operation| {
-                translations.remove(operation);
-            });
+            for operation in complete.iter().filter(|operation| matches!(operation, Operation::Inst(_))) {
+                translations.remove(*operation);
+            }
         }
-        waited
     }
+}
+
+/// Operations of which nothing is known but that they may be there.
+fn unknown(operation: Operation) -> Pending {
+    Pending { operation, position: Position { min: 0, max: MOST, certain: false }, kind: Kind::Unordered }
 }
 
 /// What a function does to outstanding operations.
@@ -418,7 +412,7 @@ impl<'a> Waits<'a> {
             queued[block.index()] = false;
             let Some(mut state) = block_in[block.index()].clone() else { continue };
             for id in cfg.block(block).insts() {
-                state.step(context, id, |_| {});
+                state.step(context, id);
             }
             for edge in &cfg.block(block).successors {
                 let changed = match &mut block_in[edge.block.index()] {
@@ -438,7 +432,7 @@ impl<'a> Waits<'a> {
         for block in cfg.ids() {
             let mut state = block_in[block.index()].clone();
             for id in cfg.block(block).insts() {
-                state.step(context, id, |wait| waits.push(wait));
+                state.step_with(context, id, Some(&mut |wait| waits.push(wait)));
             }
         }
         Waits { context, cfg, block_in, waits }
@@ -454,7 +448,7 @@ impl<'a> Waits<'a> {
         let block = self.cfg.block_of(id);
         let mut state = self.block_in[block.index()].clone();
         for earlier in self.cfg.block(block).insts().take_while(|earlier| *earlier != id) {
-            state.step(self.context, earlier, |_| {});
+            state.step(self.context, earlier);
         }
         state
     }
@@ -466,7 +460,7 @@ impl<'a> Waits<'a> {
     #[must_use]
     pub fn pending(&self, id: InstId, counter: Counter) -> Vec<PendingOperation> {
         let state = self.state_before(id);
-        let pending = |(operation, position): (&Operation, &Position)| PendingOperation {
+        let pending = |Pending { operation, position, .. }: &Pending| PendingOperation {
             operation: *operation,
             min_younger: position.min,
             max_younger: position.max,
@@ -492,7 +486,7 @@ impl<'a> Waits<'a> {
             let mut state = self.block_in[block.index()].clone();
             for id in self.cfg.block(block).insts() {
                 all.push(self.writes_of(&state));
-                state.step(self.context, id, |_| {});
+                state.step(self.context, id);
             }
         }
         all
@@ -504,7 +498,7 @@ impl<'a> Waits<'a> {
             let mut state = self.block_in[block.index()].clone();
             for id in self.cfg.block(block).insts() {
                 visit(id, &state.operations().collect::<Vec<_>>());
-                state.step(self.context, id, |_| {});
+                state.step(self.context, id);
             }
         }
     }
@@ -559,9 +553,9 @@ impl<'a> Waits<'a> {
             match block.exit {
                 Some(Exit::Return) => {
                     let mut state = self.block_in[index].clone();
-                    block.insts().for_each(|id| state.step(self.context, id, |_| {}));
+                    block.insts().for_each(|id| state.step(self.context, id));
                     for (counter, queue) in state.0.iter_mut().enumerate() {
-                        summary.completes_caller[counter] &= queue.remove(&Operation::Caller).is_none();
+                        summary.completes_caller[counter] &= !queue.remove(Operation::Caller);
                         summary.leaves[counter] |= !queue.is_empty();
                     }
                     summary.writes = summary.writes.union(self.writes_of(&state));

@@ -463,10 +463,12 @@ impl<'p, 'd> Writer<'p, 'd> {
 
     /// Changes an entry of the dynamic table, which must be there and have the expected value.
     fn set_dynamic(&mut self, tag: DynamicTag, value: u64, expected: Option<u64>) -> Result<()> {
+        let wrong = |at| Error::unsupported(format!("the dynamic table's entry {:#x} does not agree with the sections", tag.0)).at(at);
         let entry = self.elf.dynamic()?.into_iter().find(|entry| entry.tag == tag);
-        let entry = entry.filter(|entry| expected.is_none_or(|expected| expected == entry.value));
-        let entry =
-            entry.ok_or_else(|| Error::unsupported(format!("the dynamic table's entry {:#x} does not agree with the sections", tag.0)))?;
+        let entry = entry.ok_or_else(|| wrong(self.elf.section(".dynamic").map_or(0, |section| section.offset)))?;
+        if expected.is_some_and(|expected| expected != entry.value) {
+            return Err(wrong(entry.file_offset));
+        }
         bytes::put(&mut self.out, entry.file_offset + VALUE_OFFSET, &value.to_le_bytes())
     }
 
@@ -550,7 +552,8 @@ impl<'p, 'd> Writer<'p, 'd> {
         let sections_offset = headers::append(&mut self.out, TABLE_ALIGN, &headers::encode_sections(&self.sections));
         // Loaders take the highest place that any section names for the end of the file.
         if let Some(section) = self.sections.iter().find(|section| section.offset > sections_offset) {
-            return Err(Error::unsupported(format!("the section {} without contents lies behind the end of the file", section.name)));
+            return Err(Error::unsupported(format!("the section {} without contents lies behind the end of the file", section.name))
+                .at(section.offset));
         }
         let tables = Tables {
             segments_offset: self.segments_offset,

@@ -178,7 +178,7 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, borrow_vectors: bool) ->
         CounterMode::Global => None,
         CounterMode::Lds => {
             check_callees_return(analysis.program, &callees, &functions)?;
-            Some(Slices::plan(target, counters, workgroup_size, lds_bytes))
+            Some(Slices::plan(target, &table.ends(), workgroup_size, lds_bytes))
         }
         CounterMode::Register => {
             return Err(Refusal::new(Reason::CounterMode, "the branch probe keeps its counters in LDS or in memory").into());

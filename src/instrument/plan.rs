@@ -25,15 +25,15 @@ const SLICE_ALIGN: u32 = 8;
 const LDS_OFFSETS: u32 = 1 << 16;
 
 impl Slices {
-    /// Slices for workgroups of up to `workgroup_size` work-items beside `lds_bytes` of static LDS. If not all counters fit, half of what is left stays for
-    /// the LDS that launches add.
-    pub(super) fn plan(target: Target, counters: u32, workgroup_size: u32, lds_bytes: u32) -> Slices {
+    /// Slices for workgroups of up to `workgroup_size` work-items beside `lds_bytes` of static LDS, for sites whose counters end at these bytes of the
+    /// slice. If not all fit, half of what is left stays for the LDS that launches add.
+    pub(super) fn plan(target: Target, ends: &[u32], workgroup_size: u32, lds_bytes: u32) -> Slices {
         let waves = workgroup_size.div_ceil(target.wave_size()).max(1);
         let free = target.lds_bytes().saturating_sub(lds_bytes).saturating_sub(SLICE_ALIGN - 1);
-        let most = (free / 2 / waves).min(LDS_OFFSETS) & !(SLICE_ALIGN - 1);
-        let wanted = u64::from(counters) * u64::from(COUNTER);
-        let all_fit = wanted <= LDS_OFFSETS.into() && wanted * u64::from(waves) <= free.into();
-        let slice = if all_fit { wanted as u32 } else { most };
+        let wanted = ends.iter().copied().max().unwrap_or(0);
+        let all_fit = wanted <= LDS_OFFSETS && u64::from(wanted) * u64::from(waves) <= free.into();
+        let most = if all_fit { wanted } else { (free / 2 / waves).min(LDS_OFFSETS) };
+        let slice = ends.iter().copied().filter(|end| *end <= most).max().unwrap_or(0);
         // Nothing of the kernel's is made larger for nothing.
         let extra = if slice == 0 { 0 } else { slice * waves + SLICE_ALIGN - 1 };
         Slices { slice, extra }

@@ -94,6 +94,11 @@ impl Table {
         Ok(planned)
     }
 
+    /// Where each site's counters end, in bytes behind the record's header.
+    pub(super) fn ends(&self) -> Vec<u32> {
+        self.sites.iter().map(|site| site.offset - HEADER + site.kind.counters() * COUNTER).collect()
+    }
+
     /// How many counters the sites have.
     pub(super) fn counters(&self) -> u32 {
         self.counters

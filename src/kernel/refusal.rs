@@ -103,6 +103,57 @@ impl Reason {
             Reason::PcRead => "pc_read",
         }
     }
+
+    /// What it means for somebody whose kernel was left as it was, in a sentence or two.
+    #[must_use]
+    pub fn explanation(self) -> &'static str {
+        match self {
+            Reason::Undecodable => {
+                "Control can reach bytes that are no instruction of the target, or leaves the code: what is there cannot be moved."
+            }
+            Reason::IndirectJump => "A jump through a register may go anywhere, also to places whose code has moved.",
+            Reason::DirectCall => "`s_call_b64` reaches 128 KB: its function would have to lie that near to the new code.",
+            Reason::KernelReturns => {
+                "It ends by returning, or by jumping into another function: nothing says where its wave ends, which is where its counters are written."
+            }
+            Reason::RegisterIndexMode => {
+                "Between `s_set_gpr_idx_on` and `off` the registers that an instruction names are others, so nothing can be counted there."
+            }
+            Reason::ModeWrite => {
+                "It switches what instructions mean (wave mode bits that change which of them run or which registers they name)."
+            }
+            Reason::MaskOperand => {
+                "The condition of a branch on lanes is read from a register that is another one once it has been looked at (SCC, VCCZ, EXECZ)."
+            }
+            Reason::ScalarRegisters => "All scalar registers are in use: there is no place for the state of the counters.",
+            Reason::VectorRegisters => "All vector registers are in use, by the kernel or by functions that it may call.",
+            Reason::UserSgprs => {
+                "The command processor can fill 16 scalar registers, and the kernel has asked for so many that what the counters need is not among them."
+            }
+            Reason::KernargPreload => {
+                "Kernel arguments come preloaded in registers, and the code at the entry does not load them on firmware that leaves them out."
+            }
+            Reason::VectorAllocation => "The number of its vector registers changes while it runs, or the halves of a wave share some.",
+            Reason::InsideClause => "A branch to be counted lies within a run of memory instructions that nothing may come between.",
+            Reason::LdsSize => {
+                "The counters of all waves of the largest workgroup do not fit into LDS beside the kernel's own; with counters in memory the kernel can be instrumented."
+            }
+            Reason::CalleeEndsWave => {
+                "A called function may end the wave, and counters in LDS would be lost there; with counters in memory the kernel can be instrumented."
+            }
+            Reason::WorkgroupSize => {
+                "Neither metadata nor descriptor says how large a workgroup may be, so nothing says how much LDS the counters take."
+            }
+            Reason::CounterMode => "This probe cannot keep its counters where they were asked for.",
+            Reason::BranchOutOfReach => {
+                "A branch does not reach its target once code has been inserted, and no register is free for a longer jump."
+            }
+            Reason::PcRead => {
+                "The program counter is read where the condition code is in use and no scalar register is free to correct what was read."
+            }
+            Reason::OccupancyLoss => "Its registers or LDS for the counters would let fewer waves run than `--max-occupancy-loss` allows.",
+        }
+    }
 }
 
 /// A kernel that cannot be instrumented, and why.

@@ -26,7 +26,7 @@ pub enum Counters {
 }
 
 /// How to rewrite.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// What to count; nothing leaves the input as it is.
     pub probes: Vec<Probe>,
@@ -38,6 +38,22 @@ pub struct Options {
     pub packing: Packing,
     /// How many of a SIMD's waves a kernel may lose to its counters, at most; any number if not said. A kernel that would lose more is refused.
     pub max_occupancy_loss: Option<u32>,
+    /// Whether the maps that are given back have the addresses of every instruction. They are inside the rewritten code objects in any case, and for
+    /// large inputs need more memory than the code.
+    pub keep_addresses: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            probes: Vec::new(),
+            counters: Counters::default(),
+            selection: Selection::default(),
+            packing: Packing::default(),
+            max_occupancy_loss: None,
+            keep_addresses: true,
+        }
+    }
 }
 
 /// Which kernels of which code objects. The default selects all.

@@ -5,17 +5,20 @@
 //! refuses is left as it was; without any instrumented kernel the output is the input. What was written is checked by [`verify`], which shares no code with
 //! the stages that wrote it, and a kernel with a finding is refused like any other.
 
-use rustc_hash::FxHashMap;
+use std::sync::Mutex;
+
+use rayon::prelude::*;
 
 use super::object::{Object, digest, place, target_id};
 use super::options::{Counters, Options};
+use crate::cfg::Program;
 use crate::code_object::{CodeObject, Kernel, KernelDescriptor, demangle, metadata};
 use crate::emit::code_object::{Changes, CodeSymbol, Plan};
 use crate::emit::{Replacement, merge};
 use crate::error::{Error, Kind, Result, ResultExt};
 use crate::instrument::{self, Analysis, Instrumented, Request};
 use crate::isa::Target;
-use crate::kernel::{Refusal, Stop};
+use crate::kernel::{Image, Refusal, Stop};
 use crate::layout::{self, Code};
 use crate::offload_bundle::{Found, Input};
 use crate::profile::control::{self, Control};
@@ -68,28 +71,59 @@ pub struct Progress {
     pub total: usize,
 }
 
-/// [`rewrite`], which tells `progress` before each code object and at the end.
+/// [`rewrite`], which tells `progress` at the start and after each code object.
+///
+/// Code objects are rewritten at the same time, as many as there are threads, or the kernels of each where there are few objects; the result is the same.
 ///
 /// # Errors
 /// As [`rewrite`].
-pub fn rewrite_with_progress(data: &[u8], options: &Options, mut progress: impl FnMut(Progress)) -> Result<Rewritten> {
+pub fn rewrite_with_progress(data: &[u8], options: &Options, progress: impl FnMut(Progress) + Send) -> Result<Rewritten> {
     if options.counters == Counters::Register {
         return Err(Error::unsupported("counters in registers are not available yet: use lds, global or auto"));
     }
     let input = Input::parse(data)?;
     check_original(&input)?;
+    let objects: Vec<Found<'_>> = input.code_objects().collect();
+    let total = objects.len();
+    let told = Mutex::new((0, progress));
+    let tell = |more: usize| {
+        // A panic of `progress` is not ours to hide, nor to repeat.
+        if let Ok(mut told) = told.lock() {
+            told.0 += more;
+            let done = told.0;
+            (told.1)(Progress { done, total });
+        }
+    };
+    tell(0);
+    // Either objects or kernels, never both: a thread that waits for kernels would take on another object, and hold the memory for two.
+    let width = if total < 2 * rayon::current_num_threads() { Width::Kernels } else { Width::Objects };
+    let one = |found: &Found<'_>| {
+        let rewritten = rewrite_object(found, options, width).within(|| place(found));
+        tell(1);
+        rewritten
+    };
+    let rewritten: Vec<_> = match width {
+        // One after the other, whatever its size: the largest last would be alone at the end.
+        Width::Objects => objects.par_iter().with_max_len(1).map(one).collect(),
+        Width::Kernels => objects.iter().map(one).collect(),
+    };
     let mut replacements = Vec::new();
     let mut maps = Vec::new();
-    let total = input.code_objects().count();
-    for (done, found) in input.code_objects().enumerate() {
-        progress(Progress { done, total });
-        let Some((map, bytes)) = rewrite_object(&found, options).within(|| place(&found))? else { continue };
+    for (found, rewritten) in objects.iter().zip(rewritten) {
+        let Some((map, bytes)) = rewritten? else { continue };
         maps.push(map);
         replacements.extend(bytes.map(|bytes| Replacement { place: found.place, bytes }));
     }
-    let bytes = merge(&input, &replacements, options.packing)?;
-    progress(Progress { done: total, total });
-    Ok(Rewritten { bytes, maps })
+    Ok(Rewritten { bytes: merge(&input, &replacements, options.packing)?, maps })
+}
+
+/// What is done at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Width {
+    /// Code objects.
+    Objects,
+    /// Kernels of a code object.
+    Kernels,
 }
 
 /// Refuses an input without code, and one that was rewritten before, in whatever part: two control blocks in one program clash, and sites of
@@ -102,11 +136,11 @@ fn check_original(input: &Input<'_>) -> Result<()> {
             return Err(Error::unsupported("this code was rewritten before: rewrite the original")).within(|| place(&found));
         }
     }
-    if some { Ok(()) } else { Err(Error::unsupported("no entry of its bundles is a code object")) }
+    if some { Ok(()) } else { Err(Error::unsupported("no entry of its bundles is a code object").at(0)) }
 }
 
 /// One code object: its map, and its new bytes if a kernel was instrumented. None if it is not selected.
-fn rewrite_object(found: &Found<'_>, options: &Options) -> Result<Option<(ObjectMap, Option<Vec<u8>>)>> {
+fn rewrite_object(found: &Found<'_>, options: &Options, width: Width) -> Result<Option<(ObjectMap, Option<Vec<u8>>)>> {
     if options.probes.is_empty() {
         return Ok(None);
     }
@@ -149,48 +183,116 @@ fn rewrite_object(found: &Found<'_>, options: &Options) -> Result<Option<(Object
     };
     let object = Object::decode(found)?;
     let analysis = Analysis::new(&object.program, &object.image);
+    let mut plans = Plans { kernels: selected.iter().map(|kernel| (*kernel, None)).collect(), refused: Vec::new() };
     // Each round leaves out the kernels that the checker found fault with; there are never more rounds than kernels.
-    let mut unverified: FxHashMap<&str, Finding> = FxHashMap::default();
     loop {
+        plans.complete(&map.target, width, |index, kernel| {
+            let request =
+                |mode| Request { kernel, mode, index, control: plan.control_address(), max_occupancy_loss: options.max_occupancy_loss };
+            plan_kernel(&object.program, &object.image, &analysis, options.counters, request)
+        })?;
         let mut map = map.clone();
-        let mut planned: Vec<Planned<'_>> = Vec::new();
-        for &kernel in &selected {
-            if let Some(finding) = unverified.get(kernel.name.as_str()) {
-                let detail = format!("the checker does not accept the instrumented code: {}", finding.message);
-                map.refused.push(refused(&map.target, kernel, UNVERIFIED, &detail, None));
-                continue;
-            }
-            let request = |mode| Request {
-                kernel,
-                mode,
-                index: planned.len() as u32,
-                control: plan.control_address(),
-                max_occupancy_loss: options.max_occupancy_loss,
-            };
-            match plan_kernel(&object, &analysis, options.counters, request) {
-                Ok(kernel) => planned.push(kernel),
-                Err(Stop::Refused(refusal)) => {
-                    let Refusal { reason, detail, address } = refusal;
-                    map.refused.push(refused(&map.target, kernel, reason.name(), &detail, address));
-                }
-                Err(Stop::Failed(error)) => return Err(error.within(format!("kernel {}", demangle(&kernel.name)))),
-            }
-        }
+        map.refused = plans.refusals();
+        let planned: Vec<&Planned<'_>> = plans.kernels.iter().filter_map(|(_, planned)| planned.as_ref()).collect();
         if planned.is_empty() {
             return Ok(Some((map, None)));
         }
-        let bytes = write(&object, &plan, &planned, &mut map)?;
+        let bytes = match write(&object, &plan, &planned, &mut map) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == Kind::Unsupported => {
+                plans.leave_out_all(&map.target, UNSUPPORTED_OBJECT, &error.to_string());
+                continue;
+            }
+            // The writer reads what it wrote, as the checker does.
+            Err(error) if error.kind() == Kind::Internal => {
+                plans.leave_out_all(&map.target, UNVERIFIED, &error.to_string());
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         let (_, findings) = verify::check_object(&code, &CodeObject::parse(&bytes)?);
         if findings.is_empty() {
+            if !options.keep_addresses {
+                map.kernels.iter_mut().for_each(|kernel| kernel.addresses = Vec::new());
+            }
             return Ok(Some((map, Some(bytes))));
         }
-        for finding in findings {
-            let kernel = finding.kernel.as_deref().and_then(|name| planned.iter().find(|planned| planned.kernel.name == name));
-            let Some(kernel) = kernel else {
-                return Err(Error::internal(format!("the rewritten code object is not faithful: {finding}")));
+        plans.leave_out(&map.target, findings);
+    }
+}
+
+/// The kernels of a code object that are to be instrumented. A kernel's index is its place among those that are not refused, and part of its code.
+struct Plans<'k> {
+    kernels: Vec<(&'k Kernel, Option<Planned<'k>>)>,
+    refused: Vec<Refused>,
+}
+
+impl<'k> Plans<'k> {
+    /// Plans what is not planned, until every kernel is planned with its index or refused.
+    fn complete<P>(&mut self, target: &str, width: Width, plan: P) -> Result<()>
+    where
+        P: Fn(u32, &'k Kernel) -> Result<Planned<'k>, Stop> + Sync,
+    {
+        loop {
+            let missing = |(index, (kernel, planned)): (usize, &(&'k Kernel, Option<Planned<'k>>))| {
+                let stale = planned.as_ref().is_none_or(|planned| planned.index != index as u32);
+                stale.then_some((index, *kernel))
             };
-            unverified.entry(kernel.kernel.name.as_str()).or_insert(finding);
+            let missing: Vec<(usize, &'k Kernel)> = self.kernels.iter().enumerate().filter_map(missing).collect();
+            let one = |&(index, kernel): &(usize, &'k Kernel)| (index, plan(index as u32, kernel));
+            let made: Vec<_> = match width {
+                Width::Kernels => missing.par_iter().with_max_len(1).map(one).collect(),
+                Width::Objects => missing.iter().map(one).collect(),
+            };
+            let mut some_refused = false;
+            for (index, made) in made {
+                let (kernel, place) = &mut self.kernels[index];
+                match made {
+                    Ok(planned) => *place = Some(planned),
+                    Err(Stop::Refused(refusal)) => {
+                        let Refusal { reason, detail, address } = refusal;
+                        self.refused.push(refused(target, kernel, reason.name(), &detail, address));
+                        *place = None;
+                        some_refused = true;
+                    }
+                    Err(Stop::Failed(error)) => return Err(error.within(format!("kernel {}", demangle(&kernel.name)))),
+                }
+            }
+            if !some_refused {
+                return Ok(());
+            }
+            // What is not planned now is refused.
+            self.kernels.retain(|(_, planned)| planned.is_some());
         }
+    }
+
+    /// Refuses the kernels that the checker found fault with; all, if the fault is in no kernel: as with tables that were damaged before, and that
+    /// no reader of the original looks at.
+    fn leave_out(&mut self, target: &str, findings: Vec<Finding>) {
+        for finding in findings {
+            let detail = format!("the checker does not accept the instrumented code: {finding}");
+            let named = finding.kernel.as_deref();
+            let at = named.and_then(|name| self.kernels.iter().position(|(kernel, _)| kernel.name == name));
+            if let Some(index) = at {
+                let (kernel, _) = self.kernels.remove(index);
+                let detail = format!("the checker does not accept the instrumented code: {}", finding.message);
+                self.refused.push(refused(target, kernel, UNVERIFIED, &detail, None));
+            } else if !named.is_some_and(|name| self.refused.iter().any(|refused| refused.name == name)) {
+                self.leave_out_all(target, UNVERIFIED, &detail);
+            }
+        }
+    }
+
+    /// Refuses all kernels that are left.
+    fn leave_out_all(&mut self, target: &str, reason: &str, detail: &str) {
+        self.refused.extend(self.kernels.drain(..).map(|(kernel, _)| refused(target, kernel, reason, detail, None)));
+    }
+
+    /// What was refused, by name.
+    fn refusals(&self) -> Vec<Refused> {
+        let mut refused = self.refused.clone();
+        refused.sort_by(|a, b| a.name.cmp(&b.name));
+        refused
     }
 }
 
@@ -222,6 +324,7 @@ fn unread(found: &Found<'_>, options: &Options, error: &Error) -> Option<(Object
 /// A kernel that all stages before writing agree to.
 struct Planned<'k> {
     kernel: &'k Kernel,
+    index: u32,
     mode: CounterMode,
     instrumented: Instrumented,
     code: Code,
@@ -229,7 +332,8 @@ struct Planned<'k> {
 
 /// Plans a kernel in the mode asked for. `auto` takes LDS unless that is refused or lets fewer waves run than counters in memory do.
 fn plan_kernel<'k>(
-    object: &Object<'_>,
+    program: &Program,
+    image: &Image<'_>,
     analysis: &Analysis<'_>,
     counters: Counters,
     request: impl Fn(CounterMode) -> Request<'k>,
@@ -237,9 +341,9 @@ fn plan_kernel<'k>(
     let plan = |mode| {
         let request = request(mode);
         let instrumented = instrument::branches(analysis, &request)?;
-        let id = object.program.at(request.kernel.entry).ok_or_else(|| Error::internal("an instrumented kernel has no code"))?;
-        let code = Code::plan(&object.program, id, &object.image, &instrumented.edits)?;
-        Ok::<_, Stop>(Planned { kernel: request.kernel, mode, instrumented, code })
+        let id = program.at(request.kernel.entry).ok_or_else(|| Error::internal("an instrumented kernel has no code"))?;
+        let code = Code::plan(program, id, image, &instrumented.edits)?;
+        Ok::<_, Stop>(Planned { kernel: request.kernel, index: request.index, mode, instrumented, code })
     };
     match counters {
         Counters::Lds => plan(CounterMode::Lds),
@@ -258,7 +362,7 @@ fn plan_kernel<'k>(
 }
 
 /// Places the code, completes the map and writes the new object.
-fn write(object: &Object<'_>, plan: &Plan<'_, '_>, planned: &[Planned<'_>], map: &mut ObjectMap) -> Result<Vec<u8>> {
+fn write(object: &Object<'_>, plan: &Plan<'_, '_>, planned: &[&Planned<'_>], map: &mut ObjectMap) -> Result<Vec<u8>> {
     let codes: Vec<&Code> = planned.iter().map(|kernel| &kernel.code).collect();
     let placed = layout::place(object.target, &codes, plan.code_address())?;
     let mut value = object.code.metadata().ok_or_else(|| Error::internal("a planned object has no metadata"))?.value.clone();
@@ -293,7 +397,7 @@ fn write(object: &Object<'_>, plan: &Plan<'_, '_>, planned: &[Planned<'_>], map:
 }
 
 fn kernel_map(object: &Object<'_>, planned: &Planned<'_>, entry: u64) -> KernelMap {
-    let Planned { kernel, mode, instrumented, code } = planned;
+    let Planned { kernel, mode, instrumented, code, .. } = planned;
     let mut sites = instrumented.sites.clone();
     for site in &mut sites {
         site.source = object.source(site.address);

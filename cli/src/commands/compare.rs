@@ -13,7 +13,7 @@ use wavetap::report::compare::{Compare, Run};
 
 use super::profile::rewrite_to;
 use crate::args::{ColorChoice, CompareArgs, CounterChoice};
-use crate::{files, launch, output};
+use crate::{files, launch, map_file, output};
 
 /// Exit code: the modes do not agree, or something was refused.
 const DIFFERENT: u8 = 1;
@@ -34,7 +34,7 @@ pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
     let backend = launch::choose(args.backend.backend)?;
     output::check(&args.report)?;
     let app = launch::App::find(&args.app)?;
-    let original = files::read(&app.path)?;
+    let original = map_file::open(&app.path)?;
     let folder = launch::scratch()?;
     let target = args.select.target.first().map(String::as_str);
 

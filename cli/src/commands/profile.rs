@@ -11,7 +11,7 @@ use wavetap::report::{Report, text};
 
 use super::run::launch_code;
 use crate::args::{ColorChoice, ProfileArgs};
-use crate::{files, launch, output, progress};
+use crate::{files, launch, map_file, output, progress};
 
 /// Exit code: it ran, and something that was asked for was refused.
 const REFUSED: i32 = 1;
@@ -25,7 +25,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
         files::may_write(path, args.report.force)?;
         files::not_the_same(&app.path, path)?;
     }
-    let original = files::read(&app.path)?;
+    let original = map_file::open(&app.path)?;
     let folder = launch::scratch()?;
     let executable = folder.path().join(app.path.file_name().unwrap_or("app".as_ref()));
     rewrite_to(&original, &app.path, &executable, &args.instrument.options(&args.select))?;

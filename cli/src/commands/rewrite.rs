@@ -7,7 +7,7 @@ use wavetap::pipeline::{Options, Rewritten};
 use wavetap::report::rewrite::Maps;
 
 use crate::args::{ColorChoice, RewriteArgs};
-use crate::{files, output, progress};
+use crate::{files, map_file, output, progress};
 
 /// Exit code: it ran, and something that was asked for was refused.
 const REFUSED: u8 = 1;
@@ -20,9 +20,9 @@ pub fn run(args: &RewriteArgs, colour: ColorChoice) -> Result<ExitCode> {
         files::may_write(path, force)?;
     }
     output::check(&args.report)?;
-    let input = files::read(&args.input)?;
+    let input = map_file::open(&args.input)?;
     let permissions = std::fs::metadata(&args.input).map_err(|error| files::io(&args.input, "cannot read", &error))?.permissions();
-    let options = Options { packing: args.bundles.into(), ..args.instrument.options(&args.select) };
+    let options = Options { packing: args.bundles.into(), keep_addresses: args.map.is_some(), ..args.instrument.options(&args.select) };
     let Rewritten { bytes, maps } = progress::rewrite(&input, &args.input, &options)?;
     if maps.iter().all(|map| map.kernels.is_empty() && map.refused.is_empty()) {
         eprintln!("wavetap: nothing is selected: {} is a copy of {}", args.output.display(), args.input.display());

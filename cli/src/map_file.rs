@@ -1,0 +1,44 @@
+//! An input file in memory without a copy of it.
+
+use std::fs::{self, File};
+use std::ops::Deref;
+use std::path::Path;
+
+use memmap2::Mmap;
+use wavetap::error::Result;
+
+use crate::files;
+
+/// The contents of a file.
+pub enum Contents {
+    /// Mapped.
+    Mapped(Mmap),
+    /// Read: what is no regular file cannot be mapped.
+    Read(Vec<u8>),
+}
+
+impl Deref for Contents {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Contents::Mapped(map) => map,
+            Contents::Read(bytes) => bytes,
+        }
+    }
+}
+
+/// The contents of the file `path`.
+pub fn open(path: &Path) -> Result<Contents> {
+    let metadata = fs::metadata(path).map_err(|error| files::io(path, "cannot read", &error))?;
+    if !metadata.is_file() || metadata.len() == 0 {
+        return files::read(path).map(Contents::Read);
+    }
+    let file = File::open(path).map_err(|error| files::io(path, "cannot read", &error))?;
+    // SAFETY: the mapping is private and read-only, and nothing here writes to an input. Linkers and package managers put a new file in the place of
+    // an old one, which does not change what is mapped. Whoever writes into the very file while it is rewritten gets what they would get from reading
+    // it at that time, some old and some new bytes, all of which are checked when they are used; whoever shortens it, the signal SIGBUS.
+    #[allow(unsafe_code)]
+    let map = unsafe { Mmap::map(&file) };
+    map.map(Contents::Mapped).map_err(|error| files::io(path, "cannot be mapped", &error))
+}

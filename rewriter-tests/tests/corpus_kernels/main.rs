@@ -1,0 +1,246 @@
+//! 300 kernels of libraries that nobody here wrote (`rewriter-tests/fetch-corpora.sh` fetches them), with arguments made up from their metadata, as compiled and as
+//! instrumented: the same memory afterwards, the counts that the emulator saw, and where the original faults, the same faults.
+//!
+//! Nobody chose them. Each target that is rewritten and emulated has an equal share of the 300. The kernels of a target are those of different names, in the order of a hash of
+//! target and name; they are taken until the share is full, and one is left out if
+//! - its arguments cannot be made up (`arguments.rs` says why),
+//! - it is refused by the rewriter in both modes (`docs/corpora.md` counts those), or
+//! - no set of arguments of a few lets the original end well within its fuel.
+//!
+//! What a target lacks is made good by the others. `docs/corpus-kernels.md` says how many were looked at and left out; written by
+//!
+//!     BLESS=1 WAVETAP_FULL_TESTS=1 cargo test --release -p rewriter-tests --test corpus_kernels -- --nocapture
+//!
+//! The quick run takes a few kernels of the first libraries. `WAVETAP_KERNEL_TARGETS=gfx1030` takes these targets alone.
+
+mod arguments;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt::Write;
+use std::fs;
+use std::sync::{Arc, Mutex};
+
+use rewriter_tests::corpora::CORPORA;
+use rewriter_tests::instrumented::{Compared, Stopped, Subject};
+use rewriter_tests::made_up::Random;
+use rewriter_tests::{Failure, full, place};
+use wavetap::code_object::CodeObject;
+use wavetap::emulator::{Fault, FaultKind};
+use wavetap::offload_bundle::Input;
+
+/// Kernels of a full run.
+const KERNELS: usize = 300;
+/// Of a quick run, for every so manyth target.
+const QUICK: usize = 1;
+const QUICK_TARGETS: usize = 6;
+/// Sets of arguments that a kernel is tried with.
+const SETS: u64 = 5;
+const COMMAND: &str = "BLESS=1 WAVETAP_FULL_TESTS=1 cargo test --release -p rewriter-tests --test corpus_kernels";
+
+/// A kernel that may be taken.
+#[derive(Clone)]
+struct Candidate {
+    library: String,
+    object: Arc<Vec<u8>>,
+    name: String,
+    order: u64,
+}
+
+/// What became of the kernels of a target.
+#[derive(Debug, Default)]
+struct Tally {
+    all: usize,
+    looked_at: usize,
+    taken: usize,
+    /// Dispatches that ended well and that faulted.
+    compared: Compared,
+    faulted: u64,
+    left_out: BTreeMap<String, usize>,
+}
+
+/// What a kernel did.
+enum Outcome {
+    Taken(Compared, u64),
+    LeftOut(String),
+}
+
+fn candidates() -> BTreeMap<&'static str, Vec<Candidate>> {
+    let named = std::env::var("WAVETAP_KERNEL_TARGETS").ok();
+    let mut all: BTreeMap<&'static str, Vec<Candidate>> = BTreeMap::new();
+    let mut seen: BTreeSet<(&'static str, String)> = BTreeSet::new();
+    for corpus in CORPORA {
+        let files = corpus.files();
+        assert!(!files.is_empty() || !full(), "{0} is not there: rewriter-tests/fetch-corpora.sh {0} fetches it", corpus.name);
+        // Unpacking all of bitsandbytes is nothing for every day.
+        let files = if full() { files } else { files.into_iter().filter(|_| corpus.name != "bitsandbytes").collect() };
+        for file in files {
+            let data = fs::read(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+            let input = Input::parse(&data).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+            for found in input.code_objects() {
+                let code = CodeObject::parse(found.bytes).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+                let Some(target) = code.target().filter(|target| target.rewritable() && target.emulated()) else { continue };
+                if named.as_ref().is_some_and(|names| !names.split(',').any(|name| name == target.name())) {
+                    continue;
+                }
+                let object = Arc::new(found.bytes.to_vec());
+                for kernel in code.kernels() {
+                    if seen.insert((target.name(), kernel.name.clone())) {
+                        let text = target.name().bytes().chain(kernel.name.bytes());
+                        let hash = text.fold(0, |hash: u64, byte| hash.wrapping_mul(131).wrapping_add(byte.into()));
+                        let library = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                        let candidate =
+                            Candidate { library, object: object.clone(), name: kernel.name.clone(), order: Random::new(hash).bits() };
+                        all.entry(target.name()).or_default().push(candidate);
+                    }
+                }
+            }
+        }
+    }
+    all.values_mut().for_each(|kernels| kernels.sort_by_key(|kernel| kernel.order));
+    all
+}
+
+/// Takes a kernel or leaves it out.
+fn look_at(candidate: &Candidate) -> Result<Outcome, Failure> {
+    let code = CodeObject::parse(&candidate.object).map_err(|e| e.to_string())?;
+    let (kernel, target) = (code.kernel(&candidate.name).ok_or("no kernel")?, code.target().ok_or("no target")?);
+    if let Some(why) = arguments::cannot_be_made_up(kernel) {
+        return Ok(Outcome::LeftOut(why.to_owned()));
+    }
+    let subject = Subject::of_kernel(&candidate.object, target, &candidate.name)?;
+    if subject.refusals(&candidate.name).len() == 2 {
+        return Ok(Outcome::LeftOut("refused by the rewriter".to_owned()));
+    }
+    let (mut compared, mut faulted, mut why) = (Compared::default(), 0, String::new());
+    for set in 0..SETS {
+        let launch = arguments::launch(kernel, set);
+        let seeds = set * 10..set * 10 + 2;
+        let at = |e: Failure| format!("{} {} {}, arguments {set}: {e}", candidate.library, target.name(), candidate.name);
+        match subject.original(&launch, seeds.start) {
+            Ok(_) => compared.add(subject.compare(&launch, seeds).map_err(at)?),
+            Err(Stopped::Fault(fault)) if fault.kind == FaultKind::OutOfFuel => why = "does not end within its fuel".to_owned(),
+            Err(Stopped::Fault(fault)) => {
+                why = format!("faults with all arguments: {}", kind(&fault));
+                faulted += subject.compare_faults(&launch, seeds).map_err(at)?;
+            }
+            Err(Stopped::Failure(failure)) => return Err(at(failure)),
+        }
+    }
+    Ok(if compared.dispatches > 0 { Outcome::Taken(compared, faulted) } else { Outcome::LeftOut(why) })
+}
+
+/// The sort of a fault in a few words.
+fn kind(fault: &Fault) -> String {
+    let debug = format!("{:?}", fault.kind);
+    debug.split([' ', '(', '{']).next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn kernels_of_the_corpora_do_the_same_when_they_count() {
+    let all = candidates();
+    if all.is_empty() {
+        println!("SKIPPED: rewriter-tests/fetch-corpora.sh fetches the libraries");
+        return;
+    }
+    let (mut tallies, mut wrong): (BTreeMap<&str, Tally>, Vec<Failure>) = (BTreeMap::new(), Vec::new());
+    // The targets with the fewest kernels first: what they lack is the others' share.
+    let mut order: Vec<_> = all.iter().collect();
+    order.sort_by_key(|(_, kernels)| kernels.len());
+    let mut left = KERNELS;
+    if !full() {
+        order = order.into_iter().step_by(QUICK_TARGETS).collect();
+    }
+    for (n, (target, kernels)) in order.iter().enumerate() {
+        let share = if full() { left.div_ceil(order.len() - n) } else { QUICK };
+        let tally = target_of(kernels, share, &mut wrong);
+        println!("{target}: {tally:?}");
+        left -= tally.taken.min(left);
+        tallies.insert(*target, tally);
+    }
+    let page = page(&tallies);
+    println!("{page}");
+    let taken: usize = tallies.values().map(|tally| tally.taken).sum();
+    if full() && std::env::var_os("WAVETAP_KERNEL_TARGETS").is_none() {
+        if taken < KERNELS {
+            wrong.push(format!("{taken} kernels are not {KERNELS}"));
+        }
+        let file = place::root().join("docs/corpus-kernels.md");
+        if std::env::var_os("BLESS").is_some() {
+            fs::write(&file, &page).expect("written");
+        }
+        if fs::read_to_string(&file).unwrap_or_default() != page {
+            wrong.push("docs/corpus-kernels.md is not what was found; BLESS=1 writes it anew".to_owned());
+        }
+    }
+    assert!(taken > 0, "no kernel ran");
+    assert!(wrong.is_empty(), "{} kernels:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The kernels of a target in their order, until the share is full. Threads look at some kernels ahead; those behind the last one taken do not count.
+fn target_of(kernels: &[Candidate], share: usize, wrong: &mut Vec<Failure>) -> Tally {
+    let mut tally = Tally { all: kernels.len(), ..Tally::default() };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    for some in kernels.chunks(threads * 4) {
+        let work: Mutex<VecDeque<(usize, &Candidate)>> = Mutex::new(some.iter().enumerate().collect());
+        let done = Mutex::new(BTreeMap::new());
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    let next = || work.lock().expect("no thread panicked").pop_front();
+                    while let Some((n, candidate)) = next() {
+                        let outcome = look_at(candidate);
+                        done.lock().expect("no thread panicked").insert(n, outcome);
+                    }
+                });
+            }
+        });
+        for outcome in done.into_inner().expect("no thread panicked").into_values() {
+            if tally.taken == share {
+                return tally;
+            }
+            tally.looked_at += 1;
+            match outcome {
+                Ok(Outcome::Taken(compared, faulted)) => {
+                    tally.taken += 1;
+                    tally.compared.add(compared);
+                    tally.faulted += faulted;
+                }
+                Ok(Outcome::LeftOut(why)) => *tally.left_out.entry(why).or_default() += 1,
+                Err(failure) => {
+                    println!("{failure}");
+                    wrong.push(failure);
+                }
+            }
+        }
+    }
+    tally
+}
+
+fn page(tallies: &BTreeMap<&str, Tally>) -> String {
+    let mut page = format!(
+        "# Kernels of the corpora, original against instrumented\n\nWritten by `{COMMAND}`: kernels of real libraries with arguments made up from their metadata, as compiled and instrumented in both counter modes on the \
+         strict emulator. Memory and counts are the same for every dispatch that ends well, and faults are the same where the original faults. \
+         `rewriter-tests/tests/corpus_kernels` says by which rule kernels are taken.\n\n\
+         | target | kernels | looked at | run | dispatches compared | faults compared | site counts compared | left out |\n|---|---|---|---|---|---|---|---|\n"
+    );
+    let mut sum = Tally::default();
+    for (target, tally) in tallies {
+        page += &line(target, tally);
+        sum.all += tally.all;
+        sum.looked_at += tally.looked_at;
+        sum.taken += tally.taken;
+        sum.compared.add(tally.compared);
+        sum.faulted += tally.faulted;
+        tally.left_out.iter().for_each(|(why, times)| *sum.left_out.entry(why.clone()).or_default() += times);
+    }
+    page += &line("all", &sum);
+    page
+}
+
+fn line(name: &str, tally: &Tally) -> String {
+    let Tally { all, looked_at, taken, compared, faulted, left_out } = tally;
+    let mut line = format!("| {name} | {all} | {looked_at} | {taken} | {} | {faulted} | {} |", compared.dispatches, compared.sites);
+    let reasons: Vec<String> = left_out.iter().map(|(why, times)| format!("{times} {why}")).collect();
+    writeln!(line, " {} |", reasons.join("; ")).expect("text");
+    line
+}
