@@ -130,6 +130,12 @@ fn needs_that_cannot_be_met() {
     assert!(plan(target, &bytes, &full, CounterMode::Global).is_ok());
     let every_vector: Vec<[Value; 2]> = (0..256).map(|n| [Value::Reg(Reg::vector(n, 1)), Value::Reg(Reg::vector(0, 1))]).collect();
     let code: Vec<(&str, &[Value])> = every_vector.iter().map(|operands| ("v_mov_b32_e32", operands.as_slice())).collect();
+    let (bytes, borrows_vectors) = kernel(target, &code);
+    assert!(plan(target, &bytes, &borrows_vectors, CounterMode::Lds).is_ok());
+    // Not both kinds of registers can be borrowed.
+    let every_scalar: Vec<[Value; 2]> = (0..102).map(|n| [s(n, 1), Value::InlineInt(0)]).collect();
+    let scalars = every_scalar.iter().map(|operands| ("s_mov_b32", operands.as_slice()));
+    let code: Vec<(&str, &[Value])> = code.into_iter().chain(scalars).collect();
     let (bytes, kernel) = kernel(target, &code);
     assert_eq!(reason(plan(target, &bytes, &kernel, CounterMode::Global)).0, Reason::VectorRegisters);
 }
