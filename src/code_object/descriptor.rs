@@ -338,8 +338,13 @@ impl KernelDescriptor {
     /// Scalar registers that a wave is given, with VCC and what else lies behind the numbered ones. From gfx10 on it is always the same number.
     #[must_use]
     pub fn allocated_sgprs(&self, target: Target) -> u32 {
-        let asked = (self.get(Field::GRANULATED_WAVEFRONT_SGPR_COUNT) + 1) * ENCODED_SGPRS;
-        target.fixed_sgprs().unwrap_or(asked.next_multiple_of(target.sgpr_granule()))
+        target.fixed_sgprs().unwrap_or(self.requested_sgprs().next_multiple_of(target.sgpr_granule()))
+    }
+
+    /// Scalar registers that the descriptor asks for (gfx8 and gfx9), before they are rounded to what can be allocated.
+    #[must_use]
+    pub fn requested_sgprs(&self) -> u32 {
+        (self.get(Field::GRANULATED_WAVEFRONT_SGPR_COUNT) + 1) * ENCODED_SGPRS
     }
 
     /// Asks for at least `count` scalar registers, VCC and what else lies behind the numbered ones included (gfx8 and gfx9).
@@ -347,7 +352,8 @@ impl KernelDescriptor {
     /// # Errors
     /// A limit if the field cannot say so.
     pub fn set_allocated_sgprs(&mut self, count: u32) -> Result<()> {
-        self.set(Field::GRANULATED_WAVEFRONT_SGPR_COUNT, 2 * (count.max(1).div_ceil(SGPR_GRANULE) - 1))
+        // gfx9 counts in sixteens and twos, gfx8 in eights: this number means the same to both.
+        self.set(Field::GRANULATED_WAVEFRONT_SGPR_COUNT, 2 * count.max(1).div_ceil(SGPR_GRANULE) - 1)
     }
 }
 

@@ -445,7 +445,10 @@ impl<'p, 'd> Writer<'p, 'd> {
             let (contents, tag) = match old.kind {
                 SHT_DYNSYM => (pod::bytes_of_slice(&table).to_vec(), DT_SYMTAB),
                 SHT_HASH => (symbol_tables::sysv_table(&names), DT_HASH),
-                SHT_GNU_HASH => (symbol_tables::gnu_table(&names, symbol_tables::gnu_first(self.elf.contents(&old)?)?), DT_GNU_HASH),
+                SHT_GNU_HASH => {
+                    let first = symbol_tables::gnu_first(self.elf.contents(&old)?).map_err(|error| error.at(old.offset))?;
+                    (symbol_tables::gnu_table(&names, first), DT_GNU_HASH)
+                }
                 _ => (self.string_table(index)?.clone(), DT_STRTAB),
             };
             let offset = headers::append(&mut self.out, headers::small_align(old.align)?, &contents);

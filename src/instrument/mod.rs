@@ -5,7 +5,10 @@
 //! instrumented correctly is refused with its reason.
 //!
 //! Inserted code keeps its state in registers that no code of the kernel, nor anything it can call, names. Those are looked for inside the kernel's
-//! allocation first; then the allocation grows. No allocation is ever lowered.
+//! allocation first; then the allocation grows; then snippets borrow what they need: scalar registers, with lanes of a vector register as memory, or lanes
+//! of vector registers, with scalar registers as memory. No allocation is ever lowered.
+//!
+//! Functions that a kernel reaches by calls of known targets are copied for it and instrumented like it ([`FunctionEdits`]).
 
 mod asm;
 mod borrow;

@@ -127,7 +127,9 @@ pub(super) struct Allocation<'a> {
 impl Allocation<'_> {
     /// Numbered scalar registers inside the allocation.
     pub(super) fn sgprs(&self) -> u32 {
-        (self.descriptor.allocated_sgprs(self.target).saturating_sub(NAMED_SGPRS)).min(self.target.addressable_sgprs())
+        let allocated = self.descriptor.allocated_sgprs(self.target);
+        let asked = if self.target.generation() >= 10 { allocated } else { allocated.min(self.descriptor.requested_sgprs()) };
+        asked.saturating_sub(NAMED_SGPRS).min(self.target.addressable_sgprs())
     }
 
     /// Numbered vector registers inside the allocation.
@@ -171,7 +173,10 @@ impl Allocation<'_> {
     /// Grows the allocation in a descriptor so that scalar registers below `sgprs` and vector registers below `vgprs` can be used. It never shrinks.
     pub(super) fn grow(&self, descriptor: &mut KernelDescriptor, sgprs: u32, vgprs: u32) -> Result<(), Stop> {
         let wanted = sgprs + NAMED_SGPRS;
-        if wanted > descriptor.allocated_sgprs(self.target) {
+        // What is asked for counts, not what rounding adds to it: inserted code stays inside of what the descriptor says.
+        let asked =
+            self.target.fixed_sgprs().or((self.target.generation() >= 10).then_some(u32::MAX)).unwrap_or(descriptor.requested_sgprs());
+        if wanted > asked {
             if let Some(fixed) = self.target.fixed_sgprs() {
                 let detail = format!("{wanted} scalar registers are needed, and every wave has {fixed}");
                 return Err(Refusal::new(Reason::ScalarRegisters, detail).into());

@@ -38,7 +38,7 @@ pub enum Reason {
     VectorAllocation,
     /// A site in the middle of a clause (`s_clause`).
     InsideClause,
-    /// The counters do not fit the workgroup's LDS.
+    /// The metadata asks for more LDS than can be counted in.
     LdsSize,
     /// A called function may end the wave, which would lose counters kept in LDS.
     CalleeEndsWave,
@@ -125,8 +125,10 @@ impl Reason {
             Reason::MaskOperand => {
                 "The condition of a branch on lanes is read from a register that is another one once it has been looked at (SCC, VCCZ, EXECZ)."
             }
-            Reason::ScalarRegisters => "All scalar registers are in use: there is no place for the state of the counters.",
-            Reason::VectorRegisters => "All vector registers are in use, by the kernel or by functions that it may call.",
+            Reason::ScalarRegisters => "Too few scalar registers are unused, and none can be borrowed at some place (on gfx12: anywhere).",
+            Reason::VectorRegisters => {
+                "All vector registers are in use, by the kernel or by functions that it may call, and too few scalar ones are unused to keep lanes of borrowed ones in."
+            }
             Reason::UserSgprs => {
                 "The command processor can fill 16 scalar registers, and the kernel has asked for so many that what the counters need is not among them."
             }
@@ -135,9 +137,7 @@ impl Reason {
             }
             Reason::VectorAllocation => "The number of its vector registers changes while it runs, or the halves of a wave share some.",
             Reason::InsideClause => "A branch to be counted lies within a run of memory instructions that nothing may come between.",
-            Reason::LdsSize => {
-                "The counters of all waves of the largest workgroup do not fit into LDS beside the kernel's own; with counters in memory the kernel can be instrumented."
-            }
+            Reason::LdsSize => "The metadata asks for more LDS than can be counted in.",
             Reason::CalleeEndsWave => {
                 "A called function may end the wave, and counters in LDS would be lost there; with counters in memory the kernel can be instrumented."
             }

@@ -69,6 +69,9 @@ pub fn disassemble(data: &[u8], listed: &Listed<'_>, sink: &mut dyn Sink) -> Res
     Ok(refused)
 }
 
+/// Offset of the flags in an ELF header, which say what a code object is for.
+const ELF_FLAGS: u64 = 48;
+
 /// The selected objects of processors that are handled, and what is said of the others. All errors of input and selection are found here, before anything is
 /// written.
 fn open<'i>(input: &'i Input<'_>, listed: &Listed<'_>) -> Result<(Vec<Opened<'i>>, Vec<String>)> {
@@ -77,7 +80,7 @@ fn open<'i>(input: &'i Input<'_>, listed: &Listed<'_>) -> Result<(Vec<Opened<'i>
     for found in every_object(input, &listed.entries, &listed.selection)? {
         let named = |object: Opened<'i>| match object.code.target() {
             Some(_) => Ok(object),
-            None => Err(Error::unsupported(format!("code for {}, whose instructions are not known", object.target_id))),
+            None => Err(Error::unsupported(format!("code for {}, whose instructions are not known", object.target_id)).at(ELF_FLAGS)),
         };
         match Opened::open(&found).and_then(named).within(|| place_name(found.place)) {
             Ok(object) => opened.push(object),

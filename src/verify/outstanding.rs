@@ -16,7 +16,11 @@ pub(super) fn check(new: &Body, alignment: &Alignment, summaries: &WaitSummaries
     let cfg = Cfg::build(new);
     let waits = Waits::compute(new, &cfg, summaries);
     // Loads write vector registers and `sN`; one that a function leaves outstanding into VCC, which every caller may use, would break it anyway.
-    let loadable = named.difference([Reg::VCC, Reg::EXEC, Reg::SCC, Reg::M0, Reg::scalar(scalar::MODE, 1)].into_iter().collect());
+    // Registers with a purpose of their own hold no results of loads; those behind the numbered ones are such.
+    let numbered = new.target().addressable_sgprs() as u16;
+    let special: RegSet = (numbered..scalar::VCC).map(|code| Reg::scalar(code, 1)).collect();
+    let loadable =
+        named.difference(special).difference([Reg::VCC, Reg::EXEC, Reg::SCC, Reg::M0, Reg::scalar(scalar::MODE, 1)].into_iter().collect());
     waits.for_each_pending(|id, operations| {
         let is_inserted = alignment.original(id).is_none();
         let inst = new.inst(id);

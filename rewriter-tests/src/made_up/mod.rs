@@ -1,6 +1,6 @@
 //! Kernels made up from seeds, in the language of `rewriter-tests/kernels`: the CPU runs the same source, so what their output must be is known.
 //!
-//! A [`Plan`] says what a kernel is to have: how many values live at the same time, which bounds the compiler is given, calls, recursion, function
+//! A `Plan` says what a kernel is to have: how many values live at the same time, which bounds the compiler is given, calls, recursion, function
 //! pointers, LDS with barriers, arrays in scratch, operations across lanes. Its small numbers come from the seed's digits, so that any fifty seeds in a row have
 //! all of them; the rest is drawn. All arithmetic is on integers, and what several work-items write is added up atomically, so that outputs are exact
 //! whatever the order.

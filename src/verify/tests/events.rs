@@ -104,3 +104,16 @@ fn clauses_stay_whole() {
     accepts("gfx1100", &message(""));
     finds("gfx1100", &message("+ s_mov_b32 s20, 0\n"), Rule::Adjacent, "registers back");
 }
+
+#[test]
+fn pairs_that_vector_instructions_have_read() {
+    let text = "v_mov_b32_e32 v0, s0\n+ s_mov_b32 s4, 0\n+ v_mov_b32_e32 v9, s4\n+ s_mov_b32 s5, 0\n@\n+ s_mov_b32 s6, s5\ns_endpgm";
+    needs("gfx1200", text, "+ s_wait_alu 0xfffe", "no wait for the scalar instruction");
+    // A pair that no vector instruction reads needs none.
+    accepts("gfx1200", "v_mov_b32_e32 v0, s0\n+ s_mov_b32 s4, 0\n+ s_mov_b32 s6, s4\ns_endpgm");
+    // What inserted code reads makes what the original writes unsafe.
+    let tracked = "s_mov_b32 s4, 0\n+ v_writelane_b32 v9, s4, 1\ns_mov_b32 s4, 1\n@\ns_mov_b32 s5, s4\ns_endpgm";
+    needs("gfx1201", tracked, "+ s_wait_alu 0xfffe", "no wait for the scalar instruction");
+    let vector = "v_mov_b32_e32 v0, s4\n+ v_readlane_b32 s4, v0, 1\n@\n+ v_writelane_b32 v9, s4, 2\ns_endpgm";
+    needs("gfx1200", vector, "+ s_wait_alu 0xf1ff", "no wait for the vector instruction");
+}
