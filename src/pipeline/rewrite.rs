@@ -52,7 +52,7 @@ pub struct Rewritten {
 /// use wavetap::pipeline::{Options, Probe, rewrite};
 ///
 /// let error = rewrite(b"no program", &Options { probes: vec![Probe::Branches], ..Options::default() }).unwrap_err();
-/// assert_eq!(error.to_string(), "neither an ELF file nor an offload bundle");
+/// assert_eq!(error.to_string(), "neither an ELF file nor an offload bundle (at offset 0x0)");
 /// ```
 ///
 /// # Errors
