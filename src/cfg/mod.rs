@@ -10,11 +10,13 @@ mod calls;
 mod dominators;
 mod graph;
 mod loops;
+mod worklist;
 
 pub use calls::{BodyId, Callees, Program};
 pub use dominators::DominatorTree;
 pub use graph::{Block, Cfg, Edge, EdgeKind, Exit};
 pub use loops::{Loop, Loops};
+pub(crate) use worklist::Worklist;
 
 #[cfg(test)]
 mod tests;

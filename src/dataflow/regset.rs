@@ -32,8 +32,11 @@ impl RegSet {
         RegSet(words)
     };
 
-    /// Where a register run lies in the bits.
-    fn bits(reg: Reg) -> std::ops::Range<usize> {
+    /// How many registers there may be: positions are below this.
+    pub(crate) const POSITIONS: usize = END;
+
+    /// Where a register run lies in the bits: each register has its own position.
+    pub(crate) fn positions(reg: Reg) -> std::ops::Range<usize> {
         let (start, end, limit) = match (reg.file, reg.first) {
             (RegFile::Scalar, scalar::SCC) => (SCC_BIT, SCC_BIT + 1, SCC_BIT + 1),
             (RegFile::Scalar, scalar::MODE) => (MODE_BIT, MODE_BIT + 1, MODE_BIT + 1),
@@ -48,7 +51,8 @@ impl RegSet {
         start.min(limit)..end.min(limit)
     }
 
-    fn reg_at(bit: usize) -> Reg {
+    /// The register at a position.
+    pub(crate) fn reg_at(bit: usize) -> Reg {
         match bit {
             SCC_BIT => Reg::SCC,
             MODE_BIT => Reg::scalar(scalar::MODE, 1),
@@ -60,24 +64,29 @@ impl RegSet {
 
     /// Adds all registers of a run.
     pub fn insert(&mut self, reg: Reg) {
-        Self::bits(reg).for_each(|bit| self.0[bit / 64] |= 1 << (bit % 64));
+        Self::positions(reg).for_each(|bit| self.0[bit / 64] |= 1 << (bit % 64));
     }
 
     /// Removes all registers of a run.
     pub fn remove(&mut self, reg: Reg) {
-        Self::bits(reg).for_each(|bit| self.0[bit / 64] &= !(1 << (bit % 64)));
+        Self::positions(reg).for_each(|bit| self.0[bit / 64] &= !(1 << (bit % 64)));
     }
 
     /// Whether *all* registers of a run are in the set.
     #[must_use]
     pub fn contains(&self, reg: Reg) -> bool {
-        Self::bits(reg).all(|bit| self.0[bit / 64] >> (bit % 64) & 1 != 0)
+        Self::positions(reg).all(|bit| self.0[bit / 64] >> (bit % 64) & 1 != 0)
     }
 
     /// Whether *any* register of a run is in the set.
     #[must_use]
     pub fn overlaps(&self, reg: Reg) -> bool {
-        Self::bits(reg).any(|bit| self.0[bit / 64] >> (bit % 64) & 1 != 0)
+        Self::positions(reg).any(|bit| self.0[bit / 64] >> (bit % 64) & 1 != 0)
+    }
+
+    /// The scalar registers of the set as a mask by operand code, without SCC and MODE.
+    pub(crate) fn scalar_codes(&self) -> u128 {
+        u128::from(self.0[1]) << 64 | u128::from(self.0[0])
     }
 
     /// Whether the sets share a register.

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use super::pending::{Pending, Position, Queue};
 use super::regset::RegSet;
-use crate::cfg::{Cfg, Exit, Program};
+use crate::cfg::{Cfg, Exit, Program, Worklist};
 use crate::entity::InstId;
 use crate::isa::{Counter, Encoding, Inst, Memory, Role, Target, Value, issued, wait_count};
 use crate::kernel::{Body, BodyKind, CallTarget, Flow};
@@ -82,8 +82,8 @@ pub const MOST: u8 = 64;
 const COUNTERS: usize = Counter::ALL.len();
 
 /// The order in which an operation completes relative to others of its counter: those of one kind complete in order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
     Vmem,
     /// A store to memory that is certainly not scratch.
     Store,
@@ -122,11 +122,11 @@ pub enum FlatMemory {
     NoLds,
 }
 
-fn kind(context: Context<'_>, counter: Counter, operation: Operation) -> Kind {
-    let Operation::Inst(id) = operation else { return Kind::Unordered };
-    let (body, inst) = (context.body, context.body.inst(id));
+/// What an instruction of a body completes in order with, in a counter.
+pub(crate) fn kind(body: &Body, flat: FlatMemory, counter: Counter, id: InstId) -> Kind {
+    let inst = body.inst(id);
     let memory = inst.variant.memory;
-    if memory == Memory::Flat && context.flat == FlatMemory::Any && !body.target().flat_in_order() {
+    if memory == Memory::Flat && flat == FlatMemory::Any && !body.target().flat_in_order() {
         return Kind::Unordered;
     }
     match counter {
@@ -153,6 +153,23 @@ fn kind(context: Context<'_>, counter: Counter, operation: Operation) -> Kind {
     }
 }
 
+/// Which registers operations of a counter write when they arrive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written {
+    All,
+    Vectors,
+    Nothing,
+}
+
+/// Only scalar loads and messages write scalar registers.
+pub(crate) fn written_by(counter: Counter) -> Written {
+    match counter {
+        Counter::Lgkm | Counter::Km => Written::All,
+        Counter::Vm | Counter::Load | Counter::Sample | Counter::Bvh | Counter::Ds | Counter::Exp => Written::Vectors,
+        Counter::Vs | Counter::Store | Counter::X | Counter::Async | Counter::Tensor => Written::Nothing,
+    }
+}
+
 /// Barrier instructions that write SCC when the barrier answers (gfx12).
 fn answers_in_scc(inst: &Inst) -> bool {
     matches!(inst.name(), "s_barrier_signal_isfirst" | "s_barrier_leave")
@@ -170,12 +187,12 @@ fn export_kind(inst: &Inst) -> Kind {
 
 /// Whether the operation may count in a counter or not: LLVM takes it that cache invalidation through buffer instructions does not, but they are
 /// acknowledged like loads.
-fn may_not_count(inst: &Inst) -> bool {
+pub(crate) fn may_not_count(inst: &Inst) -> bool {
     inst.variant.encoding == Encoding::Mubuf && inst.variant.memory == Memory::None
 }
 
 /// The counters a target has.
-fn counters_of(target: Target) -> impl Iterator<Item = Counter> {
+pub(crate) fn counters_of(target: Target) -> impl Iterator<Item = Counter> {
     Counter::ALL.into_iter().filter(move |counter| target.largest_wait(*counter).is_some())
 }
 
@@ -257,7 +274,7 @@ impl State {
     fn issue(&mut self, context: Context<'_>, counter: Counter, id: InstId) {
         let operation = Operation::Inst(id);
         let queue = &mut self.0[counter as usize];
-        let kind = kind(context, counter, operation);
+        let kind = kind(context.body, context.flat, counter, id);
         if counter == Counter::X {
             // The hardware waits between the translations of scalar and of vector memory operations.
             queue.retain(|older| !matches!(older.operation, Operation::Inst(_)) || older.kind == kind);
@@ -331,13 +348,13 @@ fn unknown(operation: Operation) -> Pending {
 
 /// What a function does to outstanding operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct WaitSummary {
+pub(crate) struct WaitSummary {
     /// Whether everything that was outstanding at the call is complete when it returns, by counter.
-    completes_caller: [bool; COUNTERS],
+    pub(crate) completes_caller: [bool; COUNTERS],
     /// Whether it may leave operations of its own outstanding.
-    leaves: [bool; COUNTERS],
+    pub(crate) leaves: [bool; COUNTERS],
     /// The registers that those may still write.
-    writes: RegSet,
+    pub(crate) writes: RegSet,
 }
 
 impl WaitSummary {
@@ -376,7 +393,7 @@ impl WaitSummaries {
         }
     }
 
-    fn of(&self, target: CallTarget) -> WaitSummary {
+    pub(crate) fn of(&self, target: CallTarget) -> WaitSummary {
         match target {
             CallTarget::Known(address) => self.by_entry.get(&address).copied().unwrap_or(WaitSummary::UNKNOWN),
             CallTarget::Unknown => WaitSummary::UNKNOWN,
@@ -406,10 +423,9 @@ impl<'a> Waits<'a> {
         let context = Context { body, summaries, flat };
         let mut block_in: Vec<Option<State>> = vec![None; cfg.len()];
         block_in[cfg.entry().index()] = Some(State::at_entry(body));
-        let mut queued = vec![false; cfg.len()];
-        let mut work = std::collections::VecDeque::from([cfg.entry()]);
-        while let Some(block) = work.pop_front() {
-            queued[block.index()] = false;
+        let mut work = Worklist::new(cfg);
+        work.push(cfg.entry());
+        while let Some(block) = work.pop() {
             let Some(mut state) = block_in[block.index()].clone() else { continue };
             for id in cfg.block(block).insts() {
                 state.step(context, id);
@@ -422,8 +438,8 @@ impl<'a> Waits<'a> {
                         true
                     }
                 };
-                if changed && !std::mem::replace(&mut queued[edge.block.index()], true) {
-                    work.push_back(edge.block);
+                if changed {
+                    work.push(edge.block);
                 }
             }
         }
@@ -521,11 +537,10 @@ impl<'a> Waits<'a> {
                 _ => RegSet::ALL,
             },
         };
-        match counter {
-            // Only scalar loads and messages write scalar registers.
-            Counter::Lgkm | Counter::Km => writes,
-            Counter::Vm | Counter::Load | Counter::Sample | Counter::Bvh | Counter::Ds | Counter::Exp => writes.vectors(),
-            Counter::Vs | Counter::Store | Counter::X | Counter::Async | Counter::Tensor => RegSet::EMPTY,
+        match written_by(counter) {
+            Written::All => writes,
+            Written::Vectors => writes.vectors(),
+            Written::Nothing => RegSet::EMPTY,
         }
     }
 

@@ -22,6 +22,7 @@
 mod adjacent;
 mod align;
 mod allocation;
+mod arrivals;
 mod defined;
 mod events;
 mod finding;

@@ -7,7 +7,7 @@
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
 use super::values::{State, Word};
-use crate::cfg::Cfg;
+use crate::cfg::{Cfg, Worklist};
 use crate::code_object::{InitialRegisters, WorkItemIds};
 use crate::dataflow::{Accesses, RegSet, Summaries};
 use crate::entity::InstId;
@@ -40,15 +40,22 @@ pub(super) struct Subject<'a> {
 /// Checks one kernel or function.
 pub(super) fn check(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
     let cfg = Cfg::build(subject.new);
-    let indexed = Accesses::indexed(subject.original);
-    let mut machine = Machine { subject, indexed, reports: false };
+    let special: RegSet = [Reg::EXEC, Reg::SCC, Reg::scalar(scalar::MODE, 1), Reg::M0, Reg::VCC].into_iter().collect();
+    let absent: RegSet = (subject.vector_registers as u16..256).map(|number| Reg::vector(number, 1)).collect();
+    let visible = subject.named.union(special).difference(absent);
+    let mut machine = Machine { subject, indexed: Accesses::indexed(subject.original), visible, reports: false };
     let mut block_in: Vec<Option<State>> = vec![None; cfg.len()];
     block_in[cfg.entry().index()] = Some(at_entry(subject));
-    let mut work = std::collections::VecDeque::from([cfg.entry()]);
-    while let Some(block) = work.pop_front() {
+    // Blocks with findings at the last visit, which is the one with the final state.
+    let mut faulty = vec![false; cfg.len()];
+    let mut work = Worklist::new(&cfg);
+    work.push(cfg.entry());
+    while let Some(block) = work.pop() {
         let Some(mut state) = block_in[block.index()].clone() else { continue };
+        let faulty = &mut faulty[block.index()];
+        *faulty = false;
         for id in cfg.block(block).insts() {
-            machine.step(&mut state, id, |_| {});
+            machine.step(&mut state, id, |_| *faulty = true);
         }
         for edge in &cfg.block(block).successors {
             let changed = match &mut block_in[edge.block.index()] {
@@ -58,17 +65,17 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
                     true
                 }
             };
-            if changed && !work.contains(&edge.block) {
-                work.push_back(edge.block);
+            if changed {
+                work.push(edge.block);
             }
         }
     }
     machine.reports = true;
     let mut found = Vec::new();
-    for block in cfg.ids() {
+    for block in cfg.ids().filter(|block| faulty[block.index()]) {
         let Some(mut state) = block_in[block.index()].clone() else { continue };
         for id in cfg.block(block).insts() {
-            machine.step(&mut state, id, |finding| found.push(finding));
+            machine.step(&mut state, id, |finding| found.push(finding()));
         }
     }
     if let Some(more) = found.get(MOST_FINDINGS) {
@@ -141,12 +148,14 @@ pub(super) fn fields(r: &InitialRegisters) -> [(Option<u16>, u16); 12] {
 struct Machine<'a> {
     subject: &'a Subject<'a>,
     indexed: bool,
+    /// Registers that original code can see.
+    visible: RegSet,
     /// The fixed point is reached: this pass is for the findings.
     reports: bool,
 }
 
 impl Machine<'_> {
-    fn step(&self, state: &mut State, id: InstId, report: impl FnMut(Finding)) {
+    fn step(&self, state: &mut State, id: InstId, report: impl FnMut(&dyn Fn() -> Finding)) {
         match self.subject.alignment.original(id) {
             Some(original) => self.original(state, original, id, report),
             None => {
@@ -157,19 +166,19 @@ impl Machine<'_> {
     }
 
     /// Where LDS instructions take the size that they may reach from M0, an inserted one needs a limit that is none.
-    fn lds_limit(&self, state: &State, id: InstId, mut report: impl FnMut(Finding)) {
+    fn lds_limit(&self, state: &State, id: InstId, mut report: impl FnMut(&dyn Fn() -> Finding)) {
         let (new, target) = (self.subject.new, self.subject.new.target());
         if !target.lds_limit_in_m0() || new.inst(id).variant.memory != Memory::Lds {
             return;
         }
         if !matches!(state.word(Reg::M0, 0), Word::Constant(limit) if limit >= target.lds_bytes()) {
-            let message = format!("{}: M0 is not known to let it reach all of LDS", new.inst(id).name());
-            report(Finding::new(Rule::Lds, message).at(new.address(id)));
+            let message = || format!("{}: M0 is not known to let it reach all of LDS", new.inst(id).name());
+            report(&|| Finding::new(Rule::Lds, message()).at(new.address(id)));
         }
     }
 
     /// Both machines execute an original instruction.
-    fn original(&self, state: &mut State, original: InstId, new: InstId, mut report: impl FnMut(Finding)) {
+    fn original(&self, state: &mut State, original: InstId, new: InstId, mut report: impl FnMut(&dyn Fn() -> Finding)) {
         let body = self.subject.original;
         let inst = body.inst(original);
         let own = Accesses::of(inst, self.indexed);
@@ -193,14 +202,14 @@ impl Machine<'_> {
             Flow::Jump(_) => reads = RegSet::EMPTY,
             _ => {}
         }
-        let special: RegSet = [Reg::EXEC, Reg::SCC, Reg::scalar(scalar::MODE, 1), Reg::M0, Reg::VCC].into_iter().collect();
-        let mut visible = reads.intersection(self.subject.named.union(special)).difference(state.undefined);
-        (self.subject.vector_registers as u16..256).for_each(|number| visible.remove(Reg::vector(number, 1)));
+        let visible = reads.intersection(self.visible);
         let mut reported = RegSet::EMPTY;
-        for reg in visible.iter() {
-            if let Some((part, blame)) = state.differing(reg) {
-                report(self.clobbered(inst, original, new, part, blame));
-                reported.insert(part);
+        if state.may_differ(&visible) {
+            for reg in visible.difference(state.undefined).iter() {
+                if let Some((part, blame)) = state.differing(reg) {
+                    report(&|| self.clobbered(inst, original, new, part, blame));
+                    reported.insert(part);
+                }
             }
         }
         if self.reports {

@@ -26,10 +26,61 @@ pub(super) enum Word {
 /// Scalar registers with operand codes below this are tracked.
 const SCALARS: usize = 128;
 
+/// The scalar registers' words; most hold what the original's do.
+#[derive(Debug, Clone)]
+struct Words {
+    words: [Word; SCALARS],
+    /// By code: those that hold something else than the original's register of the same number.
+    changed: u128,
+}
+
+impl Words {
+    fn same() -> Words {
+        Words { words: std::array::from_fn(|code| Word::Original(code as u16)), changed: 0 }
+    }
+
+    fn get(&self, code: usize) -> Option<Word> {
+        self.words.get(code).copied()
+    }
+
+    fn set(&mut self, code: usize, word: Word) {
+        let Some(place) = self.words.get_mut(code) else { return };
+        *place = word;
+        let bit = 1u128 << code;
+        if word == Word::Original(code as u16) { self.changed &= !bit } else { self.changed |= bit }
+    }
+
+    /// Changes those that hold something else than the original's registers.
+    fn for_each_changed(&mut self, mut change: impl FnMut(&mut Word)) {
+        for code in codes(self.changed) {
+            let mut word = self.words[code];
+            change(&mut word);
+            self.set(code, word);
+        }
+    }
+}
+
+impl PartialEq for Words {
+    fn eq(&self, other: &Words) -> bool {
+        self.changed == other.changed && codes(self.changed).all(|code| self.words[code] == other.words[code])
+    }
+}
+
+impl Eq for Words {}
+
+/// The codes in a mask.
+fn codes(mut mask: u128) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let code = mask.trailing_zeros() as usize;
+        mask &= mask.checked_sub(1)?;
+        Some(code)
+    })
+}
+
 /// The relation between the two machines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct State {
-    words: [Word; SCALARS],
+    words: Words,
     scc: Word,
     mode: Word,
     /// Vector registers whose value may differ from the original's in some lane.
@@ -40,8 +91,8 @@ pub(super) struct State {
     changed_lanes: BTreeSet<(u16, u32)>,
     /// v0 holds more work-item ids than the original's; these bits are the original's.
     pub(super) packed_ids: Option<u32>,
-    /// Constants that the *original* machine's registers hold (a program counter).
-    constants: [Option<u32>; SCALARS],
+    /// Constants that the *original* machine's registers hold (a program counter), by code.
+    constants: BTreeMap<usize, u32>,
     /// Registers that the original has not set yet: it cannot depend on their values.
     pub(super) undefined: RegSet,
 }
@@ -49,59 +100,52 @@ pub(super) struct State {
 impl State {
     /// All registers hold what the original's hold.
     pub(super) fn same() -> State {
-        let mut words = [Word::Constant(0); SCALARS];
-        for (code, word) in words.iter_mut().enumerate() {
-            *word = Word::Original(code as u16);
-        }
         State {
-            words,
+            words: Words::same(),
             scc: Word::Original(scalar::SCC),
             mode: Word::Original(scalar::MODE),
             vectors: RegSet::EMPTY,
             lanes: BTreeMap::new(),
             changed_lanes: BTreeSet::new(),
             packed_ids: None,
-            constants: [None; SCALARS],
+            constants: BTreeMap::new(),
             undefined: RegSet::EMPTY,
         }
     }
 
     /// Keeps what both agree on; tells whether that changed `self`.
     pub(super) fn join(&mut self, other: &State, at: u32) -> bool {
+        if self == other {
+            return false;
+        }
         let before = self.clone();
         // A register that the original has not set on one path may there as well hold what the rewritten machine has.
         let mut other = other.clone();
         // Where both hold the same there is nothing to choose: what inserted code put there stays known.
-        let (words, their_words) = (self.words, other.words);
+        let their_words = other.words.clone();
         let chosen = |unset: RegSet| -> RegSet {
-            let differs = |reg: &Reg| words.get(usize::from(reg.first)) != their_words.get(usize::from(reg.first));
+            let differs = |reg: &Reg| before.words.get(usize::from(reg.first)) != their_words.get(usize::from(reg.first));
             unset.iter().filter(|reg| reg.file != RegFile::Scalar || reg.first >= SCALARS as u16 || differs(reg)).collect()
         };
         let (mine_only, theirs_only) = (self.undefined.difference(other.undefined), other.undefined.difference(self.undefined));
         self.adopt(chosen(mine_only));
         other.adopt(chosen(theirs_only));
-        let merge = |mine: &mut Word, theirs: Word| {
-            if *mine != theirs && !matches!(*mine, Word::Other(_)) {
-                *mine = if matches!(theirs, Word::Other(_)) { theirs } else { Word::Other(at) };
-            }
+        let merged = |mine: Word, theirs: Word| match (mine, theirs) {
+            _ if mine == theirs => mine,
+            (Word::Other(_), _) => mine,
+            (_, Word::Other(_)) => theirs,
+            _ => Word::Other(at),
         };
-        for code in 0..SCALARS {
+        for code in codes(self.words.changed | other.words.changed) {
             // A constant that the original's register is known to hold on one path is that register on the other.
             let original = Word::Original(code as u16);
-            let (mine, theirs) = (self.resolve(code), other.resolve(code));
-            if mine == original && theirs == original && self.words[code] != other.words[code] {
-                self.words[code] = original;
-            } else {
-                merge(&mut self.words[code], other.words[code]);
-            }
+            let both = self.resolve(code) == original && other.resolve(code) == original;
+            let (mine, theirs) = (self.words.words[code], other.words.words[code]);
+            self.words.set(code, if both && mine != theirs { original } else { merged(mine, theirs) });
         }
-        for code in 0..SCALARS {
-            if self.constants[code] != other.constants[code] {
-                self.constants[code] = None;
-            }
-        }
-        merge(&mut self.scc, other.scc);
-        merge(&mut self.mode, other.mode);
+        self.constants.retain(|code, constant| other.constants.get(code) == Some(constant));
+        self.scc = merged(self.scc, other.scc);
+        self.mode = merged(self.mode, other.mode);
         self.vectors = self.vectors.union(other.vectors);
         self.changed_lanes.extend(other.changed_lanes.iter().copied());
         self.lanes.retain(|lane, word| other.lanes.get(lane) == Some(word));
@@ -128,8 +172,8 @@ impl State {
 
     /// A scalar register's word; a constant that the original's register of the same number holds is that register's value.
     fn resolve(&self, code: usize) -> Word {
-        match self.words[code] {
-            Word::Constant(value) if self.constants[code] == Some(value) => Word::Original(code as u16),
+        match self.words.words[code] {
+            Word::Constant(value) if self.constants.get(&code) == Some(&value) => Word::Original(code as u16),
             word => word,
         }
     }
@@ -140,7 +184,7 @@ impl State {
             (RegFile::Scalar, scalar::SCC) => self.scc,
             (RegFile::Scalar, scalar::MODE) => self.mode,
             (RegFile::Scalar, scalar::NULL) => Word::Constant(0),
-            (RegFile::Scalar, first) => self.words.get(usize::from(first) + usize::from(index)).copied().unwrap_or(Word::Other(u32::MAX)),
+            (RegFile::Scalar, first) => self.words.get(usize::from(first) + usize::from(index)).unwrap_or(Word::Other(u32::MAX)),
             _ => Word::Other(u32::MAX),
         }
     }
@@ -163,11 +207,7 @@ impl State {
             (RegFile::Scalar, scalar::SCC) => self.scc = word,
             (RegFile::Scalar, scalar::MODE) => self.mode = word,
             (RegFile::Scalar, scalar::NULL) => {}
-            (RegFile::Scalar, first) => {
-                if let Some(place) = self.words.get_mut(usize::from(first) + usize::from(index)) {
-                    *place = word;
-                }
-            }
+            (RegFile::Scalar, first) => self.words.set(usize::from(first) + usize::from(index), word),
             _ => {}
         }
     }
@@ -207,6 +247,16 @@ impl State {
         self.packed_ids = None;
     }
 
+    /// Whether any of these may differ from the original's: quick, and false only if [`State::differing`] finds nothing.
+    pub(super) fn may_differ(&self, registers: &RegSet) -> bool {
+        self.words.changed & registers.scalar_codes() != 0
+            || self.scc != Word::Original(scalar::SCC)
+            || self.mode != Word::Original(scalar::MODE)
+            || self.vectors.intersects(registers)
+            || !self.changed_lanes.is_empty()
+            || self.packed_ids.is_some()
+    }
+
     /// The parts of a register that differ from the original's, with the new instruction that is to blame where one is known.
     pub(super) fn differing(&self, reg: Reg) -> Option<(Reg, Option<u32>)> {
         for index in 0..reg.dwords {
@@ -242,12 +292,12 @@ impl State {
                 *word = Word::Other(at);
             }
         };
-        self.words.iter_mut().chain(self.lanes.values_mut()).for_each(stale);
+        // A register that holds what the original's of the same number does, does so still.
+        self.words.for_each_changed(stale);
+        self.lanes.values_mut().for_each(stale);
         stale(&mut self.scc);
         stale(&mut self.mode);
-        if let Some(constant) = self.constants.get_mut(usize::from(code)) {
-            *constant = None;
-        }
+        self.constants.remove(&usize::from(code));
     }
 
     /// An original instruction that both machines execute: what it writes as a whole is the same in both afterwards; what it may leave as it was
@@ -263,8 +313,13 @@ impl State {
                     self.vectors.insert(reg);
                 }
                 self.lanes.retain(|(vector, _), _| !reg.overlaps(Reg::vector(*vector, 1)));
-                let stale = |word: &&mut Word| matches!(**word, Word::Lane(vector, _) if reg.overlaps(Reg::vector(vector, 1)));
-                self.words.iter_mut().chain(self.lanes.values_mut()).filter(stale).for_each(|word| *word = Word::Other(at));
+                let stale = |word: &mut Word| {
+                    if matches!(*word, Word::Lane(vector, _) if reg.overlaps(Reg::vector(vector, 1))) {
+                        *word = Word::Other(at);
+                    }
+                };
+                self.words.for_each_changed(stale);
+                self.lanes.values_mut().for_each(stale);
                 continue;
             }
             let same = kills.contains(reg) || self.differing(reg).is_none();
@@ -276,10 +331,8 @@ impl State {
     /// Nothing is known any more of scalar registers that no original code names, and of lanes.
     pub(super) fn forget_unnamed(&mut self, named: RegSet, at: u32) {
         let special = |code: usize| code >= usize::from(scalar::VCC);
-        for (code, word) in self.words.iter_mut().enumerate() {
-            if !special(code) && !named.contains(Reg::scalar(code as u16, 1)) {
-                *word = Word::Other(at);
-            }
+        for code in (0..SCALARS).filter(|code| !special(*code) && !named.contains(Reg::scalar(*code as u16, 1))) {
+            self.words.set(code, Word::Other(at));
         }
         self.lanes.clear();
     }
@@ -288,8 +341,9 @@ impl State {
     pub(super) fn both_read_counter(&mut self, pair: Reg, original: u64, new: u64) {
         for index in 0..2 {
             self.set(pair, index, Word::Constant((new >> (32 * u32::from(index))) as u32));
-            if let Some(constant) = self.constants.get_mut(usize::from(pair.first) + usize::from(index)) {
-                *constant = Some((original >> (32 * u32::from(index))) as u32);
+            let code = usize::from(pair.first) + usize::from(index);
+            if code < SCALARS {
+                self.constants.insert(code, (original >> (32 * u32::from(index))) as u32);
             }
         }
     }

@@ -1,0 +1,376 @@
+//! Which registers an operation that is under way may still write, at every instruction.
+//!
+//! For each counter and register, how many younger operations there are at least behind the youngest one that writes the register: a wait
+//! for no more than that many has seen it arrive, if all operations of the counter are of a kind that completes in order; a wait for none has
+//! in any case. What original and what inserted operations write is kept apart.
+//!
+//! Within a block an operation is known by the number it has in its counter, so that issuing one and waiting cost the same however many are under way;
+//! between blocks by its age.
+
+use smallvec::SmallVec;
+
+use crate::cfg::{Cfg, Worklist};
+use crate::dataflow::{FlatMemory, Kind, MOST, Operation, RegSet, WaitSummaries, Written, counters_of, kind, may_not_count, written_by};
+use crate::entity::InstId;
+use crate::isa::{Counter, Reg, RegFile, Value, issued, wait_count};
+use crate::kernel::{Body, BodyKind, Flow};
+
+/// Kinds of operations, by number.
+const KINDS: usize = Kind::Unordered as usize + 1;
+/// How many counters there are.
+const COUNTERS: usize = Counter::ALL.len();
+/// Age of a kind of which nothing is under way.
+const NONE: u8 = u8::MAX;
+
+/// Who issued an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Whose {
+    Original,
+    Inserted,
+}
+
+/// A register that will be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Arrival {
+    /// Counter, whose, position of the register: arrivals are sorted by this.
+    key: u32,
+    /// Younger operations in the counter, at least; up to [`MOST`].
+    age: u8,
+    by: InstId,
+}
+
+fn key(counter: Counter, whose: Whose, position: usize) -> u32 {
+    ((counter as u32) << 1 | whose as u32) << 16 | position as u32
+}
+
+/// Operations of which only that they exist is known: in a counter, of a call or of the caller.
+type Unknown = (Counter, Operation);
+
+/// What may be under way between two blocks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct State {
+    arrivals: Vec<Arrival>,
+    /// The age of the youngest operation of each kind in each counter.
+    kinds: [[u8; KINDS]; COUNTERS],
+    unknown: SmallVec<[Unknown; 4]>,
+}
+
+impl State {
+    fn at_entry(body: &Body) -> State {
+        let mut state = State { arrivals: Vec::new(), kinds: [[NONE; KINDS]; COUNTERS], unknown: SmallVec::new() };
+        if body.kind() == BodyKind::Function {
+            for counter in counters_of(body.target()) {
+                state.kinds[counter as usize][Kind::Unordered as usize] = 0;
+                state.unknown.push((counter, Operation::Caller));
+            }
+        }
+        state
+    }
+
+    /// Adds what may be under way in `other`; tells whether that is more.
+    fn join(&mut self, other: &State) -> bool {
+        let mut more = false;
+        for (mine, theirs) in self.kinds.iter_mut().flatten().zip(other.kinds.iter().flatten()) {
+            more |= theirs < mine;
+            *mine = (*mine).min(*theirs);
+        }
+        for unknown in &other.unknown {
+            if !self.unknown.contains(unknown) {
+                self.unknown.push(*unknown);
+                more = true;
+            }
+        }
+        if other.arrivals.is_empty() || self.arrivals == other.arrivals {
+            return more;
+        }
+        let mut joined = Vec::with_capacity(self.arrivals.len().max(other.arrivals.len()));
+        let (mut mine, mut theirs) = (self.arrivals.iter().copied().peekable(), other.arrivals.iter().copied().peekable());
+        loop {
+            let next = match (mine.peek().copied(), theirs.peek().copied()) {
+                (Some(a), Some(b)) if a.key == b.key => {
+                    (mine.next(), theirs.next());
+                    more |= b.age < a.age;
+                    if b.age < a.age { b } else { a }
+                }
+                (Some(a), b) if b.is_none_or(|b| a.key < b.key) => {
+                    mine.next();
+                    a
+                }
+                (_, Some(b)) => {
+                    theirs.next();
+                    more = true;
+                    b
+                }
+                (_, None) => break,
+            };
+            joined.push(next);
+        }
+        self.arrivals = joined;
+        more
+    }
+}
+
+/// Who writes a register at last, by the number of the operation; 0 is before all.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    number: u32,
+    by: InstId,
+}
+
+/// One counter while a block is walked.
+struct Queue {
+    counter: Counter,
+    written: Written,
+    /// The number of the youngest operation.
+    youngest: u32,
+    /// Operations up to this number are complete.
+    complete: u32,
+    kinds: [u32; KINDS],
+    /// By whose and position; made when first needed.
+    slots: Vec<Slot>,
+    /// Keys of slots that were filled since the block began, some perhaps twice.
+    filled: Vec<u32>,
+}
+
+impl Queue {
+    fn fill(&mut self, whose: Whose, position: usize, slot: Slot) {
+        if self.slots.is_empty() {
+            self.slots = vec![Slot { number: 0, by: InstId(0) }; 2 * RegSet::POSITIONS];
+        }
+        self.slots[whose as usize * RegSet::POSITIONS + position] = slot;
+        self.filled.push(key(self.counter, whose, position));
+    }
+
+    /// The operation that may still write a register.
+    fn pending(&self, whose: Whose, position: usize) -> Option<InstId> {
+        let slot = self.slots.get(whose as usize * RegSet::POSITIONS + position)?;
+        (slot.number > self.complete).then_some(slot.by)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.complete == self.youngest
+    }
+
+    fn issue(&mut self, counts: bool, kind: Kind) {
+        self.youngest += u32::from(counts);
+        self.kinds[kind as usize] = self.youngest;
+    }
+
+    /// A wait; tells whether everything is complete.
+    fn wait(&mut self, count: u8) -> bool {
+        if count == 0 {
+            self.complete = self.youngest;
+            return true;
+        }
+        let unordered = self.kinds[Kind::Unordered as usize] > self.complete;
+        if !unordered && self.kinds.iter().filter(|number| **number > self.complete).count() == 1 {
+            self.complete = self.complete.max(self.youngest.saturating_sub(u32::from(count)));
+        }
+        false
+    }
+}
+
+/// A body whose operations are followed.
+pub(super) struct Arrivals<'a> {
+    body: &'a Body,
+    cfg: &'a Cfg,
+    summaries: &'a WaitSummaries,
+    queues: Vec<Queue>,
+    unknown: SmallVec<[Unknown; 4]>,
+}
+
+impl<'a> Arrivals<'a> {
+    pub(super) fn new(body: &'a Body, cfg: &'a Cfg, summaries: &'a WaitSummaries) -> Self {
+        let queue = |counter| {
+            let written = written_by(counter);
+            Queue { counter, written, youngest: 0, complete: 0, kinds: [0; KINDS], slots: Vec::new(), filled: Vec::new() }
+        };
+        let queues = counters_of(body.target()).filter(|counter| written_by(*counter) != Written::Nothing).map(queue).collect();
+        Arrivals { body, cfg, summaries, queues, unknown: SmallVec::new() }
+    }
+
+    /// Calls `visit` before each instruction, until nothing changes any more; then once more for the blocks in which it returned true the last time, with
+    /// `true`.
+    pub(super) fn follow(&mut self, whose: impl Fn(InstId) -> Whose, mut visit: impl FnMut(&Self, InstId, bool) -> bool) {
+        let cfg = self.cfg;
+        let mut block_in: Vec<Option<State>> = vec![None; cfg.len()];
+        block_in[cfg.entry().index()] = Some(State::at_entry(self.body));
+        let mut noted = vec![false; cfg.len()];
+        let mut work = Worklist::new(cfg);
+        work.push(cfg.entry());
+        while let Some(block) = work.pop() {
+            let Some(state) = &block_in[block.index()] else { continue };
+            self.load(state);
+            noted[block.index()] = false;
+            for id in cfg.block(block).insts() {
+                noted[block.index()] |= visit(self, id, false);
+                self.step(id, whose(id));
+            }
+            let successors = &cfg.block(block).successors;
+            if successors.is_empty() {
+                continue;
+            }
+            let out = self.store();
+            for edge in successors {
+                let more = match &mut block_in[edge.block.index()] {
+                    Some(old) => old.join(&out),
+                    unreached => {
+                        *unreached = Some(out.clone());
+                        true
+                    }
+                };
+                if more {
+                    work.push(edge.block);
+                }
+            }
+        }
+        for block in cfg.ids().filter(|block| noted[block.index()]) {
+            let Some(state) = &block_in[block.index()] else { continue };
+            self.load(state);
+            for id in cfg.block(block).insts() {
+                visit(self, id, true);
+                self.step(id, whose(id));
+            }
+        }
+    }
+
+    /// The operations that may still write one of these registers, with the registers: those of `of`, in any counter.
+    pub(super) fn writing(&self, registers: &[Reg], of: Whose) -> SmallVec<[(InstId, RegSet); 1]> {
+        let mut found: SmallVec<[(InstId, RegSet); 1]> = SmallVec::new();
+        for queue in self.queues.iter().filter(|queue| !queue.is_idle() && !queue.slots.is_empty()) {
+            for position in registers.iter().flat_map(|reg| RegSet::positions(*reg)) {
+                let Some(by) = queue.pending(of, position) else { continue };
+                let index = found.iter().position(|(other, _)| *other == by).unwrap_or_else(|| {
+                    found.push((by, RegSet::EMPTY));
+                    found.len() - 1
+                });
+                found[index].1.insert(RegSet::reg_at(position));
+            }
+        }
+        found
+    }
+
+    /// The unknown operations under way, with what they may write.
+    pub(super) fn unknown(&self) -> impl Iterator<Item = (Operation, RegSet)> + '_ {
+        self.unknown.iter().map(|(counter, operation)| {
+            let writes = match operation {
+                Operation::Callee(call) => match self.body.flow(*call) {
+                    Flow::Call(target) => self.summaries.of(target).writes,
+                    _ => RegSet::ALL,
+                },
+                // A caller that has a load outstanding across a call expects its result afterwards.
+                _ => RegSet::ALL,
+            };
+            (*operation, if written_by(*counter) == Written::All { writes } else { writes.vectors() })
+        })
+    }
+
+    fn load(&mut self, state: &State) {
+        for queue in &mut self.queues {
+            queue.filled.clear();
+            // All that was before has numbers up to `complete`.
+            queue.complete = queue.youngest;
+            queue.youngest += u32::from(MOST) + 1;
+            for (number, age) in queue.kinds.iter_mut().zip(state.kinds[queue.counter as usize]) {
+                *number = if age == NONE { 0 } else { queue.youngest - u32::from(age) };
+            }
+        }
+        let mut queues = self.queues.iter_mut().peekable();
+        for arrival in &state.arrivals {
+            while queues.peek().is_some_and(|queue| (queue.counter as u32) << 17 < arrival.key & !0x1_ffff) {
+                queues.next();
+            }
+            let Some(queue) = queues.peek_mut() else { break };
+            let whose = if arrival.key >> 16 & 1 == 0 { Whose::Original } else { Whose::Inserted };
+            let number = queue.youngest - u32::from(arrival.age);
+            queue.fill(whose, (arrival.key & 0xffff) as usize, Slot { number, by: arrival.by });
+        }
+        self.unknown.clone_from(&state.unknown);
+    }
+
+    fn store(&mut self) -> State {
+        let mut state = State { arrivals: Vec::new(), kinds: [[NONE; KINDS]; COUNTERS], unknown: self.unknown.clone() };
+        for queue in &mut self.queues {
+            let age = |number: u32| (queue.youngest - number).min(u32::from(MOST)) as u8;
+            for (kind, number) in state.kinds[queue.counter as usize].iter_mut().zip(queue.kinds) {
+                if number > queue.complete {
+                    *kind = age(number);
+                }
+            }
+            queue.filled.sort_unstable();
+            queue.filled.dedup();
+            for key in &queue.filled {
+                let index = (key >> 16 & 1) as usize * RegSet::POSITIONS + (key & 0xffff) as usize;
+                let slot = queue.slots[index];
+                if slot.number > queue.complete {
+                    state.arrivals.push(Arrival { key: *key, age: age(slot.number), by: slot.by });
+                }
+            }
+        }
+        state
+    }
+
+    fn step(&mut self, id: InstId, whose: Whose) {
+        let (body, inst) = (self.body, self.body.inst(id));
+        if let Some(counts) = wait_count(body.target(), inst) {
+            for queue in &mut self.queues {
+                if counts.get(queue.counter).is_some_and(|count| queue.wait(count)) {
+                    self.unknown.retain(|(counter, _)| *counter != queue.counter);
+                }
+            }
+        }
+        if inst.name() == "s_barrier_wait" {
+            self.answer(id);
+        }
+        let issued = issued(inst);
+        if !issued.is_empty() {
+            let counts = !may_not_count(inst);
+            for queue in self.queues.iter_mut().filter(|queue| issued.contains(queue.counter.flag())) {
+                queue.issue(counts, kind(body, FlatMemory::Any, queue.counter, id));
+                let slot = Slot { number: queue.youngest, by: id };
+                let all = queue.written == Written::All;
+                for reg in body.writes(id).filter(|reg| all || reg.file != RegFile::Scalar) {
+                    RegSet::positions(reg).for_each(|position| queue.fill(whose, position, slot));
+                }
+            }
+        }
+        if let Flow::Call(target) = body.flow(id) {
+            let summary = self.summaries.of(target);
+            for queue in &mut self.queues {
+                let counter = queue.counter;
+                if summary.completes_caller[counter as usize] {
+                    queue.complete = queue.youngest;
+                    self.unknown.retain(|(other, _)| *other != counter);
+                }
+                if summary.leaves[counter as usize] {
+                    // One more than there were, so that it is not among those that are complete.
+                    queue.issue(true, Kind::Unordered);
+                    if !self.unknown.contains(&(counter, Operation::Callee(id))) {
+                        self.unknown.push((counter, Operation::Callee(id)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// A barrier's wait comes after the answer to its `s_barrier_signal_isfirst`, which is in SCC then.
+    fn answer(&mut self, wait: InstId) {
+        let number = |id: InstId| match self.body.inst(id).operands.first()?.value {
+            Value::InlineInt(number) => Some(i16::from(number)),
+            Value::Imm(number) => Some(number as i16),
+            // M0 has it.
+            _ => None,
+        };
+        for queue in self.queues.iter_mut().filter(|queue| queue.counter == Counter::Km) {
+            for position in RegSet::positions(Reg::SCC) {
+                for whose in [Whose::Original, Whose::Inserted] {
+                    let Some(by) = queue.pending(whose, position) else { continue };
+                    let signal = self.body.inst(by).name() == "s_barrier_signal_isfirst";
+                    if signal && number(by).is_some() && number(by) == number(wait) {
+                        queue.slots[whose as usize * RegSet::POSITIONS + position].number = 0;
+                    }
+                }
+            }
+        }
+    }
+}
