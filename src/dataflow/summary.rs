@@ -1,12 +1,12 @@
 //! What a call may read and write: the sum over everything the callee may execute.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::access::Accesses;
 use super::liveness::Liveness;
 use super::regset::RegSet;
 use crate::cfg::{BodyId, Cfg, Program};
-use crate::kernel::{Body, CallTarget, Flow};
+use crate::kernel::{Body, BodyKind, CallTarget, Flow};
 
 /// What calling a function may do to registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,20 +36,23 @@ impl Summaries {
         Summaries::default()
     }
 
-    /// Computes the summaries of all bodies of a program, as the least fixed point over the call graph.
+    /// Computes the summaries of all functions of a program and of what else is called, as the least fixed point over the call graph.
     #[must_use]
     pub fn compute(program: &Program) -> Summaries {
-        let cfgs: Vec<Cfg> = program.bodies().iter().map(Cfg::build).collect();
+        // Few kernels are called, and nobody asks for the others' summaries.
+        let called: FxHashSet<BodyId> = program.ids().flat_map(|id| program.call_sites(id)).filter_map(|(_, callee)| callee).collect();
+        let is_asked_for = |id: &BodyId| program.body(*id).kind() == BodyKind::Function || called.contains(id);
+        let cfgs: FxHashMap<BodyId, Cfg> = program.ids().filter(is_asked_for).map(|id| (id, Cfg::build(program.body(id)))).collect();
         let mut summaries = Summaries::default();
-        for body in program.bodies() {
-            summaries.by_entry.insert(body.entry_address(), Summary::NOTHING);
+        let mut work: Vec<BodyId> = program.ids().filter(is_asked_for).collect();
+        for id in &work {
+            summaries.by_entry.insert(program.body(*id).entry_address(), Summary::NOTHING);
         }
-        let mut work: Vec<BodyId> = program.ids().collect();
         while let Some(id) = work.pop() {
             let body = program.body(id);
-            let summary = summarize(body, &cfgs[id.index()], &summaries);
+            let summary = summarize(body, &cfgs[&id], &summaries);
             if summaries.by_entry.insert(body.entry_address(), summary) != Some(summary) {
-                for (caller, _) in program.callers(id) {
+                for (caller, _) in program.callers(id).filter(|(caller, _)| is_asked_for(caller)) {
                     if !work.contains(&caller) {
                         work.push(caller);
                     }

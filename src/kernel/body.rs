@@ -53,6 +53,31 @@ impl Flow {
     }
 }
 
+/// The registers of an instruction, as it names them or as they are where it is.
+enum Registers<I> {
+    Encoded(I),
+    Actual(smallvec::IntoIter<[Reg; 8]>),
+}
+
+impl<I: Iterator<Item = Reg>> Iterator for Registers<I> {
+    type Item = Reg;
+
+    fn next(&mut self) -> Option<Reg> {
+        match self {
+            Registers::Encoded(encoded) => encoded.next(),
+            Registers::Actual(actual) => actual.next(),
+        }
+    }
+
+    // Most are collected: one decision for all of them.
+    fn fold<B, F: FnMut(B, Reg) -> B>(self, init: B, f: F) -> B {
+        match self {
+            Registers::Encoded(encoded) => encoded.fold(init, f),
+            Registers::Actual(actual) => actual.fold(init, f),
+        }
+    }
+}
+
 /// One kernel or device function: every instruction that is reachable from its entry, in address order.
 ///
 /// An [`InstId`] is the index of an instruction in that order. Instructions that follow each other by index need not follow each other in
@@ -151,30 +176,34 @@ impl Body {
     ///
     /// # Panics
     /// If `id` is not of this body.
-    pub fn reads(&self, id: InstId) -> impl Iterator<Item = Reg> + use<> {
-        let inst = self.inst(id);
-        self.actual(id, inst.reads(), |access| matches!(access, Access::Read | Access::ReadWrite))
+    pub fn reads(&self, id: InstId) -> impl Iterator<Item = Reg> + '_ {
+        self.actual(id, self.inst(id).reads(), |access| matches!(access, Access::Read | Access::ReadWrite))
     }
 
     /// Every register run that an instruction writes where it is: see [`Inst::writes`] and [`Body::register`].
     ///
     /// # Panics
     /// If `id` is not of this body.
-    pub fn writes(&self, id: InstId) -> impl Iterator<Item = Reg> + use<> {
-        let inst = self.inst(id);
-        self.actual(id, inst.writes(), |access| matches!(access, Access::Write | Access::ReadWrite))
+    pub fn writes(&self, id: InstId) -> impl Iterator<Item = Reg> + '_ {
+        self.actual(id, self.inst(id).writes(), |access| matches!(access, Access::Write | Access::ReadWrite))
     }
 
     /// `encoded` with its first ones, those of the operands, replaced by what they mean.
-    fn actual(&self, id: InstId, encoded: impl Iterator<Item = Reg>, accessed: impl Fn(Access) -> bool) -> smallvec::IntoIter<[Reg; 8]> {
-        let mut regs: SmallVec<[Reg; 8]> = encoded.collect();
-        if self.vgpr_msb.get(id.index()).is_some_and(|msb| *msb != VgprMsb::default()) {
-            let operands = self.inst(id).operands.iter().filter(|operand| accessed(operand.access));
-            for (reg, operand) in regs.iter_mut().zip(operands.filter(|operand| operand.reg().is_some())) {
-                *reg = self.register(id, operand).unwrap_or(*reg);
-            }
+    fn actual<'a>(
+        &'a self,
+        id: InstId,
+        encoded: impl Iterator<Item = Reg> + 'a,
+        accessed: impl Fn(Access) -> bool,
+    ) -> impl Iterator<Item = Reg> + 'a {
+        if self.vgpr_msb.get(id.index()).is_none_or(|msb| *msb == VgprMsb::default()) {
+            return Registers::Encoded(encoded);
         }
-        regs.into_iter()
+        let mut regs: SmallVec<[Reg; 8]> = encoded.collect();
+        let operands = self.inst(id).operands.iter().filter(|operand| accessed(operand.access));
+        for (reg, operand) in regs.iter_mut().zip(operands.filter(|operand| operand.reg().is_some())) {
+            *reg = self.register(id, operand).unwrap_or(*reg);
+        }
+        Registers::Actual(regs.into_iter())
     }
 
     /// The original virtual address of an instruction.

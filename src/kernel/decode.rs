@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashSet;
+
 use super::body::{Body, BodyKind, CallTarget, Flow};
 use super::constants;
 use super::image::Image;
@@ -46,12 +48,13 @@ impl Body {
         entry: u64,
         decode: impl Fn(u64) -> Result<Inst>,
     ) -> Result<Body> {
-        let mut insts = BTreeMap::new();
+        let mut reached = Reached::default();
         let mut resolved = BTreeMap::new();
         let mut work = vec![entry];
         loop {
-            reach(&mut insts, work, &decode)?;
-            let body = assemble(target, name, kind, entry, &insts, &resolved)?;
+            reached.extend(work, &decode)?;
+            let (insts, addresses, flows, entry) = reached.order(kind, entry, &resolved)?;
+            let mut body = Body { name: name.to_owned(), kind, target, entry, insts, addresses, flows, vgpr_msb: Vec::new() };
             work = Vec::new();
             let mut changed = false;
             for (id, found) in constants::indirect_targets(&body, image) {
@@ -70,6 +73,7 @@ impl Body {
                 let vgpr_msb = vgpr_msb::states(&body)?;
                 return Ok(Body { vgpr_msb, ..body });
             }
+            (reached.insts, reached.addresses) = (std::mem::take(&mut body.insts), std::mem::take(&mut body.addresses));
         }
     }
 }
@@ -95,38 +99,66 @@ fn resolve(body: &Body, image: &Image<'_>, id: InstId, found: constants::Target)
     }
 }
 
-/// Adds to `insts` everything that control reaches from the addresses in `work`.
-fn reach(insts: &mut BTreeMap<u64, Inst>, mut work: Vec<u64>, decode: &impl Fn(u64) -> Result<Inst>) -> Result<()> {
-    while let Some(mut pc) = work.pop() {
-        while !insts.contains_key(&pc) {
-            if !pc.is_multiple_of(4) {
-                return Err(Error::malformed("control reaches an address that is not a multiple of 4").at(pc));
+/// The instructions that control reaches, as they were found.
+#[derive(Default)]
+struct Reached {
+    insts: Vec<Inst>,
+    addresses: Vec<u64>,
+    seen: FxHashSet<u64>,
+}
+
+/// Instructions in the order of their addresses, with these, how control leaves each, and which is the entry.
+type Ordered = (Vec<Inst>, Vec<u64>, Vec<Flow>, InstId);
+
+impl Reached {
+    /// Adds everything that control reaches from the addresses in `work`.
+    fn extend(&mut self, mut work: Vec<u64>, decode: &impl Fn(u64) -> Result<Inst>) -> Result<()> {
+        while let Some(mut pc) = work.pop() {
+            while self.seen.insert(pc) {
+                if !pc.is_multiple_of(4) {
+                    return Err(Error::malformed("control reaches an address that is not a multiple of 4").at(pc));
+                }
+                let inst = decode(pc)?;
+                let next =
+                    pc.checked_add(u64::from(inst.size)).ok_or_else(|| Error::malformed("code at the end of the address space").at(pc))?;
+                let branch = inst.variant.branch;
+                if let Some(target) = direct_target(&inst, pc) {
+                    work.push(target);
+                }
+                if branch == Branch::Obsolete {
+                    return Err(Error::unsupported(format!("{} changes the flow of control through hardware state", inst.name())).at(pc));
+                }
+                self.insts.push(inst);
+                self.addresses.push(pc);
+                if matches!(branch, Branch::Jump | Branch::End | Branch::IndirectJump) {
+                    break;
+                }
+                pc = next;
             }
-            let inst = decode(pc)?;
-            let next =
-                pc.checked_add(u64::from(inst.size)).ok_or_else(|| Error::malformed("code at the end of the address space").at(pc))?;
-            let branch = inst.variant.branch;
-            if let Some(target) = direct_target(&inst, pc) {
-                work.push(target);
-            }
-            if branch == Branch::Obsolete {
-                return Err(Error::unsupported(format!("{} changes the flow of control through hardware state", inst.name())).at(pc));
-            }
-            insts.insert(pc, inst);
-            if matches!(branch, Branch::Jump | Branch::End | Branch::IndirectJump) {
-                break;
-            }
-            pc = next;
         }
+        Ok(())
     }
-    let mut previous_end = 0;
-    for (&address, inst) in &*insts {
-        if address < previous_end {
-            return Err(Error::unsupported("control reaches the middle of an instruction").at(address));
+
+    /// Takes the instructions out, in order; gives each its flow.
+    fn order(&mut self, kind: BodyKind, entry: u64, resolved: &BTreeMap<u64, Resolution>) -> Result<Ordered> {
+        if u32::try_from(self.insts.len()).is_err() {
+            return Err(Error::limit("more than 2^32 instructions in one kernel"));
         }
-        previous_end = address + u64::from(inst.size);
+        let mut order: Vec<u32> = (0..self.insts.len() as u32).collect();
+        order.sort_by_key(|&index| self.addresses[index as usize]);
+        let insts: Vec<Inst> = order.iter().map(|&index| std::mem::replace(&mut self.insts[index as usize], Inst::blank())).collect();
+        let addresses: Vec<u64> = order.iter().map(|&index| self.addresses[index as usize]).collect();
+        let mut previous_end = 0;
+        for (&address, inst) in addresses.iter().zip(&insts) {
+            if address < previous_end {
+                return Err(Error::unsupported("control reaches the middle of an instruction").at(address));
+            }
+            previous_end = address + u64::from(inst.size);
+        }
+        let flows = flows(kind, &insts, &addresses, resolved)?;
+        let entry = id_at(&addresses, entry)?;
+        Ok((insts, addresses, flows, entry))
     }
-    Ok(())
 }
 
 /// The address a direct jump or conditional branch goes to. Calls are not followed: their targets are bodies of their own.
@@ -143,25 +175,17 @@ pub(super) fn displaced(inst: &Inst, pc: u64) -> Option<u64> {
     Some(pc.wrapping_add(u64::from(inst.size)).wrapping_add_signed(displacement * 4))
 }
 
-/// Puts the decoded instructions in order and gives each its flow.
-fn assemble(
-    target: Target,
-    name: &str,
-    kind: BodyKind,
-    entry: u64,
-    insts: &BTreeMap<u64, Inst>,
-    resolved: &BTreeMap<u64, Resolution>,
-) -> Result<Body> {
-    if u32::try_from(insts.len()).is_err() {
-        return Err(Error::limit("more than 2^32 instructions in one kernel"));
-    }
-    let addresses: Vec<u64> = insts.keys().copied().collect();
-    let id_at = |address: u64| {
-        let index = addresses.binary_search(&address).map_err(|_| Error::internal("a branch target was not decoded").at(address))?;
-        Ok::<_, Error>(InstId(index as u32))
-    };
+/// The instruction at an address.
+fn id_at(addresses: &[u64], address: u64) -> Result<InstId> {
+    let index = addresses.binary_search(&address).map_err(|_| Error::internal("a branch target was not decoded").at(address))?;
+    Ok(InstId(index as u32))
+}
+
+/// How control leaves each instruction.
+fn flows(kind: BodyKind, insts: &[Inst], addresses: &[u64], resolved: &BTreeMap<u64, Resolution>) -> Result<Vec<Flow>> {
+    let id_at = |address| id_at(addresses, address);
     let mut flows = Vec::with_capacity(insts.len());
-    for (&address, inst) in insts {
+    for (&address, inst) in addresses.iter().zip(insts) {
         let missing = || Error::malformed(format!("{} without a target", inst.name())).at(address);
         flows.push(match inst.variant.branch {
             Branch::None | Branch::Trap | Branch::Obsolete => Flow::Next,
@@ -180,17 +204,7 @@ fn assemble(
             },
         });
     }
-    let entry = id_at(entry)?;
-    Ok(Body {
-        name: name.to_owned(),
-        kind,
-        target,
-        entry,
-        insts: insts.values().cloned().collect(),
-        addresses,
-        flows,
-        vgpr_msb: Vec::new(),
-    })
+    Ok(flows)
 }
 
 /// Whether an indirect jump goes where this register pair says.

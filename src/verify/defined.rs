@@ -5,7 +5,7 @@
 
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
-use crate::cfg::Cfg;
+use crate::cfg::{Cfg, Worklist};
 use crate::code_object::InitialRegisters;
 use crate::dataflow::{Accesses, RegSet};
 use crate::isa::{Access, Reg, RegFile, scalar};
@@ -20,12 +20,13 @@ pub(super) fn check(new: &Body, alignment: &Alignment, entry: &InitialRegisters,
     let cfg = Cfg::build(new);
     let mut block_in: Vec<Option<RegSet>> = vec![None; cfg.len()];
     block_in[cfg.entry().index()] = Some(at_entry(entry));
-    let mut work = std::collections::VecDeque::from([cfg.entry()]);
+    let mut work = Worklist::new(&cfg);
+    work.push(cfg.entry());
     let after = |mut defined: RegSet, id| {
         new.writes(id).for_each(|reg| defined.insert(reg));
         if matches!(new.flow(id), Flow::Call(_)) { RegSet::ALL } else { defined }
     };
-    while let Some(block) = work.pop_front() {
+    while let Some(block) = work.pop() {
         let Some(start) = block_in[block.index()] else { continue };
         let end = cfg.block(block).insts().fold(start, after);
         for edge in &cfg.block(block).successors {
@@ -33,18 +34,22 @@ pub(super) fn check(new: &Body, alignment: &Alignment, entry: &InitialRegisters,
             let joined = place.map_or(end, |old| old.union(end));
             if *place != Some(joined) {
                 *place = Some(joined);
-                work.push_back(edge.block);
+                work.push(edge.block);
             }
         }
     }
     for block in cfg.ids() {
         let Some(mut defined) = block_in[block.index()] else { continue };
         for id in cfg.block(block).insts() {
+            if alignment.original(id).is_some() {
+                defined = after(defined, id);
+                continue;
+            }
             let inst = new.inst(id);
             let read =
                 inst.operands.iter().filter(|operand| operand.access == Access::Read).filter_map(|operand| new.register(id, operand));
             let unset: RegSet = read.filter(|reg| numbered(*reg)).flat_map(parts).filter(|part| !defined.contains(*part)).collect();
-            if alignment.original(id).is_none() && !unset.is_empty() {
+            if !unset.is_empty() {
                 let message = format!("{} reads {unset:?}, which nothing has set", inst.name());
                 findings.push(Finding::new(Rule::Undefined, message).at(new.address(id)));
             }

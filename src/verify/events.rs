@@ -7,7 +7,7 @@
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
 use super::hazards::{is_lds, is_salu, is_valu, is_vector_memory};
-use crate::cfg::Cfg;
+use crate::cfg::{Cfg, Worklist};
 use crate::entity::InstId;
 use crate::isa::{
     Access, Branch, Condition, Counter, Counters, Encoding, EventHazards as Rules, Flags, Inst, Memory, Reg, RegFile, Role, Value,
@@ -110,10 +110,15 @@ pub(super) fn check(original: &Body, new: &Body, alignment: &Alignment, findings
     let cfg = Cfg::build(new);
     let mut block_in: Vec<Option<State>> = vec![None; cfg.len()];
     block_in[cfg.entry().index()] = Some(State::at_entry(new.kind()));
-    let mut work = std::collections::VecDeque::from([cfg.entry()]);
-    while let Some(block) = work.pop_front() {
+    // Blocks with findings at the last visit, which is the one with the final state.
+    let mut faulty = vec![false; cfg.len()];
+    let mut work = Worklist::new(&cfg);
+    work.push(cfg.entry());
+    while let Some(block) = work.pop() {
         let Some(mut state) = block_in[block.index()].clone() else { continue };
-        cfg.block(block).insts().for_each(|id| checker.step(&mut state, id, &mut |_| {}));
+        let faulty = &mut faulty[block.index()];
+        *faulty = false;
+        cfg.block(block).insts().for_each(|id| checker.step(&mut state, id, &mut |_| *faulty = true));
         for edge in &cfg.block(block).successors {
             let changed = match &mut block_in[edge.block.index()] {
                 Some(old) => old.join(&state),
@@ -122,12 +127,12 @@ pub(super) fn check(original: &Body, new: &Body, alignment: &Alignment, findings
                     true
                 }
             };
-            if changed && !work.contains(&edge.block) {
-                work.push_back(edge.block);
+            if changed {
+                work.push(edge.block);
             }
         }
     }
-    for block in cfg.ids() {
+    for block in cfg.ids().filter(|block| faulty[block.index()]) {
         let Some(mut state) = block_in[block.index()].clone() else { continue };
         for id in cfg.block(block).insts() {
             let mut found = |message: String| {

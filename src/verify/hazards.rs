@@ -6,6 +6,8 @@
 //! the target ([`crate::isa::Target::wait_states`]). Those around matrix instructions are in `matrix`, those of later targets, which are no numbers of slots, in
 //! `events`.
 
+use std::cell::OnceCell;
+
 use smallvec::SmallVec;
 
 use super::align::Alignment;
@@ -99,16 +101,22 @@ struct Walker<'a> {
     new: &'a Body,
     alignment: &'a Alignment,
     cfg: Cfg,
-    known: Vec<Known<'a>>,
+    /// Made where they are asked for: few original instructions are near inserted ones.
+    known: Vec<OnceCell<Box<Known<'a>>>>,
     states: WaitStates,
     has_matrix: bool,
 }
 
 impl<'a> Walker<'a> {
     fn new(new: &'a Body, alignment: &'a Alignment, states: WaitStates) -> Self {
-        let known = |id: InstId| Known { inst: new.inst(id), reads: new.reads(id).collect(), writes: new.writes(id).collect() };
         let has_matrix = new.insts().iter().any(matrix::concerns);
-        Walker { new, alignment, cfg: Cfg::build(new), known: new.ids().map(known).collect(), states, has_matrix }
+        Walker { new, alignment, cfg: Cfg::build(new), known: new.ids().map(|_| OnceCell::new()).collect(), states, has_matrix }
+    }
+
+    fn known(&self, id: InstId) -> &Known<'a> {
+        let new = self.new;
+        let known = || Box::new(Known { inst: new.inst(id), reads: new.reads(id).collect(), writes: new.writes(id).collect() });
+        self.known[id.index()].get_or_init(known)
     }
 
     fn is_inserted(&self, id: InstId) -> bool {
@@ -141,8 +149,8 @@ impl<'a> Walker<'a> {
 
     fn pair(&self, producer: InstId, consumer: InstId, between: u32, findings: &mut Vec<Finding>) {
         let pair = Pair {
-            producer: &self.known[producer.index()],
-            consumer: &self.known[consumer.index()],
+            producer: self.known(producer),
+            consumer: self.known(consumer),
             states: self.states,
             indexed_by_m0: !self.new.target().lds_limit_in_m0(),
         };
@@ -164,7 +172,7 @@ impl<'a> Walker<'a> {
     /// store begins a run of its own.
     fn run(&self, consumer: InstId, findings: &mut Vec<Finding>) {
         let Some(class) = run_class(self.new.inst(consumer), self.states) else { return };
-        let last = &self.known[consumer.index()];
+        let last = self.known(consumer);
         let mut seen: SmallVec<[InstId; 16]> = SmallVec::new();
         let mut work = self.predecessors(consumer);
         while let Some(id) = work.pop() {
@@ -172,7 +180,7 @@ impl<'a> Walker<'a> {
                 continue;
             }
             seen.push(id);
-            let first = &self.known[id.index()];
+            let first = self.known(id);
             let overlap = named(first.inst, true).intersects(&named(last.inst, true).union(named(last.inst, false)))
                 || named(last.inst, true).intersects(&named(first.inst, false));
             let store = last.variant.flags.contains(Flags::STORE) && !named(first.inst, true).is_empty();
