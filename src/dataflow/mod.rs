@@ -22,9 +22,9 @@ pub use definitions::{Definition, Definitions};
 pub use liveness::Liveness;
 pub use regset::RegSet;
 pub use summary::{Summaries, Summary};
-pub(crate) use waits::{Kind, Written, counters_of, kind, may_not_count, written_by};
 pub use usage::{UsedRegisters, callable_registers, reachable_registers, used_registers};
 pub use waits::{Certainty, FlatMemory, MOST, Operation, PendingOperation, Wait, WaitSummaries, WaitedOperation, Waits};
+pub(crate) use waits::{Kind, Written, counters_of, kind, may_not_count, written_by};
 
 #[cfg(test)]
 mod tests;

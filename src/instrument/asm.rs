@@ -82,9 +82,9 @@ impl Asm {
         self.mask(scalar::VCC)
     }
 
-    /// A scalar operation on masks of lanes: `s_and` is `s_and_b64`, or `s_and_b32` in waves of 32.
+    /// A scalar operation on masks of lanes: `s_and_b` is `s_and_b64`, or `s_and_b32` in waves of 32.
     pub(super) fn masks(&mut self, operation: &str, operands: &[Value]) -> Result<()> {
-        self.op(&format!("{operation}{}{}", if operation.ends_with("cmp_eq") { "_u" } else { "_b" }, self.target.wave_size()), operands)
+        self.op(&format!("{operation}{}", self.target.wave_size()), operands)
     }
 
     /// Wait states, where the target leaves them to software.
@@ -275,10 +275,10 @@ impl Asm {
     pub(super) fn exec_lanes(&mut self, lanes: u32) -> Result<()> {
         let exec = self.exec();
         match lanes {
-            _ if lanes >= self.target.wave_size() => self.masks("s_mov", &[exec, Value::InlineInt(-1)]),
+            _ if lanes >= self.target.wave_size() => self.masks("s_mov_b", &[exec, Value::InlineInt(-1)]),
             // A mask of up to six lanes is an inline constant; for more, `s_bfm` makes so many ones from bit 0 on.
-            7.. => self.masks("s_bfm", &[exec, c(lanes), c(0)]),
-            _ => self.masks("s_mov", &[exec, c((1 << lanes) - 1)]),
+            7.. => self.masks("s_bfm_b", &[exec, c(lanes), c(0)]),
+            _ => self.masks("s_mov_b", &[exec, c((1 << lanes) - 1)]),
         }
     }
 }

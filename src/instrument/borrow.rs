@@ -169,7 +169,7 @@ impl Borrowed {
         match self {
             Borrowed::Kept(scalars) => {
                 let (exec, saved) = (asm.exec(), asm.mask(scalars.saved_exec));
-                asm.masks("s_mov", &[saved, exec])
+                asm.masks("s_mov_b", &[saved, exec])
             }
             Borrowed::Lent { .. } => {
                 asm.states(ENTER_STATES)?;

@@ -30,16 +30,16 @@ pub(super) fn before_branch(plan: &Plan, here: &Registers, condition: Condition,
         Condition::VccZ | Condition::VccNz | Condition::ExecZ | Condition::ExecNz => {
             let register = if matches!(condition, Condition::VccZ | Condition::VccNz) { asm.vcc() } else { asm.exec() };
             let if_zero = matches!(condition, Condition::VccZ | Condition::ExecZ);
-            asm.masks("s_cmp_eq", &[register, c(0)])?;
+            asm.masks("s_cmp_eq_u", &[register, c(0)])?;
             asm.op("s_cselect_b32", &[taken, c(if_zero.into()), c((!if_zero).into())])?;
         }
         Condition::Debug => return Err(Error::internal("a debugger's branch is no site")),
     }
     plan.reach(&mut asm, r, counters)?;
     let (exec, saved) = (asm.exec(), asm.mask(r.saved_exec));
-    asm.masks("s_mov", &[saved, exec])?;
+    asm.masks("s_mov_b", &[saved, exec])?;
     asm.op("v_writelane_b32", &[v(plan.vectors.data), taken, c(TAKEN)])?;
-    asm.masks("s_mov", &[exec, c(COUNTED)])?;
+    asm.masks("s_mov_b", &[exec, c(COUNTED)])?;
     plan.add(&mut asm, r, counters)?;
     restore_exec(&mut asm, r)?;
     here.give_back(&mut asm)?;

@@ -28,7 +28,7 @@ pub(super) fn epilogue(plan: &Plan, here: &Registers, keep_exec: bool) -> Result
     }
     let (exec, saved) = (asm.exec(), asm.mask(r.saved_exec));
     if keep_exec {
-        asm.masks("s_mov", &[saved, exec])?;
+        asm.masks("s_mov_b", &[saved, exec])?;
     }
     let base = if plan.slices.is_some() { flush(plan, &mut asm, r)? } else { r.record };
     asm.exec_lanes(1)?;
@@ -37,7 +37,7 @@ pub(super) fn epilogue(plan: &Plan, here: &Registers, keep_exec: bool) -> Result
     asm.op("v_mov_b32_e32", &[v(data), c(1)])?;
     asm.global("atomic_add", plan.at(base, r.saved_exec), v(data), record::FINISHED)?;
     if keep_exec {
-        asm.masks("s_mov", &[exec, saved])?;
+        asm.masks("s_mov_b", &[exec, saved])?;
     }
     asm.bind(done);
     asm.finish()

@@ -31,8 +31,8 @@ pub(super) fn before_mask(plan: &Plan, here: &Registers, mask: Value, complement
     skip_if_off(&mut asm, r, done)?;
     here.prepare(&mut asm, plan)?;
     let (exec, saved, narrowed) = (asm.exec(), asm.mask(r.saved_exec), asm.mask(r.scratch));
-    asm.masks("s_mov", &[saved, exec])?;
-    asm.masks(if complemented { "s_andn2" } else { "s_and" }, &[narrowed, exec, mask])?;
+    asm.masks("s_mov_b", &[saved, exec])?;
+    asm.masks(if complemented { "s_andn2_b" } else { "s_and_b" }, &[narrowed, exec, mask])?;
     count(plan, &mut asm, r, narrowed, counters)?;
     here.give_back(&mut asm)?;
     asm.bind(done);
@@ -76,12 +76,12 @@ fn count(plan: &Plan, asm: &mut Asm, r: Scalars, after: Value, counters: Counter
     let (lanes_after, lanes_before, agreed) = (s(r.first), s(r.second), s(r.scratch));
     // SCC is whether any lane goes on: if none does, they agree. With no lane there at all the answer is not used.
     let (exec, saved) = (asm.exec(), asm.mask(r.saved_exec));
-    asm.masks("s_bcnt1_i32", &[lanes_after, after])?;
+    asm.masks("s_bcnt1_i32_b", &[lanes_after, after])?;
     asm.op("s_cselect_b32", &[agreed, c(0), c(1)])?;
-    asm.masks("s_bcnt1_i32", &[lanes_before, saved])?;
+    asm.masks("s_bcnt1_i32_b", &[lanes_before, saved])?;
     if after == exec {
         // From here on the saved pair is what EXEC must be again.
-        asm.masks("s_mov", &[saved, exec])?;
+        asm.masks("s_mov_b", &[saved, exec])?;
     }
     // The new mask is part of the old one, so the same number of lanes is the same mask.
     asm.op("s_cmp_eq_u32", &[lanes_after, lanes_before])?;
@@ -91,7 +91,7 @@ fn count(plan: &Plan, asm: &mut Asm, r: Scalars, after: Value, counters: Counter
     asm.op("v_writelane_b32", &[v(data), lanes_after, c(LANES_AFTER)])?;
     plan.reach(asm, r, counters)?;
     asm.op("s_cmp_lg_u32", &[lanes_before, c(0)])?;
-    asm.masks("s_cselect", &[exec, c(COUNTED), c(EMPTY)])?;
+    asm.masks("s_cselect_b", &[exec, c(COUNTED), c(EMPTY)])?;
     plan.add(asm, r, counters)?;
     restore_exec(asm, r)
 }

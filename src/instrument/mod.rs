@@ -27,6 +27,7 @@ mod sites;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use crate::cfg::{BodyId, Program};
@@ -161,13 +162,12 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, borrow_vectors: bool) ->
     let mut table = sites::Table::default();
     kernel_part.sites = table.add(kernel_part.body)?;
     let functions = parts::functions(analysis, id, &kernel.descriptor);
+    let originals = Originals::of(analysis.program, id, |function| functions.contains_key(&function));
     let mut parts = vec![kernel_part];
-    for &function in &functions {
-        let mut part = Part::of(analysis, function, &kernel.descriptor)?;
+    for mut part in functions.into_values() {
         part.sites = table.add(part.body)?;
         parts.push(part);
     }
-    let callees = analysis.program.callees(id);
 
     let metadata = kernel.metadata.as_ref().ok_or_else(|| Refusal::new(Reason::WorkgroupSize, "the metadata does not name the kernel"))?;
     let required = metadata.reqd_workgroup_size.map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z)).filter(|&size| size != 0);
@@ -180,7 +180,7 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, borrow_vectors: bool) ->
     let slices = match request.mode {
         CounterMode::Global => None,
         CounterMode::Lds => {
-            check_callees_return(analysis.program, &callees, &functions)?;
+            originals.check_return(analysis.program)?;
             Some(Slices::plan(target, &table.ends(), workgroup_size, lds_bytes))
         }
         CounterMode::Register => {
@@ -256,7 +256,7 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, borrow_vectors: bool) ->
         metadata,
         sites: table.sites,
         record_bytes: HEADER + counters * COUNTER,
-        uncounted_callees: callee_names(analysis.program, &callees, &functions),
+        uncounted_callees: originals.names(analysis.program),
         before,
         after,
     })
@@ -284,18 +284,47 @@ fn lds_bytes(metadata: u64, descriptor: &KernelDescriptor) -> Result<u32, Stop> 
     }
 }
 
-/// Refuses a kernel that could end inside a function it calls, where no epilogue is.
-fn check_callees_return(program: &Program, callees: &crate::cfg::Callees, copied: &[BodyId]) -> Result<(), Refusal> {
-    let all = program.ids().filter(|id| program.body(*id).kind() == BodyKind::Function);
-    let called: Vec<BodyId> = if callees.unknown { all.collect() } else { uncopied(callees, copied) };
-    for id in called {
-        let body = program.body(id);
-        if let Some(address) = end_of_wave(body) {
-            let detail = format!("{} may end the wave, with counters still in LDS", body.name());
-            return Err(Refusal::at(Reason::CalleeEndsWave, address, detail));
+/// The functions that may run as they were, without counting, when a kernel runs.
+struct Originals {
+    /// All that are reached through a function that is not copied, be there copies of them or not; where a pointer is called, all that are reached.
+    functions: BTreeSet<BodyId>,
+    /// Whether there may be others: an unknown pointer may lead to any.
+    unknown: bool,
+}
+
+impl Originals {
+    fn of(program: &Program, kernel: BodyId, is_copied: impl Fn(BodyId) -> bool) -> Originals {
+        let callees = program.callees(kernel);
+        let mut functions = BTreeSet::new();
+        for callee in callees.bodies.into_iter().filter(|callee| callees.unknown || !is_copied(*callee)) {
+            functions.insert(callee);
+            functions.extend(program.callees(callee).bodies);
         }
+        Originals { functions, unknown: callees.unknown }
     }
-    Ok(())
+
+    /// Refuses a kernel that could end inside one of them, where no epilogue is.
+    fn check_return(&self, program: &Program) -> Result<(), Refusal> {
+        let any = program.ids().filter(|id| self.unknown && program.body(*id).kind() == BodyKind::Function);
+        for id in self.functions.iter().copied().chain(any) {
+            let body = program.body(id);
+            if let Some(address) = end_of_wave(body) {
+                let detail = format!("{} may end the wave, with counters still in LDS", body.name());
+                return Err(Refusal::at(Reason::CalleeEndsWave, address, detail));
+            }
+        }
+        Ok(())
+    }
+
+    /// Their names; `?` for those that are not known.
+    fn names(&self, program: &Program) -> Vec<String> {
+        let mut names: Vec<String> = self.functions.iter().map(|callee| program.body(*callee).name().to_owned()).collect();
+        names.sort_unstable();
+        if self.unknown {
+            names.push("?".to_owned());
+        }
+        names
+    }
 }
 
 /// An instruction of a function that ends the wave, if control can reach one. It does not go on behind an abort.
@@ -324,22 +353,6 @@ const TRAP_ABORT: i64 = 2;
 fn used(analysis: &Analysis<'_>, id: BodyId) -> UsedRegisters {
     let callable = || *analysis.callable.get_or_init(|| callable_registers(analysis.program, analysis.image));
     reachable_registers(analysis.program, id, callable)
-}
-
-/// Functions that run as they were, whatever calls them.
-fn uncopied(callees: &crate::cfg::Callees, copied: &[BodyId]) -> Vec<BodyId> {
-    callees.bodies.iter().copied().filter(|callee| !copied.contains(callee)).collect()
-}
-
-/// The functions whose originals may run. An unknown pointer may lead to any.
-fn callee_names(program: &Program, callees: &crate::cfg::Callees, copied: &[BodyId]) -> Vec<String> {
-    let originals = if callees.unknown { callees.bodies.clone() } else { uncopied(callees, copied) };
-    let mut names: Vec<String> = originals.iter().map(|callee| program.body(*callee).name().to_owned()).collect();
-    names.sort_unstable();
-    if callees.unknown {
-        names.push("?".to_owned());
-    }
-    names
 }
 
 /// A body's snippets, by their place.

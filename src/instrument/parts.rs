@@ -5,7 +5,7 @@
 //! their own to share, so copies cost code and nothing else; calls in them cost what they did. A function that cannot be copied, or is reached through an
 //! unknown pointer, runs as it was.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use super::Analysis;
 use super::guards;
@@ -58,36 +58,35 @@ impl<'a> Part<'a> {
     }
 }
 
-/// The functions that a kernel gets copies of: all that it reaches by calls of known functions that can be copied.
-pub(super) fn functions(analysis: &Analysis<'_>, kernel: BodyId, descriptor: &KernelDescriptor) -> Vec<BodyId> {
+/// The functions that a kernel gets copies of: all that it reaches by calls of known functions that can be copied. Their sites are not numbered yet.
+pub(super) fn functions<'a>(analysis: &Analysis<'a>, kernel: BodyId, descriptor: &KernelDescriptor) -> BTreeMap<BodyId, Part<'a>> {
     let program = analysis.program;
+    let mut found = BTreeMap::new();
     if !isa::has_operation(program.body(kernel).target(), "s_call_b64") {
-        return Vec::new();
+        return found;
     }
-    let mut found = BTreeSet::new();
     let mut work = vec![kernel];
     while let Some(id) = work.pop() {
         for (_, target) in program.body(id).calls() {
             let CallTarget::Known(address) = target else { continue };
-            let Some(callee) = program.at(address).filter(|callee| !found.contains(callee)) else { continue };
-            if can_be_copied(analysis, callee, descriptor) {
-                found.insert(callee);
+            let Some(callee) = program.at(address).filter(|callee| !found.contains_key(callee)) else { continue };
+            if let Some(part) = copy(analysis, callee, descriptor) {
+                found.insert(callee, part);
                 work.push(callee);
             }
         }
     }
-    found.into_iter().collect()
+    found
 }
 
-/// Whether nothing in a function must stay where it is or keep code from being inserted.
-fn can_be_copied(analysis: &Analysis<'_>, id: BodyId, descriptor: &KernelDescriptor) -> bool {
+/// A function to be copied, if nothing in it must stay where it is or keeps code from being inserted.
+fn copy<'a>(analysis: &Analysis<'a>, id: BodyId, descriptor: &KernelDescriptor) -> Option<Part<'a>> {
     let body = analysis.program.body(id);
     if body.kind() != BodyKind::Function || body.ids().any(|inst| body.flow(inst) == Flow::IndirectJump) {
-        return false;
+        return None;
     }
-    let Ok(mut part) = Part::of(analysis, id, descriptor) else { return false };
-    let Ok(sites) = super::sites::Table::default().add(body) else { return false };
-    part.sites = sites;
-    let places = part.sites.iter().map(|site| site.inst).chain(part.ends());
-    places.map(|inst| part.check_index_mode(inst)).all(|checked| checked.is_ok())
+    let part = Part::of(analysis, id, descriptor).ok()?;
+    let sites = super::sites::Table::default().add(body).ok()?;
+    let fits = sites.iter().map(|site| site.inst).chain(part.ends()).all(|inst| part.check_index_mode(inst).is_ok());
+    fits.then_some(part)
 }

@@ -163,7 +163,7 @@ pub(super) fn skip_if_off(asm: &mut Asm, r: Scalars, done: Label) -> Result<()> 
 /// Gives EXEC back to the original code.
 pub(super) fn restore_exec(asm: &mut Asm, r: Scalars) -> Result<()> {
     let (exec, saved) = (asm.exec(), asm.mask(r.saved_exec));
-    asm.masks("s_mov", &[exec, saved])
+    asm.masks("s_mov_b", &[exec, saved])
 }
 
 /// Keeps SCC for [`restore_scc`].

@@ -120,7 +120,7 @@ pub(super) fn prologue(plan: &Plan, entry: &Entry) -> Result<(Snippet, u32), Sto
         store_record(&mut asm, plan.vectors, record)?;
     }
     let (exec, kept_exec) = (asm.exec(), asm.mask(t.exec));
-    asm.masks("s_mov", &[exec, kept_exec])?;
+    asm.masks("s_mov_b", &[exec, kept_exec])?;
     entry.restore(&mut asm)?;
     Ok((asm.finish()?, pool.end))
 }
@@ -129,7 +129,7 @@ pub(super) fn prologue(plan: &Plan, entry: &Entry) -> Result<(Snippet, u32), Sto
 fn load(plan: &Plan, entry: &Entry, asm: &mut Asm, t: &Scratch) -> Result<()> {
     asm.scalar_load("s_load_dwordx8", t.packet, PACKET_DWORDS, entry.dispatch_ptr()?, 0)?;
     let (exec, kept_exec) = (asm.exec(), asm.mask(t.exec));
-    asm.masks("s_mov", &[kept_exec, exec])?;
+    asm.masks("s_mov_b", &[kept_exec, exec])?;
     asm.address(t.control, plan.control);
     asm.scalar_load("s_load_dwordx8", t.block, CONTROL_DWORDS, t.control, 0)?;
     // With XNACK, scalar loads that follow each other need something in between where their registers overlap; these do not overlap.

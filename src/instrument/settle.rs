@@ -4,7 +4,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::dataflow::RegSet;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::isa::{
     self, AluWait, Counter, Encoding, EventHazards as Rules, Flags, Inst, Memory, Reg, RegFile, Target, Value, WaitCount, scalar,
 };
@@ -273,7 +273,8 @@ impl Settler {
 
     fn wait_stores(&mut self) -> Result<()> {
         let counts = WaitCount::default().with(Counter::Vs, 0);
-        for (mnemonic, bits) in isa::waits_for(self.target, counts).unwrap_or_default() {
+        let waits = isa::waits_for(self.target, counts).ok_or_else(|| Error::internal("no wait for stores"))?;
+        for (mnemonic, bits) in waits {
             self.items.push(Item::Inst(wait(self.target, mnemonic, bits)?));
         }
         (self.pending.last, self.pending.branched) = ([false; 2], false);

@@ -88,6 +88,38 @@ fn instructions_that_are_refused() {
     }
 }
 
+/// A function with a copy may still run as it was: when one without a copy calls it.
+#[test]
+fn what_uncopied_functions_call_is_not_always_counted() {
+    let target = target("gfx90a");
+    let link = s(30, 2);
+    let return_: (&str, &[Value]) = ("s_setpc_b64", &[link]);
+    let call = |displacement| [link, Value::Imm(displacement)];
+    let (to_first, to_second, inner) = (call(2), call(6), call(2));
+    let index_bit = Value::Imm(1 | 27 << 6);
+    let code = |first: [(&'static str, &[Value]); 1]| -> Vec<String> {
+        let code: [(&str, &[Value]); 10] = [
+            ("s_call_b64", &to_first),
+            ("s_call_b64", &to_second),
+            ("s_endpgm", &[Value::Imm(0)]),
+            ("s_mov_b64", &[s(34, 2), link]),
+            first[0],
+            ("s_call_b64", &inner),
+            ("s_mov_b64", &[link, s(34, 2)]),
+            return_,
+            ("s_and_saveexec_b64", &[s(20, 2), s(22, 2)]),
+            return_,
+        ];
+        let (bytes, kernel) = kernel(target, &code);
+        let planned = plan(target, &bytes, &kernel, CounterMode::Global).expect("planned");
+        assert_eq!(planned.sites.len(), 1);
+        planned.uncounted_callees
+    };
+    assert_eq!(code([("s_nop", &[Value::Imm(0)])]), Vec::<String>::new());
+    let uncopied = code([("s_setreg_b32", &[index_bit, s(20, 1)])]);
+    assert_eq!(uncopied, ["function_at_0x100c", "function_at_0x1020"]);
+}
+
 #[test]
 fn needs_that_cannot_be_met() {
     let target = target("gfx906");

@@ -259,7 +259,12 @@ impl Body {
     /// The instruction that follows in memory, when control falls through to it.
     #[must_use]
     pub fn next(&self, id: InstId) -> Option<InstId> {
-        if self.flow(id).falls_through() { self.at(self.end_address(id)) } else { None }
+        if !self.flow(id).falls_through() {
+            return None;
+        }
+        let (behind, end) = (InstId(id.0 + 1), self.end_address(id));
+        // Where it does not follow by index, there may be another at this address in a damaged body only.
+        if self.addresses.get(behind.index()) == Some(&end) { Some(behind) } else { self.at(end) }
     }
 
     /// The instructions of this body that control can reach directly from `id`. A call is followed by the instruction it returns to.

@@ -162,7 +162,7 @@ impl ObjectMap {
     /// Internal if it cannot be serialised.
     pub fn pack(&self) -> Result<Vec<u8>> {
         let json = serde_json::to_vec(self).map_err(|e| Error::internal(format!("site table: {e}")))?;
-        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
         encoder.write_all(&json)?;
         Ok(encoder.finish()?)
     }

@@ -4,7 +4,7 @@
 //! has exactly one place; what stands there is the same instruction, but for a branch's displacement; and from each original instruction control
 //! reaches, through inserted instructions only, exactly the original instructions that followed it in the original.
 
-use std::collections::BTreeSet;
+use rustc_hash::FxHashSet;
 
 use super::finding::{Finding, Rule};
 use crate::entity::InstId;
@@ -86,14 +86,14 @@ impl Alignment {
     /// From every original instruction, control reaches the same original instructions as before.
     fn check_flow(&self, original: &Body, new: &Body, copies: (u64, &mut Vec<(u64, u64)>), findings: &mut Vec<Finding>) {
         let (new_code, calls) = copies;
-        self.leads_to(original, new, new.entry(), original.entry(), "the entry", findings);
+        self.leads_to(original, new, new.entry(), original.entry(), || "the entry".to_owned(), findings);
         for old_id in original.ids() {
             let new_id = self.new_of(old_id);
-            let text = format!("{} of {:#x}", original.inst(old_id).name(), original.address(old_id));
+            let text = || format!("{} of {:#x}", original.inst(old_id).name(), original.address(old_id));
             let (old_flow, new_flow) = (original.flow(old_id), new.flow(new_id));
             let fits = match (old_flow, new_flow) {
                 (Flow::Jump(old_to), Flow::Jump(new_to)) | (Flow::Branch(old_to), Flow::Branch(new_to)) => {
-                    self.leads_to(original, new, new_to, old_to, &text, findings);
+                    self.leads_to(original, new, new_to, old_to, text, findings);
                     true
                 }
                 (Flow::Call(CallTarget::Known(function)), Flow::Call(CallTarget::Known(copy)))
@@ -106,20 +106,25 @@ impl Alignment {
                 (old, new) => old == new,
             };
             if !fits {
-                let message = format!("{text} goes elsewhere: {old_flow:?} became {new_flow:?}");
+                let message = format!("{} goes elsewhere: {old_flow:?} became {new_flow:?}", text());
                 findings.push(Finding::new(Rule::Branch, message).at(new.address(new_id)));
             } else if let Some(old_next) = original.next(old_id) {
                 match new.next(new_id) {
-                    Some(new_next) => self.leads_to(original, new, new_next, old_next, &format!("what follows {text}"), findings),
-                    None => findings.push(Finding::new(Rule::Branch, format!("nothing follows {text}")).at(new.address(new_id))),
+                    Some(new_next) => {
+                        self.leads_to(original, new, new_next, old_next, || format!("what follows {}", text()), findings);
+                    }
+                    None => findings.push(Finding::new(Rule::Branch, format!("nothing follows {}", text())).at(new.address(new_id))),
                 }
             }
         }
     }
 
     /// Checks that `from` leads through inserted instructions to `wanted` and to no other original instruction.
-    fn leads_to(&self, original: &Body, new: &Body, from: InstId, wanted: InstId, what: &str, findings: &mut Vec<Finding>) {
-        let mut seen = BTreeSet::new();
+    fn leads_to(&self, original: &Body, new: &Body, from: InstId, wanted: InstId, what: impl Fn() -> String, findings: &mut Vec<Finding>) {
+        if self.original(from) == Some(wanted) {
+            return;
+        }
+        let mut seen = FxHashSet::default();
         let mut work = vec![from];
         let mut arrives = false;
         while let Some(id) = work.pop() {
@@ -130,21 +135,22 @@ impl Alignment {
                 Some(found) if found == wanted => arrives = true,
                 Some(found) => {
                     let (found, wanted) = (original.address(found), original.address(wanted));
-                    let message = format!("{what} should lead to {wanted:#x}, and leads to {found:#x}");
+                    let message = format!("{} should lead to {wanted:#x}, and leads to {found:#x}", what());
                     findings.push(Finding::new(Rule::Branch, message).at(new.address(id)));
                     return;
                 }
                 // Ending early is the same where the original ends at once.
                 None if new.flow(id) == Flow::End && original.flow(wanted) == Flow::End => arrives = true,
                 None if new.flow(id) == Flow::End => {
-                    findings.push(Finding::new(Rule::Forbidden, format!("behind {what}, inserted code ends the wave")).at(new.address(id)));
+                    let message = format!("behind {}, inserted code ends the wave", what());
+                    findings.push(Finding::new(Rule::Forbidden, message).at(new.address(id)));
                     return;
                 }
                 None => work.extend(new.successors(id)),
             }
         }
         if !arrives {
-            let message = format!("{what} never leads to {:#x}", original.address(wanted));
+            let message = format!("{} never leads to {:#x}", what(), original.address(wanted));
             findings.push(Finding::new(Rule::Branch, message).at(new.address(from)));
         }
     }

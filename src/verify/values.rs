@@ -32,11 +32,15 @@ struct Words {
     words: [Word; SCALARS],
     /// By code: those that hold something else than the original's register of the same number.
     changed: u128,
+    /// Registers of the original whose value another register may hold, or may have held: more than do.
+    copied: u128,
+    /// Whether a register may hold a lane's word.
+    lanes: bool,
 }
 
 impl Words {
     fn same() -> Words {
-        Words { words: std::array::from_fn(|code| Word::Original(code as u16)), changed: 0 }
+        Words { words: std::array::from_fn(|code| Word::Original(code as u16)), changed: 0, copied: 0, lanes: false }
     }
 
     fn get(&self, code: usize) -> Option<Word> {
@@ -47,7 +51,16 @@ impl Words {
         let Some(place) = self.words.get_mut(code) else { return };
         *place = word;
         let bit = 1u128 << code;
-        if word == Word::Original(code as u16) { self.changed &= !bit } else { self.changed |= bit }
+        if word == Word::Original(code as u16) {
+            self.changed &= !bit
+        } else {
+            self.changed |= bit
+        }
+        match word {
+            Word::Original(of) if usize::from(of) != code && usize::from(of) < SCALARS => self.copied |= 1 << of,
+            Word::Lane(..) => self.lanes = true,
+            _ => {}
+        }
     }
 
     /// Changes those that hold something else than the original's registers.
@@ -293,7 +306,9 @@ impl State {
             }
         };
         // A register that holds what the original's of the same number does, does so still.
-        self.words.for_each_changed(stale);
+        if usize::from(code) >= SCALARS || self.words.copied >> code & 1 != 0 {
+            self.words.for_each_changed(stale);
+        }
         self.lanes.values_mut().for_each(stale);
         stale(&mut self.scc);
         stale(&mut self.mode);
@@ -318,7 +333,9 @@ impl State {
                         *word = Word::Other(at);
                     }
                 };
-                self.words.for_each_changed(stale);
+                if self.words.lanes {
+                    self.words.for_each_changed(stale);
+                }
                 self.lanes.values_mut().for_each(stale);
                 continue;
             }
