@@ -34,7 +34,7 @@ use crate::cfg::{BodyId, Program};
 use crate::code_object::{Field, Kernel, KernelDescriptor};
 use crate::dataflow::{Liveness, RegSet, Summaries, UsedRegisters, WaitSummaries, callable_registers, reachable_registers};
 use crate::entity::{ProgramPoint, Side};
-use crate::isa::{Condition, EventHazards, Reg, Role, Value};
+use crate::isa::{Condition, Reg, Role, Value};
 use crate::kernel::edit::{Edits, FunctionEdits, Snippet};
 use crate::kernel::{Body, BodyKind, Flow, Image, Reason, Refusal, Stop};
 use crate::profile::map::{CounterMode, Resources, Site};
@@ -194,13 +194,6 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, borrow_vectors: bool) ->
     let mut free = allocation.free_scalars(entry.scalars());
     // Where too few scalar registers are unused, every snippet borrows what it needs; where too few vector registers are, these.
     let kept = if analysis.always_borrow { None } else { Scalars::take(|count, align| free.take(count, align)).ok() };
-    if kept.is_none() && target.event_hazards().contains(EventHazards::VALU_READ_SGPR) {
-        // The lanes that keep what is borrowed would make every borrowed register one that vector instructions have read: from then on original code
-        // would have to wait where it does not.
-        return Err(
-            Refusal::new(Reason::ScalarRegisters, "scalar registers cannot be borrowed on this target, and too few are free").into()
-        );
-    }
     let (vectors, terms, slice_start) = if borrow_vectors {
         // What is borrowed has to be found again: not both kinds of registers can be.
         if kept.is_none() || allocation.used.indexed {

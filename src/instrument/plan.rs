@@ -97,6 +97,8 @@ impl Plan {
                 asm.op("v_readlane_b32", &[s(r.scratch + 1), v(self.vectors.address), c(0)])?;
                 asm.op("s_sub_u32", &[s(r.scratch), s(r.record), s(r.scratch + 1)])?;
                 asm.op("s_subb_u32", &[s(r.scratch + 1), s(r.record + 1), c(0)])?;
+                // A memory instruction that uses what a vector instruction wrote comes five states later; at least four instructions are in between.
+                asm.states(1)?;
                 s(r.scratch)
             }
         };

@@ -101,7 +101,7 @@ pub(super) fn prologue(plan: &Plan, entry: &Entry) -> Result<(Snippet, u32), Sto
     let through = plan.target.event_hazards().contains(EventHazards::VALU_READ_SGPR).then_some(()).and(plan.kept).map(|kept| kept.first);
     let t = Scratch::take(&mut pool, record, through)?;
     let groups = entry.workgroup_id_registers(|| pool.take(1, 1))?;
-    let mut asm = Asm::new(plan.target, Place::Entry);
+    let mut asm = Asm::new(plan.target, Place::Entry(kept_set));
     let off = asm.new_label();
     let ready = asm.new_label();
     load(plan, entry, &mut asm, &t)?;

@@ -13,8 +13,8 @@ use crate::kernel::edit::{Item, Label};
 /// Where a snippet is.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Place {
-    /// At a kernel's entry: nothing came before.
-    Entry,
+    /// At a kernel's entry: nothing came before. The registers are those that no original code names.
+    Entry(RegSet),
     /// In the middle of original code. The registers are those that no original code names.
     Middle(RegSet),
     /// Before the end of the wave. The registers are those that no original code names.
@@ -94,8 +94,10 @@ struct Settler {
     pending: Pending,
     /// What branches bring to labels.
     at_labels: FxHashMap<Label, Pending>,
-    /// Scalar registers of original code that the snippet changed.
+    /// Scalar registers of original code were changed.
     lent_writes: bool,
+    /// Scalar registers of original code were read by vector instructions.
+    lent_reads: bool,
 }
 
 /// The items with what is missing between them.
@@ -114,15 +116,23 @@ pub(super) fn settle(target: Target, place: &Place, items: Vec<Item>) -> Result<
         return Ok(items);
     }
     let (own, middle, goes_on) = match place {
-        Place::Entry => (RegSet::EMPTY, false, true),
+        Place::Entry(own) => (*own, false, true),
         Place::Middle(own) => (*own, true, true),
         Place::End(own) => (*own, true, false),
     };
     let pending =
         Pending { original_memory_reads: middle, scalar_loads_read: middle, last: [middle; 2], branched: middle, ..Pending::default() };
     let room = items.len() + 8;
-    let mut settler =
-        Settler { target, rules, own, items: Vec::with_capacity(room), pending, at_labels: FxHashMap::default(), lent_writes: false };
+    let mut settler = Settler {
+        target,
+        rules,
+        own,
+        items: Vec::with_capacity(room),
+        pending,
+        at_labels: FxHashMap::default(),
+        lent_writes: false,
+        lent_reads: false,
+    };
     if middle && rules.contains(Rules::VALU_READ_SGPR) {
         settler.wait(both(SCALAR_RESULTS, VECTOR_RESULTS))?;
     }
@@ -130,7 +140,7 @@ pub(super) fn settle(target: Target, place: &Place, items: Vec<Item>) -> Result<
         settler.item(item)?;
     }
     if goes_on {
-        settler.leave(matches!(place, Place::Entry))?;
+        settler.leave(matches!(place, Place::Entry(_)))?;
     }
     Ok(settler.items)
 }
@@ -232,6 +242,7 @@ impl Settler {
             pending.last = [class == Class::Lds, class == Class::Vector];
             pending.branched = false;
         }
+        self.lent_reads |= effects.valu && !effects.reads.is_subset(&self.own);
         self.lent_writes |= !effects.writes.difference(exempt()).difference(self.own).is_empty();
     }
 
@@ -251,6 +262,13 @@ impl Settler {
             && self.items.iter().any(|item| matches!(item, Item::Inst(inst) if class(inst).is_some()))
         {
             self.wait_stores()?;
+        }
+        if self.rules.contains(Rules::VALU_READ_SGPR) && self.lent_reads {
+            // What original code does without waiting is right as long as no vector instruction has read the register: the hardware forgets which were
+            // after so many of these in a row.
+            for _ in 0..self.target.forgetting_nops() {
+                self.items.push(Item::Inst(isa::build(self.target, "ds_nop", &[])?));
+            }
         }
         Ok(())
     }

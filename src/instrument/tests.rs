@@ -202,7 +202,7 @@ fn entry_registers_are_put_back() {
             let old = initial_registers(&descriptor, target).expect("a good descriptor");
             let entry = entry::Entry::extend(target, &mut descriptor).expect("it can be extended");
             let new = initial_registers(&descriptor, target).expect("a good descriptor");
-            let mut asm = Asm::new(target, Place::Entry);
+            let mut asm = Asm::new(target, Place::Entry(RegSet::EMPTY));
             entry.restore(&mut asm).expect("instructions");
             // Each register starts with a number that says what the hardware puts there.
             let mut registers = [0u32; 64];

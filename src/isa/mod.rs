@@ -7,6 +7,7 @@ mod decode;
 mod digits;
 mod dispatch;
 mod encode;
+mod hazards;
 mod image;
 mod image_descriptor;
 mod inst;
@@ -24,6 +25,7 @@ mod target;
 mod wait;
 
 pub use decode::Plan;
+pub use hazards::{EventHazards, WaitStates};
 pub use image::{Gradients, Image, ImageAddress, ImageData};
 pub use image_descriptor::{ImageDescriptors, ImageField, SamplerField, TypedBuffer};
 pub use inst::{Access, Dpp, Half, Inst, Matrix, Modifiers, Operand, Reg, RegFile, Role, Sdwa, Value, ValueType, scalar};
@@ -35,7 +37,7 @@ pub use pair::HalfOperation;
 pub(crate) use print_names::{BUFFER_DATA_FORMATS, BUFFER_NUMBER_FORMATS};
 pub use spelling::{has_operation, largest_offset, operation};
 pub use table::{Branch, Condition, Counters, Encoding, Flags, Implicit, Latency, Memory, OperandSpec, Variant, Written};
-pub use target::{EventHazards, LatencyRange, Target, WaitStates};
+pub use target::{LatencyRange, Target};
 pub use wait::{AluWait, Counter, WaitCount, alu_wait, issued, wait_count, wait_immediate, waits_for};
 
 use crate::error::Result;

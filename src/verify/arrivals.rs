@@ -88,7 +88,8 @@ impl State {
         loop {
             let next = match (mine.peek().copied(), theirs.peek().copied()) {
                 (Some(a), Some(b)) if a.key == b.key => {
-                    (mine.next(), theirs.next());
+                    mine.next();
+                    theirs.next();
                     more |= b.age < a.age;
                     if b.age < a.age { b } else { a }
                 }

@@ -106,8 +106,8 @@ impl State {
 /// Checks one body's new code.
 pub(super) fn check(original: &Body, new: &Body, alignment: &Alignment, findings: &mut Vec<Finding>) {
     let target = new.target();
-    let checker = Checker { original, new, alignment, rules: target.event_hazards(), wave64: target.wave_size() == 64 };
     let cfg = Cfg::build(new);
+    let checker = Checker { original, new, alignment, cfg: &cfg, rules: target.event_hazards(), wave64: target.wave_size() == 64 };
     let mut block_in: Vec<Option<State>> = vec![None; cfg.len()];
     block_in[cfg.entry().index()] = Some(State::at_entry(new.kind()));
     // Blocks with findings at the last visit, which is the one with the final state.
@@ -178,6 +178,7 @@ struct Checker<'a> {
     original: &'a Body,
     new: &'a Body,
     alignment: &'a Alignment,
+    cfg: &'a Cfg,
     rules: Rules,
     wave64: bool,
 }
@@ -216,6 +217,9 @@ impl Checker<'_> {
         }
         if self.rules.contains(Rules::VALU_READ_SGPR) {
             self.tracked_pairs(state, &step, report);
+            if self.forgets(id) {
+                state.0[TRACKED] = Marks::default();
+            }
         }
         if self.new.target().wait_states() != WaitStates::None {
             zero_flag(state, &step, report);
@@ -382,6 +386,14 @@ impl Checker<'_> {
         state.0[MASKS].clear(step.writes);
     }
 
+    /// Whether the hardware now forgets which pairs vector instructions have read: behind so many `ds_nop` in a row. They are one row only within a block.
+    fn forgets(&self, id: InstId) -> bool {
+        let count = self.new.target().forgetting_nops();
+        let first = self.cfg.block(self.cfg.block_of(id)).first;
+        let row = (id.0 + 1).checked_sub(count).filter(|start| *start >= first.0);
+        row.is_some_and(|start| (start..=id.0).all(|index| self.new.inst(InstId(index)).name() == "ds_nop"))
+    }
+
     /// A register of a pair that a vector instruction has ever read is written and read again (gfx12.0).
     fn tracked_pairs(&self, state: &mut State, step: &Step<'_>, report: &mut dyn FnMut(String)) {
         let (vcc, wait) = (codes(Reg::VCC), alu_wait(step.inst).unwrap_or_default());
@@ -406,7 +418,8 @@ impl Checker<'_> {
             return;
         }
         let tracked = state.0[TRACKED];
-        let read = pairs(step.reads & !EXEMPT);
+        // Which registers were read is known by pairs, which were written one by one.
+        let read = step.reads & !EXEMPT;
         for (fact, by) in [(SALU_WRITES, "scalar"), (VALU_WRITES, "vector")] {
             // The hardware sees to scalar reads of what vector instructions write.
             if fact == VALU_WRITES && !step.valu {
@@ -427,7 +440,7 @@ impl Checker<'_> {
         state.0[SALU_WRITES].clear(written);
         state.0[VALU_WRITES].clear(written);
         if step.valu {
-            state.0[TRACKED].mark(read, step.inserted);
+            state.0[TRACKED].mark(pairs(read), step.inserted);
             state.0[VALU_WRITES].mark(written, step.inserted);
         } else {
             state.0[SALU_WRITES].mark(written, step.inserted);
