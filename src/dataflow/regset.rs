@@ -95,6 +95,13 @@ impl RegSet {
         self.0.iter().zip(other.0).any(|(a, b)| a & b != 0)
     }
 
+    /// Whether the sets share a vector or accumulation register.
+    #[must_use]
+    pub fn shares_vectors(&self, other: &RegSet) -> bool {
+        let first = VECTOR / 64;
+        self.0[first..].iter().zip(&other.0[first..]).any(|(a, b)| a & b != 0)
+    }
+
     /// Whether every register of this set is in the other.
     #[must_use]
     pub fn is_subset(&self, other: &RegSet) -> bool {

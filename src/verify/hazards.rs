@@ -273,7 +273,7 @@ fn lane_select(p: &Pair<'_>) -> Option<u32> {
 }
 
 fn vgpr_to_dpp(p: &Pair<'_>) -> Option<u32> {
-    if_met(is_dpp(p.consumer) && p.producer.writes.vectors().intersects(&p.consumer.reads), 2)
+    if_met(is_dpp(p.consumer) && p.producer.writes.shares_vectors(&p.consumer.reads), 2)
 }
 
 fn exec_to_dpp(p: &Pair<'_>) -> Option<u32> {
@@ -286,36 +286,45 @@ fn m0_to_message(p: &Pair<'_>) -> Option<u32> {
 }
 
 fn m0_to_index(p: &Pair<'_>) -> Option<u32> {
+    if !p.indexed_by_m0 || !is_salu(p.producer) || !p.producer.writes.overlaps(Reg::M0) {
+        return None;
+    }
     let name = p.consumer.name();
     let indexes = name.starts_with("s_movrel") || name.starts_with("v_interp") || name.contains("_addtid_") || p.consumer.modifiers.lds;
-    if_met(p.indexed_by_m0 && is_salu(p.producer) && p.producer.writes.overlaps(Reg::M0) && indexes, 1)
+    if_met(indexes, 1)
 }
 
 fn wide_store(p: &Pair<'_>) -> Option<u32> {
     let stores = is_vector_memory(p.producer) && p.producer.variant.flags.intersects(Flags::STORE | Flags::ATOMIC);
+    if !stores || !is_valu(p.consumer) {
+        return None;
+    }
     // A buffer instruction whose offset is in a register takes longer anyway.
     let late = p.producer.operand(Role::Soffset).is_some_and(|offset| offset.reg().is_some());
     let data = p.producer.operand(Role::Vdata).or_else(|| p.producer.operand(Role::Data0)).and_then(|operand| operand.reg());
     let overwritten = data.filter(|data| data.dwords > 2).is_some_and(|data| p.consumer.writes.overlaps(data));
-    if_met(stores && !late && is_valu(p.consumer) && overwritten, if p.strict() { 2 } else { 1 })
+    if_met(!late && overwritten, if p.strict() { 2 } else { 1 })
 }
 
 fn trans_to_valu(p: &Pair<'_>) -> Option<u32> {
     let trans = |inst: &Inst| inst.variant.flags.contains(Flags::TRANS);
-    let reads_result = p.producer.writes.vectors().intersects(&p.consumer.reads);
-    if_met(p.strict() && trans(p.producer) && is_valu(p.consumer) && !trans(p.consumer) && reads_result, 1)
+    let reads_result = || p.producer.writes.shares_vectors(&p.consumer.reads);
+    if_met(p.strict() && trans(p.producer) && is_valu(p.consumer) && !trans(p.consumer) && reads_result(), 1)
 }
 
 fn partial_to_valu(p: &Pair<'_>) -> Option<u32> {
     /// SDWA selector of the whole register.
     const DWORD: u8 = 6;
+    if !p.strict() || !is_valu(p.producer) || !is_valu(p.consumer) {
+        return None;
+    }
     let name = p.producer.name();
     let bytes = name.starts_with("v_cvt_") && (name.contains("_fp8") || name.contains("_bf8") || name.contains("_fp4"));
     let partial = p.producer.modifiers.sdwa.is_some_and(|sdwa| sdwa.dst_sel != DWORD)
         || p.producer.modifiers.op_sel & 8 != 0
         || (bytes && p.producer.modifiers.op_sel != 0);
-    let uses = p.consumer.reads.union(p.consumer.writes);
-    if_met(p.strict() && is_valu(p.producer) && partial && is_valu(p.consumer) && p.producer.writes.vectors().intersects(&uses), 1)
+    let writes = &p.producer.writes;
+    if_met(partial && (writes.shares_vectors(&p.consumer.reads) || writes.shares_vectors(&p.consumer.writes)), 1)
 }
 
 fn sgpr_to_valu(p: &Pair<'_>) -> Option<u32> {
@@ -329,14 +338,17 @@ fn exec_to_lane(p: &Pair<'_>) -> Option<u32> {
 
 fn vgpr_to_lane(p: &Pair<'_>) -> Option<u32> {
     let lane = matches!(p.consumer.name(), "v_readlane_b32" | "v_readfirstlane_b32");
-    if_met(p.strict() && is_valu(p.producer) && lane && p.producer.writes.vectors().intersects(&p.consumer.reads), 1)
+    if_met(p.strict() && is_valu(p.producer) && lane && p.producer.writes.shares_vectors(&p.consumer.reads), 1)
 }
 
 fn zero_flag(p: &Pair<'_>) -> Option<u32> {
+    if !is_valu(p.producer) || !is_valu(p.consumer) {
+        return None;
+    }
     let named = |code| p.consumer.operands.iter().filter_map(|operand| operand.reg()).any(|reg| reg == Reg::scalar(code, 1));
-    let written = p.producer.writes;
+    let written = &p.producer.writes;
     let stale = (named(scalar::VCCZ) && written.overlaps(Reg::VCC)) || (named(scalar::EXECZ) && written.overlaps(Reg::EXEC));
-    if_met(is_valu(p.producer) && is_valu(p.consumer) && stale, 5)
+    if_met(stale, 5)
 }
 
 /// The number of the hardware register that an instruction accesses.
@@ -347,8 +359,8 @@ fn hardware(inst: &Inst) -> Option<u32> {
 }
 
 fn hardware_register(p: &Pair<'_>) -> Option<u32> {
-    let again = hardware(p.consumer).is_some() && hardware(p.producer) == hardware(p.consumer);
-    if_met(p.producer.name().starts_with("s_setreg") && again, 2)
+    let again = || hardware(p.consumer).is_some() && hardware(p.producer) == hardware(p.consumer);
+    if_met(p.producer.name().starts_with("s_setreg") && again(), 2)
 }
 
 fn trap_status(p: &Pair<'_>) -> Option<u32> {
@@ -358,8 +370,8 @@ fn trap_status(p: &Pair<'_>) -> Option<u32> {
 }
 
 fn exec_to_data(p: &Pair<'_>) -> Option<u32> {
-    let data = p.consumer.operands.iter().filter_map(|operand| operand.reg()).any(|reg| reg.overlaps(Reg::EXEC));
-    if_met(p.strict() && is_valu(p.producer) && is_valu(p.consumer) && p.producer.writes.overlaps(Reg::EXEC) && data, 2)
+    let data = || p.consumer.operands.iter().filter_map(|operand| operand.reg()).any(|reg| reg.overlaps(Reg::EXEC));
+    if_met(p.strict() && is_valu(p.producer) && is_valu(p.consumer) && p.producer.writes.overlaps(Reg::EXEC) && data(), 2)
 }
 
 fn swaps_rows(inst: &Inst) -> bool {
@@ -367,11 +379,11 @@ fn swaps_rows(inst: &Inst) -> bool {
 }
 
 fn vgpr_to_swap(p: &Pair<'_>) -> Option<u32> {
-    let reads = p.producer.writes.vectors().intersects(&p.consumer.reads);
-    if_met(p.states == WaitStates::Gfx950 && is_valu(p.producer) && swaps_rows(p.consumer) && reads, 2)
+    let reads = || p.producer.writes.shares_vectors(&p.consumer.reads);
+    if_met(p.states == WaitStates::Gfx950 && is_valu(p.producer) && swaps_rows(p.consumer) && reads(), 2)
 }
 
 fn exec_to_swap(p: &Pair<'_>) -> Option<u32> {
-    let exec = p.producer.writes.overlaps(Reg::EXEC);
-    if_met(p.states == WaitStates::Gfx950 && is_valu(p.producer) && swaps_rows(p.consumer) && exec, 4)
+    let exec = || p.producer.writes.overlaps(Reg::EXEC);
+    if_met(p.states == WaitStates::Gfx950 && is_valu(p.producer) && swaps_rows(p.consumer) && exec(), 4)
 }
