@@ -181,43 +181,60 @@ fn rewrite_object(found: &Found<'_>, options: &Options, width: Width) -> Result<
         }
         Err(error) => return Err(error),
     };
-    let object = Object::decode(found)?;
-    let analysis = Analysis::new(&object.program, &object.image);
     let mut plans = Plans { kernels: selected.iter().map(|kernel| (*kernel, None)).collect(), refused: Vec::new() };
     // Each round leaves out the kernels that the checker found fault with; there are never more rounds than kernels.
     loop {
-        plans.complete(&map.target, width, |index, kernel| {
-            let request =
-                |mode| Request { kernel, mode, index, control: plan.control_address(), max_occupancy_loss: options.max_occupancy_loss };
-            plan_kernel(&object.program, &object.image, &analysis, options.counters, request)
-        })?;
         let mut map = map.clone();
-        map.refused = plans.refusals();
-        let planned: Vec<&Planned<'_>> = plans.kernels.iter().filter_map(|(_, planned)| planned.as_ref()).collect();
-        if planned.is_empty() {
+        let Some(bytes) = instrument_object(found, &plan, &mut plans, options, width, &mut map)? else {
+            map.refused = plans.refusals();
             return Ok(Some((map, None)));
-        }
-        let bytes = match write(&object, &plan, &planned, &mut map) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == Kind::Unsupported => {
-                plans.leave_out_all(&map.target, UNSUPPORTED_OBJECT, &error.to_string());
-                continue;
-            }
-            // The writer reads what it wrote, as the checker does.
-            Err(error) if error.kind() == Kind::Internal => {
-                plans.leave_out_all(&map.target, UNVERIFIED, &error.to_string());
-                continue;
-            }
-            Err(error) => return Err(error),
         };
+        // The checker decodes everything again: of what has been planned until here nothing is left in memory by now.
         let (_, findings) = verify::check_object(&code, &CodeObject::parse(&bytes)?);
         if findings.is_empty() {
+            map.refused = plans.refusals();
             if !options.keep_addresses {
                 map.kernels.iter_mut().for_each(|kernel| kernel.addresses = Vec::new());
             }
             return Ok(Some((map, Some(bytes))));
         }
         plans.leave_out(&map.target, findings);
+    }
+}
+
+/// The new bytes of a code object whose kernels are instrumented as far as they can be; none if no kernel is.
+fn instrument_object<'k>(
+    found: &Found<'_>,
+    plan: &Plan<'_, '_>,
+    plans: &mut Plans<'k>,
+    options: &Options,
+    width: Width,
+    map: &mut ObjectMap,
+) -> Result<Option<Vec<u8>>> {
+    let object = Object::decode(found)?;
+    let analysis = Analysis::new(&object.program, &object.image);
+    loop {
+        map.kernels.clear();
+        plans.complete(&map.target, width, |index, kernel| {
+            let request =
+                |mode| Request { kernel, mode, index, control: plan.control_address(), max_occupancy_loss: options.max_occupancy_loss };
+            plan_kernel(&object.program, &object.image, &analysis, options.counters, request)
+        })?;
+        map.refused = plans.refusals();
+        let planned: Vec<&Planned<'_>> = plans.kernels.iter().filter_map(|(_, planned)| planned.as_ref()).collect();
+        if planned.is_empty() {
+            return Ok(None);
+        }
+        match write(&object, plan, &planned, map) {
+            Ok(bytes) => {
+                plans.kernels.iter_mut().for_each(|(_, planned)| *planned = None);
+                return Ok(Some(bytes));
+            }
+            Err(error) if error.kind() == Kind::Unsupported => plans.leave_out_all(&map.target, UNSUPPORTED_OBJECT, &error.to_string()),
+            // The writer reads what it wrote, as the checker does.
+            Err(error) if error.kind() == Kind::Internal => plans.leave_out_all(&map.target, UNVERIFIED, &error.to_string()),
+            Err(error) => return Err(error),
+        }
     }
 }
 
@@ -340,9 +357,9 @@ fn plan_kernel<'k>(
 ) -> Result<Planned<'k>, Stop> {
     let plan = |mode| {
         let request = request(mode);
-        let instrumented = instrument::branches(analysis, &request)?;
+        let mut instrumented = instrument::branches(analysis, &request)?;
         let id = program.at(request.kernel.entry).ok_or_else(|| Error::internal("an instrumented kernel has no code"))?;
-        let code = Code::plan(program, id, image, &instrumented.edits)?;
+        let code = Code::plan(program, id, image, &std::mem::take(&mut instrumented.edits))?;
         Ok::<_, Stop>(Planned { kernel: request.kernel, index: request.index, mode, instrumented, code })
     };
     match counters {
