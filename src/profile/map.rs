@@ -1,6 +1,6 @@
 //! The site table: what a rewritten code object counts, and how its addresses map back.
 //!
-//! It is written as JSON to the map file and, compressed with zlib, into the section [`super::control::MAP_SECTION`] of the rewritten object, so that a profile can be
+//! It is written as JSON to the map file and, compressed with zlib and with its addresses as distances, into the section [`super::control::MAP_SECTION`] of the rewritten object, so that a profile can be
 //! read without the map file.
 
 use std::io::{Read, Write};
@@ -156,14 +156,35 @@ pub struct ObjectMap {
 }
 
 impl ObjectMap {
-    /// The contents of the section: zlib over JSON.
+    /// The contents of the section: zlib over the map as JSON without its addresses, and behind that the addresses of each kernel ([`pack_addresses`]).
     ///
     /// # Errors
     /// Internal if it cannot be serialised.
     pub fn pack(&self) -> Result<Vec<u8>> {
-        let json = serde_json::to_vec(self).map_err(|e| Error::internal(format!("site table: {e}")))?;
+        let without_addresses = |kernel: &KernelMap| KernelMap {
+            name: kernel.name.clone(),
+            demangled: kernel.demangled.clone(),
+            mode: kernel.mode,
+            sites: kernel.sites.clone(),
+            uncounted_callees: kernel.uncounted_callees.clone(),
+            before: kernel.before,
+            after: kernel.after,
+            addresses: Vec::new(),
+        };
+        let short = ObjectMap {
+            schema: self.schema.clone(),
+            target: self.target.clone(),
+            original: self.original.clone(),
+            stride: self.stride,
+            kernels: self.kernels.iter().map(without_addresses).collect(),
+            refused: self.refused.clone(),
+        };
+        let mut contents = serde_json::to_vec(&short).map_err(|e| Error::internal(format!("site table: {e}")))?;
+        for kernel in &self.kernels {
+            pack_addresses(&kernel.addresses, &mut contents)?;
+        }
         let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
-        encoder.write_all(&json)?;
+        encoder.write_all(&contents)?;
         Ok(encoder.finish()?)
     }
 
@@ -172,18 +193,100 @@ impl ObjectMap {
     /// # Errors
     /// Malformed if it is not what [`ObjectMap::pack`] writes, Limit if it unpacks to more than 256 MiB.
     pub fn unpack(section: &[u8]) -> Result<ObjectMap> {
-        let mut json = Vec::new();
+        let mut contents = Vec::new();
         flate2::read::ZlibDecoder::new(section)
             .take(MAX_UNPACKED + 1)
-            .read_to_end(&mut json)
+            .read_to_end(&mut contents)
             .map_err(|e| Error::malformed(format!("site table does not decompress: {e}")))?;
-        if json.len() as u64 > MAX_UNPACKED {
+        if contents.len() as u64 > MAX_UNPACKED {
             return Err(Error::limit("site table unpacks to more than 256 MiB"));
         }
-        let map: ObjectMap = serde_json::from_slice(&json).map_err(|e| Error::malformed(format!("site table: {e}")))?;
+        let mut json = serde_json::Deserializer::from_slice(&contents).into_iter::<ObjectMap>();
+        let missing = || Error::malformed("site table: it is empty");
+        let mut map = json.next().ok_or_else(missing)?.map_err(|e| Error::malformed(format!("site table: {e}")))?;
+        let mut rest = contents.get(json.byte_offset()..).unwrap_or_default();
         if map.schema != SCHEMA {
             return Err(Error::unsupported(format!("site table schema {:?}, this program knows {SCHEMA:?}", map.schema)));
         }
-        Ok(map)
+        for kernel in &mut map.kernels {
+            kernel.addresses = unpack_addresses(&mut rest)?;
+        }
+        if rest.is_empty() { Ok(map) } else { Err(Error::malformed(format!("site table: {} bytes too many", rest.len()))) }
+    }
+}
+
+/// Bytes of a distance in [`pack_addresses`].
+const DISTANCE: usize = size_of::<i32>();
+
+/// The number of pairs (32 bits); of the first the original and the rewritten address (64 bits each); of each other one how far both are from those before (signed, 32
+/// bits each). All little-endian.
+fn pack_addresses(pairs: &[AddressPair], to: &mut Vec<u8>) -> Result<()> {
+    let far = |_| Error::internal("site table: code is more than 2 GiB apart");
+    to.extend(u32::try_from(pairs.len()).map_err(far)?.to_le_bytes());
+    let Some(first) = pairs.first() else { return Ok(()) };
+    to.extend(first.original.to_le_bytes());
+    to.extend(first.rewritten.to_le_bytes());
+    for (before, pair) in pairs.iter().zip(&pairs[1..]) {
+        for (from, address) in [(before.original, pair.original), (before.rewritten, pair.rewritten)] {
+            to.extend(i32::try_from(address.wrapping_sub(from) as i64).map_err(far)?.to_le_bytes());
+        }
+    }
+    Ok(())
+}
+
+/// Reads what [`pack_addresses`] wrote from the front of `bytes`.
+fn unpack_addresses(bytes: &mut &[u8]) -> Result<Vec<AddressPair>> {
+    fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Result<&'a [u8]> {
+        let (front, rest) = bytes.split_at_checked(count).ok_or_else(|| Error::malformed("site table: it ends within addresses"))?;
+        *bytes = rest;
+        Ok(front)
+    }
+    fn number<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N]> {
+        take(bytes, N).map(|bytes| std::array::from_fn(|index| bytes[index]))
+    }
+    let count = u32::from_le_bytes(number(bytes)?) as usize;
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    let mut last = AddressPair { original: u64::from_le_bytes(number(bytes)?), rewritten: u64::from_le_bytes(number(bytes)?) };
+    // Before there is room for so many they are known to be there.
+    let distances = take(bytes, (count - 1).saturating_mul(2 * DISTANCE))?;
+    let mut pairs = Vec::with_capacity(count);
+    pairs.push(last);
+    for pair in distances.chunks_exact(2 * DISTANCE) {
+        let distance = |at: usize| i64::from(i32::from_le_bytes(std::array::from_fn(|index| pair[at + index])));
+        last = AddressPair {
+            original: last.original.wrapping_add_signed(distance(0)),
+            rewritten: last.rewritten.wrapping_add_signed(distance(DISTANCE)),
+        };
+        pairs.push(last);
+    }
+    Ok(pairs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_come_back_and_damaged_ones_do_not() {
+        let pair = |original, rewritten| AddressPair { original, rewritten };
+        let cases = [
+            vec![],
+            vec![pair(0x1000, 0x9000)],
+            vec![pair(0x1000, 0x9000), pair(0x1004, 0x9040), pair(0x100c, 0x8f00), pair(0x7fff_0000, 0)],
+        ];
+        for pairs in cases {
+            let mut bytes = Vec::new();
+            pack_addresses(&pairs, &mut bytes).expect("near each other");
+            let mut rest = bytes.as_slice();
+            assert_eq!(unpack_addresses(&mut rest).expect("all there"), pairs);
+            assert!(rest.is_empty());
+            for length in 0..bytes.len() {
+                assert!(unpack_addresses(&mut &bytes[..length]).is_err(), "{length} of {} bytes", bytes.len());
+            }
+        }
+        assert!(pack_addresses(&[pair(0, 0), pair(1 << 32, 0)], &mut Vec::new()).is_err());
+        assert!(unpack_addresses(&mut [0xff; 64].as_slice()).is_err(), "more than memory");
     }
 }
