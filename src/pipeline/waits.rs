@@ -3,7 +3,7 @@
 use super::object::{Object, objects};
 use super::options::Selection;
 use crate::code_object::demangle;
-use crate::dataflow::WaitSummaries;
+use crate::dataflow::{Summaries, WaitSummaries};
 use crate::error::{Error, Result};
 use crate::kernel::BodyKind;
 use crate::offload_bundle::Input;
@@ -38,9 +38,11 @@ fn slice_object<'p>(
     totals: impl Fn(&str) -> Option<&'p KernelTotals>,
     out: &mut Vec<KernelSlice>,
 ) {
-    let summaries = WaitSummaries::compute(&object.program);
-    for body in object.program.bodies().iter().filter(|body| body.kind() == BodyKind::Kernel && selected(body.name())) {
-        out.push(slice_kernel(body, &demangle(body.name()), &summaries, totals(body.name()), |address| object.source(address)));
+    let summaries = (&WaitSummaries::compute(&object.program), &Summaries::compute(&object.program));
+    // Code without descriptors has functions only.
+    let kind = if object.code.kernels().is_empty() { BodyKind::Function } else { BodyKind::Kernel };
+    for body in object.program.bodies().iter().filter(|body| body.kind() == kind && selected(body.name())) {
+        out.push(slice_kernel(body, &demangle(body.name()), summaries, totals(body.name()), |address| object.source(address)));
     }
 }
 

@@ -1,7 +1,12 @@
 //! A slice as text.
 
-use super::text::{Style, wait_lines};
+use super::table::grouped;
+use super::text::{Style, place, wait_lines};
 use crate::slice::Slice;
+use crate::slice::chains::{Chain, Edge};
+
+/// As many causes as a person looks at.
+const CHAINS_SHOWN: usize = 5;
 
 /// All kernels with their waits.
 #[must_use]
@@ -14,10 +19,39 @@ pub fn render(slice: &Slice, style: Style) -> String {
         if lines.len() == before {
             lines.push("  no waits".to_owned());
         }
+        chain_lines(&kernel.chains, style, &mut lines);
         lines.push(String::new());
     }
     if slice.kernels.is_empty() {
         lines.push("no kernel selected\n".to_owned());
     }
     lines.join("\n")
+}
+
+/// The causes that cost most, each from the wait back to where it comes from.
+fn chain_lines(chains: &[Chain], style: Style, lines: &mut Vec<String>) {
+    if chains.is_empty() {
+        return;
+    }
+    lines.push(String::new());
+    lines.push(style.dim("  why (predicted: what is left of the latency when the wait begins, as often as the wait was executed)"));
+    for chain in chains.iter().take(CHAINS_SHOWN) {
+        let (percent, cycles) = (100.0 * chain.kernel_share, grouped(chain.predicted_cycles));
+        lines.push(format!("  {percent:>3.0} %  {cycles} cycles: {}", chain.reading));
+        for step in &chain.path {
+            let arrow = match step.edge {
+                Edge::Stall => "wait",
+                Edge::Wait => "for",
+                Edge::Register => "of",
+            };
+            let address = step.address.map_or_else(String::new, |address| format!("{address:#x}"));
+            let instruction = step.instruction.as_deref().unwrap_or("what the caller left under way");
+            let source = place(step.source.as_ref());
+            let source = if source.is_empty() { source } else { format!(" ({source})") };
+            lines.push(format!("         {arrow:>4} {address:>7} {instruction}{source}"));
+        }
+    }
+    if chains.len() > CHAINS_SHOWN {
+        lines.push(format!("  and {} more: --format json has all", chains.len() - CHAINS_SHOWN));
+    }
 }

@@ -1,18 +1,21 @@
 //! What the waits of a kernel wait for, ranked by what they may cost.
 //!
 //! Each `s_waitcnt` is linked over the control-flow graph to the memory operations it waits for ([`crate::dataflow::Waits`]), with how often it was
-//! executed ([`counts`]) and how long such operations take ([`latency`]). The product ranks the waits. It is a *prediction*: nothing here was timed, and
+//! executed ([`counts`]) and how long such operations take ([`latency`]). The product ranks the waits, and [`chains`] says which operation each really waits for
+//! and where that comes from. It is a *prediction*: nothing here was timed, and
 //! the model says so in every output.
 
+pub mod chains;
 pub mod counts;
 pub mod latency;
 
 use serde::{Deserialize, Serialize};
 
+use self::chains::Chain;
 use self::counts::{BlockCounts, CountSource};
 use self::latency::Cycles;
 use crate::cfg::Cfg;
-use crate::dataflow::{Certainty, Operation, WaitSummaries, Waits};
+use crate::dataflow::{Certainty, Definitions, Operation, Summaries, WaitSummaries, Waits};
 use crate::entity::InstId;
 use crate::isa;
 use crate::kernel::Body;
@@ -24,7 +27,7 @@ use crate::profile::map::Source;
 pub const SCHEMA: &str = "wavetap.slice/1";
 
 /// The waits of some kernels.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Slice {
     /// [`SCHEMA`].
     pub schema: String,
@@ -43,7 +46,7 @@ impl Slice {
 }
 
 /// The waits of one kernel, the costliest first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KernelSlice {
     /// Mangled name.
     pub name: String,
@@ -53,6 +56,9 @@ pub struct KernelSlice {
     pub target: String,
     /// Its waits, by predicted cycles descending.
     pub waits: Vec<WaitSlice>,
+    /// Why it waits, by predicted cycles descending.
+    #[serde(default)]
+    pub chains: Vec<Chain>,
 }
 
 /// One counter of one `s_waitcnt`.
@@ -109,6 +115,16 @@ pub enum WaitCertainty {
     Unordered,
 }
 
+impl From<Certainty> for WaitCertainty {
+    fn from(certainty: Certainty) -> WaitCertainty {
+        match certainty {
+            Certainty::Must => WaitCertainty::Must,
+            Certainty::May => WaitCertainty::May,
+            Certainty::Unordered => WaitCertainty::Unordered,
+        }
+    }
+}
+
 /// Addresses that may be absent, as hex strings.
 mod optional_hex {
     use serde::{Deserialize, Deserializer, Serializer};
@@ -130,20 +146,23 @@ mod optional_hex {
 
 /// Slices one kernel.
 ///
-/// `totals` are its counters, if it was profiled; `source` gives the source line of an address.
+/// The summaries say what calls do to operations under way and to registers; `totals` are its counters, if it was profiled; `source` gives the source line of an
+/// address.
 #[must_use]
 pub fn slice_kernel(
     body: &Body,
     demangled: &str,
-    summaries: &WaitSummaries,
+    (summaries, values): (&WaitSummaries, &Summaries),
     totals: Option<&KernelTotals>,
     source: impl Fn(u64) -> Option<Source>,
 ) -> KernelSlice {
     let cfg = Cfg::build(body);
     let counts = BlockCounts::derive(body, &cfg, totals);
     let print = |id: InstId| isa::print(body.target(), body.inst(id));
-    let mut waits = Vec::new();
+    let (mut waits, mut chains) = (Vec::new(), Vec::new());
+    let context = chains::Context { body, cfg: &cfg, definitions: Definitions::new(body, &cfg, values), counts: &counts, totals };
     for wait in Waits::compute(body, &cfg, summaries).all() {
+        chains.extend(context.of_wait(wait, &source));
         let mut operations: Vec<OperationSlice> = wait
             .operations
             .iter()
@@ -161,11 +180,7 @@ pub fn slice_kernel(
                     address: id.map(|id| body.address(id)),
                     instruction: id.map(print),
                     source: id.and_then(|id| source(body.address(id))),
-                    certainty: match each.certainty {
-                        Certainty::Must => WaitCertainty::Must,
-                        Certainty::May => WaitCertainty::May,
-                        Certainty::Unordered => WaitCertainty::Unordered,
-                    },
+                    certainty: each.certainty.into(),
                     latency,
                 }
             })
@@ -188,7 +203,13 @@ pub fn slice_kernel(
         });
     }
     waits.sort_by(|a, b| b.predicted_cycles.cmp(&a.predicted_cycles).then(a.address.cmp(&b.address)));
-    KernelSlice { name: body.name().to_owned(), demangled: demangled.to_owned(), target: body.target().name().to_owned(), waits }
+    for known in [true, false] {
+        let alike = |chain: &&mut Chain| (chain.evidence.executions != CountSource::Unknown) == known;
+        let all: u64 = chains.iter_mut().filter(alike).map(|chain| chain.predicted_cycles).sum();
+        chains.iter_mut().filter(alike).for_each(|chain| chain.kernel_share = chain.predicted_cycles as f64 / all.max(1) as f64);
+    }
+    chains.sort_by(|a, b| b.predicted_cycles.cmp(&a.predicted_cycles).then(a.address.cmp(&b.address)).then(b.share.total_cmp(&a.share)));
+    KernelSlice { name: body.name().to_owned(), demangled: demangled.to_owned(), target: body.target().name().to_owned(), waits, chains }
 }
 
 #[cfg(test)]

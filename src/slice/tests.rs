@@ -1,5 +1,6 @@
 //! Derived executions against counted ones on random walks; links and ranking on a hand-built kernel.
 
+use super::chains::{Chain, Edge};
 use super::counts::{BlockCounts, CountSource};
 use super::*;
 use crate::isa::{Branch, Counters, Flags, Memory, Reg};
@@ -128,7 +129,7 @@ fn waits_are_ranked_by_executions_times_latency() {
         .kernel();
     let profile = totals(2, vec![scalar_site(0x1010, 2000, 1998)]);
     let source = |address| (address == 0x1008).then(|| Source { file: "k.hip".to_owned(), line: 7 });
-    let slice = slice_kernel(&body, "test()", &WaitSummaries::none(), Some(&profile), source);
+    let slice = slice_kernel(&body, "test()", (&WaitSummaries::none(), &Summaries::none()), Some(&profile), source);
     let [first, second] = slice.waits.as_slice() else { panic!("two waits: {slice:?}") };
     assert_eq!((first.address, first.counter.as_str(), first.executions), (0x100c, "lgkmcnt", Some(2000)));
     assert_eq!(first.predicted_cycles, 2000 * 64);
@@ -137,7 +138,7 @@ fn waits_are_ranked_by_executions_times_latency() {
     assert_eq!((second.address, second.executions, second.predicted_cycles), (0x1004, Some(2), 2 * 320));
     assert_eq!(second.operations[0].address, Some(0x1000));
     // Without a profile the latencies alone rank them.
-    let blind = slice_kernel(&body, "test()", &WaitSummaries::none(), None, |_| None);
+    let blind = slice_kernel(&body, "test()", (&WaitSummaries::none(), &Summaries::none()), None, |_| None);
     assert_eq!(blind.waits[0].address, 0x1004);
     assert_eq!(blind.waits[0].executions_source, CountSource::Unknown);
 
@@ -149,4 +150,89 @@ fn waits_are_ranked_by_executions_times_latency() {
     assert_eq!(json["kernels"][0]["waits"][0]["operations"][0]["certainty"], "must");
     let back: Slice = serde_json::from_value(json).expect("the same");
     assert_eq!(back.kernels, [slice]);
+}
+
+fn chains_of(body: &Body, totals: Option<&KernelTotals>) -> Vec<Chain> {
+    let slice = slice_kernel(body, "test()", (&WaitSummaries::none(), &Summaries::none()), totals, |_| None);
+    for wait in &slice.waits {
+        let of_wait = |chain: &&Chain| chain.address == wait.address && chain.counter == wait.counter;
+        let shares: Vec<f64> = slice.chains.iter().filter(of_wait).map(|chain| chain.share).collect();
+        assert!(shares.is_empty() || (shares.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{shares:?}");
+    }
+    slice.chains
+}
+
+/// The operations blamed, with their shares in percent.
+fn blamed(chains: &[Chain]) -> Vec<(u64, u32)> {
+    let blamed = |chain: &Chain| (chain.path[1].address.expect("an instruction"), (100.0 * chain.share).round() as u32);
+    chains.iter().map(blamed).collect()
+}
+
+fn global(to: u16, address: u16) -> Op {
+    op("global_load_dword").memory(Memory::Global, Counters::VM, Flags::LOAD).writes(Reg::vector(to, 1)).reads(Reg::vector(address, 2))
+}
+
+fn vmcnt0() -> Op {
+    op("s_waitcnt").wait(Some(0), None, None)
+}
+
+#[test]
+fn the_load_that_arrives_last_is_blamed() {
+    let body = Listing::at(0).push(global(1, 10)).push(op("s_x")).push(global(2, 12)).push(vmcnt0()).push(end()).kernel();
+    let chains = chains_of(&body, None);
+    assert_eq!(blamed(&chains), [(0x8, 100)]);
+    // One issue interval of gfx90a is what lies between.
+    assert_eq!((chains[0].evidence.hidden_cycles, chains[0].predicted_cycles), (4, 320 - 4));
+    assert!(chains[0].evidence.stable);
+}
+
+#[test]
+fn what_is_hidden_is_not_blamed() {
+    let with = |instructions: usize| {
+        let mut listing = Listing::at(0).push(global(1, 10));
+        for _ in 0..instructions {
+            listing = listing.push(op("s_x"));
+        }
+        listing.push(vmcnt0()).push(end()).kernel()
+    };
+    assert_eq!(chains_of(&with(78), None)[0].predicted_cycles, 320 - 79 * 4);
+    assert!(chains_of(&with(79), None).is_empty());
+    // With latencies doubled it would be blamed, and is not: that is said of those that are.
+    assert!(chains_of(&with(41), None)[0].evidence.stable);
+}
+
+#[test]
+fn frequencies_divide_the_blame() {
+    // A load on one way only, which 1 of 4 waves takes, behind one that all issue.
+    let listing = |last: Op| {
+        Listing::at(0).push(global(1, 10)).push(branch_scc1("join")).push(last).label("join").push(vmcnt0()).push(end()).kernel()
+    };
+    let body = listing(global(2, 12));
+    let profile = |taken| totals(100, vec![scalar_site(0x4, 100, taken)]);
+    assert_eq!(blamed(&chains_of(&body, Some(&profile(75)))), [(0x0, 75), (0x8, 25)]);
+    assert_eq!(blamed(&chains_of(&body, Some(&profile(100)))), [(0x0, 100)], "what was never executed is no cause");
+    assert_eq!(blamed(&chains_of(&body, Some(&profile(0)))), [(0x8, 100)]);
+    let unknown = chains_of(&body, None);
+    assert_eq!(unknown.iter().map(|chain| chain.evidence.executions).collect::<Vec<_>>(), [CountSource::Unknown; 2]);
+    let shares: f64 = unknown.iter().map(|chain| chain.kernel_share).sum();
+    assert!((shares - 1.0).abs() < 0.01, "{shares}");
+}
+
+#[test]
+fn paths_lead_to_where_addresses_come_from() {
+    let add = |to: u16, from: u16| op("v_add_u32").writes(Reg::vector(to, 1)).reads(Reg::vector(from, 1));
+    let body = Listing::at(0)
+        .push(global(10, 20))
+        .push(vmcnt0())
+        .push(add(11, 30))
+        .push(add(5, 31))
+        .push(global(1, 10))
+        .push(vmcnt0())
+        .push(end())
+        .kernel();
+    let chains = chains_of(&body, None);
+    let path = |chain: &Chain| chain.path.iter().map(|step| (step.edge, step.address)).collect::<Vec<_>>();
+    let second = chains.iter().find(|chain| chain.address == 0x14).expect("the second wait");
+    let expected = [(Edge::Stall, Some(0x14)), (Edge::Wait, Some(0x10)), (Edge::Register, Some(0x0))];
+    assert_eq!(path(second), expected, "the load that the address comes from takes longer than the addition");
 }
