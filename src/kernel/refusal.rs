@@ -125,7 +125,7 @@ impl Reason {
             Reason::MaskOperand => {
                 "The condition of a branch on lanes is read from a register that is another one once it has been looked at (SCC, VCCZ, EXECZ)."
             }
-            Reason::ScalarRegisters => "Too few scalar registers are unused, and none can be borrowed at some place (on gfx12: anywhere).",
+            Reason::ScalarRegisters => "Too few scalar registers are unused, and none can be borrowed at some place.",
             Reason::VectorRegisters => {
                 "All vector registers are in use, by the kernel or by functions that it may call, and too few scalar ones are unused to keep lanes of borrowed ones in."
             }
