@@ -44,11 +44,9 @@ fn chain_lines(chains: &[Chain], style: Style, lines: &mut Vec<String>) {
                 Edge::Wait => "for",
                 Edge::Register => "of",
             };
-            let address = step.address.map_or_else(String::new, |address| format!("{address:#x}"));
-            let instruction = step.instruction.as_deref().unwrap_or("what the caller left under way");
             let source = place(step.source.as_ref());
             let source = if source.is_empty() { source } else { format!(" ({source})") };
-            lines.push(format!("         {arrow:>4} {address:>7} {instruction}{source}"));
+            lines.push(format!("         {arrow:>4} {:>#7x} {}{source}", step.address, step.instruction));
         }
     }
     if chains.len() > CHAINS_SHOWN {

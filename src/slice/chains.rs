@@ -4,7 +4,8 @@
 //! the cycles in which the wave issues the instructions between the two, on the shortest way (other waits on the way take time as well, which is not known). The one
 //! with the most left is blamed, as often as it is outstanding at all: always if it is on every path, else as often as its block was executed for each execution of the
 //! wait. What is then left of the blame goes to the one that arrives before it, and so on. The shares of a wait's operations sum to 1. An operation in a block that was
-//! never executed cannot be a cause, for this input. Where nothing is left of any latency nothing is blamed: the wait costs nothing.
+//! never executed cannot be a cause, for this input. Where nothing is left of any latency nothing is blamed: the wait costs nothing. Nothing is known, either, of what a function's caller
+//! may have under way: it is among the wait's operations, and in no chain.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,9 +13,9 @@ use std::collections::BinaryHeap;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
+use super::WaitCertainty;
 use super::counts::{BlockCounts, CountSource};
 use super::latency::{self, Cycles};
-use super::{WaitCertainty, optional_hex};
 use crate::cfg::Cfg;
 use crate::dataflow::{Definition, Definitions, Operation, Wait};
 use crate::entity::InstId;
@@ -73,11 +74,11 @@ pub struct Evidence {
 /// One place on a path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// Its address; none for what a function's caller had outstanding.
-    #[serde(with = "optional_hex", default)]
-    pub address: Option<u64>,
-    /// The instruction as printed.
-    pub instruction: Option<String>,
+    /// Its address.
+    #[serde(with = "hex")]
+    pub address: u64,
+    /// The instruction as printed; a call stands for what the function called has left under way.
+    pub instruction: String,
     /// Source line.
     pub source: Option<Source>,
     /// Why it is here.
@@ -107,7 +108,9 @@ pub(super) struct Context<'a> {
 
 /// An operation with what decides whether it is blamed.
 struct Cause {
-    operation: Operation,
+    /// The operation, or the call of the function that issued it.
+    inst: InstId,
+    by_callee: bool,
     certainty: WaitCertainty,
     latency: Cycles,
     hidden: u64,
@@ -138,8 +141,8 @@ impl Context<'_> {
         let mut chains = Vec::new();
         for (cause, share) in causes.iter().zip(&shares).filter(|(_, share)| **share > 0.0) {
             let cycles = executions.unwrap_or(1) as f64 * cause.left(AS_THEY_ARE) as f64 * share;
-            let active_lanes = self.active_lanes(cause.operation);
-            let path = self.path(wait, cause.operation, source);
+            let active_lanes = if cause.by_callee { None } else { self.active_lanes(cause.inst) };
+            let path = self.path(wait, cause, source);
             chains.push(Chain {
                 address: self.body.address(wait.inst),
                 counter: wait.counter.name().to_owned(),
@@ -154,7 +157,7 @@ impl Context<'_> {
                     stable,
                     active_lanes,
                 },
-                reading: self.reading(cause.operation, *share, active_lanes, source),
+                reading: self.reading(cause, *share, active_lanes, source),
                 path,
             });
         }
@@ -172,11 +175,12 @@ impl Context<'_> {
         let (executions, _) = self.counts.of(self.cfg.block_of(wait.inst));
         let mut causes = Vec::new();
         for each in &wait.operations {
-            let id = match each.operation {
-                Operation::Inst(id) | Operation::Callee(id) => Some(id),
-                Operation::Caller => None,
+            let (inst, by_callee) = match each.operation {
+                Operation::Inst(id) => (id, false),
+                Operation::Callee(id) => (id, true),
+                Operation::Caller => continue,
             };
-            let issued = id.and_then(|id| self.counts.of(self.cfg.block_of(id)).0);
+            let issued = self.counts.of(self.cfg.block_of(inst)).0;
             if issued == Some(0) {
                 continue;
             }
@@ -186,12 +190,9 @@ impl Context<'_> {
                 (_, Some(issued), Some(executions)) if executions > 0 => (issued as f64 / executions as f64).min(1.0),
                 _ => UNKNOWN_FREQUENCY,
             };
-            let hidden = match each.operation {
-                // Farther away than the walk went: nothing of its latency is left.
-                Operation::Inst(id) => between.get(&id).copied().unwrap_or(u64::MAX),
-                Operation::Callee(_) | Operation::Caller => 0,
-            };
-            causes.push(Cause { operation: each.operation, certainty, latency: latency(each.operation), hidden, frequency });
+            // Farther away than the walk went: nothing of its latency is left. A function may have issued its operations just before it returned.
+            let hidden = between.get(&inst).copied().unwrap_or(u64::MAX);
+            causes.push(Cause { inst, by_callee, certainty, latency: latency(each.operation), hidden, frequency });
         }
         causes
     }
@@ -230,29 +231,16 @@ impl Context<'_> {
     }
 
     /// The wait, the operation, and from which instructions its address comes: of several the one that takes longest, of equal ones the nearest.
-    fn path(&self, wait: &Wait, operation: Operation, source: &dyn Fn(u64) -> Option<Source>) -> Vec<Step> {
+    fn path(&self, wait: &Wait, cause: &Cause, source: &dyn Fn(u64) -> Option<Source>) -> Vec<Step> {
         let step = |id: InstId, edge| {
             let address = self.body.address(id);
-            Step {
-                address: Some(address),
-                instruction: Some(isa::print(self.body.target(), self.body.inst(id))),
-                source: source(address),
-                edge,
-            }
+            Step { address, instruction: isa::print(self.body.target(), self.body.inst(id)), source: source(address), edge }
         };
-        let mut path = vec![step(wait.inst, Edge::Stall)];
-        let mut at = match operation {
-            Operation::Inst(id) => id,
-            Operation::Callee(id) => {
-                path.push(step(id, Edge::Wait));
-                return path;
-            }
-            Operation::Caller => {
-                path.push(Step { address: None, instruction: None, source: None, edge: Edge::Wait });
-                return path;
-            }
-        };
-        path.push(step(at, Edge::Wait));
+        let mut at = cause.inst;
+        let mut path = vec![step(wait.inst, Edge::Stall), step(at, Edge::Wait)];
+        if cause.by_callee {
+            return path;
+        }
         let mut seen = FxHashSet::from_iter([at]);
         for _ in 0..LONGEST {
             let target = self.body.target();
@@ -274,8 +262,7 @@ impl Context<'_> {
     }
 
     /// Lanes active on average behind the one site that formed the operation's mask.
-    fn active_lanes(&self, operation: Operation) -> Option<f64> {
-        let Operation::Inst(id) = operation else { return None };
+    fn active_lanes(&self, id: InstId) -> Option<f64> {
         let exec = Reg::scalar(scalar::EXEC, (self.body.target().wave_size() / 32) as u8);
         // A scalar load is one for the whole wave.
         if !self.body.reads(id).any(|reg| reg.overlaps(exec)) {
@@ -290,21 +277,15 @@ impl Context<'_> {
         }
     }
 
-    fn reading(&self, operation: Operation, share: f64, lanes: Option<f64>, source: &dyn Fn(u64) -> Option<Source>) -> String {
-        let what = match operation {
-            Operation::Inst(id) => {
-                let address = self.body.address(id);
-                let place = match source(address) {
-                    Some(Source { file, line }) => format!("{}:{line}", file.rsplit('/').next().unwrap_or(&file)),
-                    None => format!("{address:#x}"),
-                };
-                format!("{} at {place}", self.body.inst(id).name())
-            }
-            Operation::Callee(id) => format!("memory that the function called at {:#x} left under way", self.body.address(id)),
-            Operation::Caller => "memory that the caller left under way".to_owned(),
+    fn reading(&self, cause: &Cause, share: f64, lanes: Option<f64>, source: &dyn Fn(u64) -> Option<Source>) -> String {
+        let address = self.body.address(cause.inst);
+        let place = match source(address) {
+            Some(Source { file, line }) => format!("{}:{line}", file.rsplit('/').next().unwrap_or(&file)),
+            None => format!("{address:#x}"),
         };
+        let what = if cause.by_callee { "what the function called left under way" } else { self.body.inst(cause.inst).name() };
         let lanes = lanes.map_or_else(String::new, |lanes| format!("; {lanes:.1} of {} lanes active", self.body.target().wave_size()));
-        format!("{:.0} % of this wait is predicted to be for {what}{lanes}", 100.0 * share)
+        format!("{:.0} % of this wait is predicted to be for {what} at {place}{lanes}", 100.0 * share)
     }
 }
 
@@ -324,7 +305,7 @@ fn shares(causes: &[Cause], numerator: u64) -> Vec<f64> {
 /// Who arrives last is blamed as often as it is there; for the rest, who arrives before.
 fn shares_of(causes: &[Cause], numerator: u64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..causes.len()).filter(|index| causes[*index].left(numerator) > 0).collect();
-    order.sort_by_key(|index| (Reverse(causes[*index].left(numerator)), causes[*index].hidden, Reverse(causes[*index].operation)));
+    order.sort_by_key(|index| (Reverse(causes[*index].left(numerator)), causes[*index].hidden, Reverse(causes[*index].inst)));
     let mut shares = vec![0.0; causes.len()];
     let mut rest = 1.0;
     for index in order {
