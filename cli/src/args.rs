@@ -268,15 +268,20 @@ pub struct CompareArgs {
     pub app: AppArgs,
 }
 
-/// Show which operations each wait waits for, the costliest first (predicted from code and counts)
+/// Show which operations each wait waits for and where these come from, the costliest first (predicted from code and counts)
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  wavetap slice app --counters app.profile\n  wavetap slice hip-samples/bin/divergence --target gfx90a")]
+#[command(
+    after_help = "Examples:\n  wavetap slice app --counters app.profile\n  wavetap slice app --samples out_results.json --target gfx90a\n  wavetap slice hip-samples/bin/divergence --target gfx90a"
+)]
 pub struct SliceArgs {
     /// The original file
     pub file: PathBuf,
     /// Counts of a run: they say how often each wait was passed
     #[arg(long, value_name = "PROFILE")]
     pub counters: Option<PathBuf>,
+    /// PC samples of a run of the original, as JSON (rocprofv3 --pc-sampling-beta-enabled --output-format json, or wavetap run --samples)
+    #[arg(long, value_name = "JSON")]
+    pub samples: Option<PathBuf>,
     #[command(flatten)]
     pub select: SelectArgs,
     #[command(flatten)]

@@ -11,6 +11,7 @@ pub mod collect;
 pub mod control;
 pub mod file;
 pub mod map;
+pub mod pc_samples;
 pub mod record;
 pub mod samples;
 pub mod time;

@@ -1,12 +1,15 @@
 //! A slice as text.
 
-use super::table::grouped;
-use super::text::{Style, place, wait_lines};
+use super::table::{Align, Table, grouped};
+use super::text::{self, Style, place, push_table, wait_lines};
 use crate::slice::Slice;
 use crate::slice::chains::{Chain, Edge};
+use crate::slice::evidence::KernelSamples;
 
 /// As many causes as a person looks at.
 const CHAINS_SHOWN: usize = 5;
+/// As many places with samples.
+const PLACES_SHOWN: usize = 10;
 
 /// All kernels with their waits.
 #[must_use]
@@ -20,6 +23,9 @@ pub fn render(slice: &Slice, style: Style) -> String {
             lines.push("  no waits".to_owned());
         }
         chain_lines(&kernel.chains, style, &mut lines);
+        if let Some(samples) = &kernel.samples {
+            sample_lines(samples, style, &mut lines);
+        }
         lines.push(String::new());
     }
     if slice.kernels.is_empty() {
@@ -37,7 +43,8 @@ fn chain_lines(chains: &[Chain], style: Style, lines: &mut Vec<String>) {
     lines.push(style.dim("  why (predicted: what is left of the latency when the wait begins, as often as the wait was executed)"));
     for chain in chains.iter().take(CHAINS_SHOWN) {
         let (percent, cycles) = (100.0 * chain.kernel_share, grouped(chain.predicted_cycles));
-        lines.push(format!("  {percent:>3.0} %  {cycles} cycles: {}", chain.reading));
+        let samples = chain.samples.map_or_else(String::new, |samples| format!(", {samples:.1} samples"));
+        lines.push(format!("  {percent:>3.0} %  {cycles} cycles{samples}: {}", chain.reading));
         for step in &chain.path {
             let arrow = match step.edge {
                 Edge::Stall => "wait",
@@ -51,5 +58,33 @@ fn chain_lines(chains: &[Chain], style: Style, lines: &mut Vec<String>) {
     }
     if chains.len() > CHAINS_SHOWN {
         lines.push(format!("  and {} more: --format json has all", chains.len() - CHAINS_SHOWN));
+    }
+}
+
+/// Where waves were seen.
+fn sample_lines(samples: &KernelSamples, style: Style, lines: &mut Vec<String>) {
+    let mut table = Table::new(&[
+        ("address", Align::Right),
+        ("instruction", Align::Left),
+        ("source", Align::Left),
+        ("samples", Align::Right),
+        ("issued", Align::Right),
+        ("did not issue", Align::Left),
+    ]);
+    for place in samples.places.iter().take(PLACES_SHOWN) {
+        let reasons: Vec<String> = place.stalled.iter().map(|(reason, count)| format!("{reason} {}", grouped(*count))).collect();
+        table.row([
+            format!("{:#x}", place.address),
+            place.instruction.clone(),
+            text::place(place.source.as_ref()),
+            grouped(place.samples),
+            grouped(place.issued),
+            reasons.join(", "),
+        ]);
+    }
+    let what = if samples.modelled { "modelled, not measured" } else { "measured" };
+    push_table(&format!("{} samples ({what})", grouped(samples.samples)), &table, style, lines);
+    if samples.places.len() > PLACES_SHOWN {
+        lines.push(format!("  and {} more places: --format json has all", samples.places.len() - PLACES_SHOWN));
     }
 }

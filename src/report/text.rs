@@ -261,7 +261,7 @@ pub(super) fn operation_text(operation: &OperationSlice) -> String {
     }
 }
 
-fn push_table(title: &str, table: &Table, style: Style, lines: &mut Vec<String>) {
+pub(super) fn push_table(title: &str, table: &Table, style: Style, lines: &mut Vec<String>) {
     if table.is_empty() {
         return;
     }

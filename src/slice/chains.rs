@@ -44,7 +44,11 @@ pub struct Chain {
     pub share: f64,
     /// Predicted cycles of all waves, of one execution if it is not known how many there were: executions × what is left of the latency × share.
     pub predicted_cycles: u64,
-    /// The same, as a part of all waits of the kernel whose executions are known as this one's are.
+    /// Samples of waves at the wait that had not issued it, those of this cause: divided among the causes of the instruction as the predicted cycles are.
+    #[serde(default)]
+    pub samples: Option<f64>,
+    /// Of all chains of the kernel, this one's part: of samples if there are some; of predicted cycles else, among those whose executions are known, or are not, as this
+    /// one's.
     pub kernel_share: f64,
     /// What it rests on.
     pub evidence: Evidence,
@@ -148,6 +152,7 @@ impl Context<'_> {
                 counter: wait.counter.name().to_owned(),
                 share: *share,
                 predicted_cycles: cycles.round() as u64,
+                samples: None,
                 kernel_share: 0.0,
                 evidence: Evidence {
                     certainty: cause.certainty,

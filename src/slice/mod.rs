@@ -7,12 +7,14 @@
 
 pub mod chains;
 pub mod counts;
+pub mod evidence;
 pub mod latency;
 
 use serde::{Deserialize, Serialize};
 
 use self::chains::Chain;
 use self::counts::{BlockCounts, CountSource};
+use self::evidence::KernelSamples;
 use self::latency::Cycles;
 use crate::cfg::Cfg;
 use crate::dataflow::{Certainty, Definitions, Operation, Summaries, WaitSummaries, Waits};
@@ -31,7 +33,7 @@ pub const SCHEMA: &str = "wavetap.slice/1";
 pub struct Slice {
     /// [`SCHEMA`].
     pub schema: String,
-    /// Always true: cycles are static estimates, not measurements.
+    /// Always true: cycles are static estimates, not measurements. Samples say for themselves what they are.
     pub predicted: bool,
     /// The kernels.
     pub kernels: Vec<KernelSlice>,
@@ -59,6 +61,9 @@ pub struct KernelSlice {
     /// Why it waits, by predicted cycles descending.
     #[serde(default)]
     pub chains: Vec<Chain>,
+    /// Where waves were seen in it, if samples were given.
+    #[serde(default)]
+    pub samples: Option<KernelSamples>,
 }
 
 /// One counter of one `s_waitcnt`.
@@ -209,7 +214,14 @@ pub fn slice_kernel(
         chains.iter_mut().filter(alike).for_each(|chain| chain.kernel_share = chain.predicted_cycles as f64 / all.max(1) as f64);
     }
     chains.sort_by(|a, b| b.predicted_cycles.cmp(&a.predicted_cycles).then(a.address.cmp(&b.address)).then(b.share.total_cmp(&a.share)));
-    KernelSlice { name: body.name().to_owned(), demangled: demangled.to_owned(), target: body.target().name().to_owned(), waits, chains }
+    KernelSlice {
+        name: body.name().to_owned(),
+        demangled: demangled.to_owned(),
+        target: body.target().name().to_owned(),
+        waits,
+        chains,
+        samples: None,
+    }
 }
 
 #[cfg(test)]

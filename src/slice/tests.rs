@@ -1,5 +1,7 @@
 //! Derived executions against counted ones on random walks; links and ranking on a hand-built kernel.
 
+use std::collections::BTreeMap;
+
 use super::chains::{Chain, Edge};
 use super::counts::{BlockCounts, CountSource};
 use super::*;
@@ -8,6 +10,7 @@ use crate::kernel::Flow;
 use crate::kernel::assembly::{Listing, Op, branch_scc1, end, op};
 use crate::kernel::random::{Random, random_kernel};
 use crate::profile::file::{Counts, ScalarCounts, SiteTotals};
+use crate::profile::pc_samples::{Place, SampledObject};
 
 fn totals(waves: u64, branches: Vec<SiteTotals>) -> KernelTotals {
     KernelTotals {
@@ -235,4 +238,45 @@ fn paths_lead_to_where_addresses_come_from() {
     let second = chains.iter().find(|chain| chain.address == 0x14).expect("the second wait");
     let expected = [(Edge::Stall, 0x14), (Edge::Wait, 0x10), (Edge::Register, 0x0)];
     assert_eq!(path(second), expected, "the load that the address comes from takes longer than the addition");
+}
+
+fn sampled(places: &[(u64, &str, u64, u64)]) -> SampledObject {
+    let place = |&(offset, text, samples, issued): &(u64, &str, u64, u64)| {
+        let stalled = BTreeMap::from([("WAITCNT".to_owned(), samples - issued)]);
+        (offset, Place { instruction: (!text.is_empty()).then(|| text.to_owned()), samples, issued, stalled })
+    };
+    SampledObject { id: 1, places: places.iter().map(place).collect(), ..SampledObject::default() }
+}
+
+#[test]
+fn samples_are_divided_among_causes_and_those_of_other_code_are_refused() {
+    // Two causes of one wait, 75 and 25 %, and another wait.
+    let body = Listing::at(0)
+        .push(global(1, 10))
+        .push(branch_scc1("join"))
+        .push(global(2, 12))
+        .label("join")
+        .push(vmcnt0())
+        .push(global(3, 1))
+        .push(vmcnt0())
+        .push(end())
+        .kernel();
+    let profile = totals(100, vec![scalar_site(0x4, 100, 75)]);
+    let mut slice = slice_kernel(&body, "test()", (&WaitSummaries::none(), &Summaries::none()), Some(&profile), |_| None);
+    let samples = sampled(&[(0xc, "s_waitcnt vmcnt(0)", 90, 10), (0x10, "", 7, 7), (0x14, "s_waitcnt vmcnt(0)", 20, 0)]);
+    assert_eq!(evidence::misfit(std::slice::from_ref(&body), &samples), None);
+    slice.add_samples(&body, &samples, false, |_| None);
+    let of = |address: u64| slice.chains.iter().filter(move |chain| chain.address == address);
+    assert!((of(0xc).filter_map(|chain| chain.samples).sum::<f64>() - 80.0).abs() < 1e-9, "what was issued is no stall");
+    assert!((of(0x14).filter_map(|chain| chain.samples).sum::<f64>() - 20.0).abs() < 1e-9);
+    assert!((slice.chains.iter().map(|chain| chain.kernel_share).sum::<f64>() - 1.0).abs() < 1e-9);
+    assert!(slice.chains.is_sorted_by(|a, b| a.samples >= b.samples));
+    let seen = slice.samples.as_ref().expect("samples");
+    assert_eq!((seen.samples, seen.modelled), (117, false));
+    assert_eq!(seen.places.iter().map(|place| place.address).collect::<Vec<_>>(), [0xc, 0x14, 0x10]);
+
+    let wrong = |places: &[(u64, &str, u64, u64)]| evidence::misfit(std::slice::from_ref(&body), &sampled(places)).map(|(_, why)| why);
+    assert_eq!(wrong(&[(0x0, "global_load_dword v1, v[10:11], off", 1, 0)]), None);
+    assert!(wrong(&[(0x0, "s_nop 0", 1, 0)]).is_some_and(|why| why.contains("saw `s_nop 0` at 0x0")));
+    assert!(wrong(&[(0x2, "", 1, 0)]).is_some_and(|why| why.contains("0x2, where none begins")));
 }
