@@ -112,7 +112,7 @@ pub fn explain(report: &mut Report, profile: &Profile, data: &[u8]) -> Result<()
         slice_object(&object, |name| totals(name).is_some(), totals, &mut slices);
         for slice in slices {
             if let Some(kernel) = report.kernels.iter_mut().find(|kernel| kernel.object == object.digest && kernel.name == slice.name) {
-                kernel.waits = slice.waits;
+                (kernel.waits, kernel.chains) = (slice.waits, slice.chains);
             }
         }
     }

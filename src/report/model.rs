@@ -7,6 +7,7 @@ use crate::profile::hex;
 use crate::profile::map::{CounterMode, Refused, Resources, Source};
 use crate::profile::time::TimeProfile;
 use crate::slice::WaitSlice;
+use crate::slice::chains::Chain;
 
 /// Schema of a report.
 pub const REPORT_SCHEMA: &str = "wavetap.report/1";
@@ -84,6 +85,9 @@ pub struct Kernel {
     /// Waits and what they wait for, the costliest first; empty where the original code was not at hand. *Predicted*, never measured.
     #[serde(default)]
     pub waits: Vec<WaitSlice>,
+    /// Why it waits, the costliest cause first. *Predicted*, like the waits.
+    #[serde(default)]
+    pub chains: Vec<Chain>,
 }
 
 /// One counted branch.
@@ -171,6 +175,7 @@ impl Kernel {
             work: totals.work,
             branches: totals.branches.iter().map(Branch::new).collect(),
             waits: Vec::new(),
+            chains: Vec::new(),
         }
     }
 }

@@ -22,7 +22,7 @@ pub fn render(slice: &Slice, style: Style) -> String {
         if lines.len() == before {
             lines.push("  no waits".to_owned());
         }
-        chain_lines(&kernel.chains, style, &mut lines);
+        chain_lines(&kernel.chains, CHAINS_SHOWN, style, &mut lines);
         if let Some(samples) = &kernel.samples {
             sample_lines(samples, style, &mut lines);
         }
@@ -35,13 +35,13 @@ pub fn render(slice: &Slice, style: Style) -> String {
 }
 
 /// The causes that cost most, each from the wait back to where it comes from.
-fn chain_lines(chains: &[Chain], style: Style, lines: &mut Vec<String>) {
+pub(super) fn chain_lines(chains: &[Chain], most: usize, style: Style, lines: &mut Vec<String>) {
     if chains.is_empty() {
         return;
     }
     lines.push(String::new());
     lines.push(style.dim("  why (predicted: what is left of the latency when the wait begins, as often as the wait was executed)"));
-    for chain in chains.iter().take(CHAINS_SHOWN) {
+    for chain in chains.iter().take(most) {
         let (percent, cycles) = (100.0 * chain.kernel_share, grouped(chain.predicted_cycles));
         let samples = chain.samples.map_or_else(String::new, |samples| format!(", {samples:.1} samples"));
         lines.push(format!("  {percent:>3.0} %  {cycles} cycles{samples}: {}", chain.reading));
@@ -56,8 +56,8 @@ fn chain_lines(chains: &[Chain], style: Style, lines: &mut Vec<String>) {
             lines.push(format!("         {arrow:>4} {:>#7x} {}{source}", step.address, step.instruction));
         }
     }
-    if chains.len() > CHAINS_SHOWN {
-        lines.push(format!("  and {} more: --format json has all", chains.len() - CHAINS_SHOWN));
+    if chains.len() > most {
+        lines.push(format!("  and {} more: --format json has all", chains.len() - most));
     }
 }
 

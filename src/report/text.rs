@@ -1,6 +1,7 @@
 //! A report as text for a terminal or a pipe.
 
 use super::model::{Branch, BranchCounts, Kernel, Report, RunInfo};
+use super::slice::chain_lines;
 use super::table::{Align, Table, grouped};
 use crate::profile::file::{Backend, Origin};
 use crate::profile::map::{CounterMode, Refused, Source};
@@ -8,6 +9,8 @@ use crate::slice::{OperationSlice, WaitCertainty, WaitSlice};
 
 /// Waits listed for each kernel: the costliest. JSON has all of them.
 const WAITS_SHOWN: usize = 12;
+/// Causes of waits shown for each kernel: `slice` shows more.
+const CHAINS_SHOWN: usize = 2;
 
 /// How text is decorated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -122,6 +125,7 @@ fn kernel_lines(kernel: &Kernel, style: Style, lines: &mut Vec<String>) {
     exec_lines(&kernel.branches, style, lines);
     scalar_lines(&kernel.branches, style, lines);
     wait_lines(&kernel.waits, style, lines);
+    chain_lines(&kernel.chains, CHAINS_SHOWN, style, lines);
 }
 
 /// `gfx90a, 1 dispatch, 32 waves, counters in LDS, occupancy 8 → 8 waves per SIMD`.
