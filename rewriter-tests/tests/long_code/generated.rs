@@ -1,4 +1,4 @@
-//! A kernel of more than a megabyte: blocks that branch back and forth across all of it.
+//! A kernel of up to a megabyte and more: blocks that branch back and forth across all of it.
 //!
 //! Direct branches reach as far as their encoding lets them in the original, so they no longer do once code is inserted; farther ones are a jump through
 //! registers (`s_getpc_b64`, additions, `s_setpc_b64`), as compilers form it.
@@ -7,14 +7,16 @@ use rewriter_tests::random::Random;
 
 use super::assembly::{FINISH, START, on_lanes};
 
-/// Blocks, and bytes that fill each but for what it does.
-const BLOCKS: usize = 1000;
+/// Blocks of a kernel of more than a megabyte, and of one that is just too long for direct branches across it.
+pub const MEGABYTE: usize = 1024;
+pub const SHORT: usize = 150;
+/// Bytes that fill each block but for what it does.
 const FILL: usize = 960;
 /// Direct branches go over so many blocks at the most: less than 128 KB of original code.
 const NEAR: usize = 110;
 
 /// The kernel's name.
-pub const NAME: &str = "megabyte";
+pub const NAME: &str = "long";
 
 /// A jump to any distance.
 fn far(n: usize, label: &str) -> String {
@@ -29,11 +31,11 @@ fn far(n: usize, label: &str) -> String {
     )
 }
 
-/// The text.
-pub fn text() -> String {
+/// The text of a kernel of so many blocks.
+pub fn text(blocks: usize) -> String {
     let mut random = Random::new(1);
     let mut text = format!(".globl {NAME}\n.p2align 8\n.type {NAME},@function\n{NAME}:\n{START}");
-    for n in 0..BLOCKS {
+    for n in 0..blocks {
         // Not every wave comes here with all lanes, and none stays for ever.
         text += &format!(
             "
@@ -52,7 +54,7 @@ pub fn text() -> String {
         text += &on_lanes(n, random.below(32));
         let near = |random: &mut Random| {
             let distance = NEAR / 2 + random.below(NEAR / 2);
-            if random.chance(50) { n.saturating_sub(distance) } else { (n + distance).min(BLOCKS - 1) }
+            if random.chance(50) { n.saturating_sub(distance) } else { (n + distance).min(blocks - 1) }
         };
         let to = near(&mut random);
         let bit = random.below(32);
@@ -66,7 +68,7 @@ pub fn text() -> String {
                 0xe000_0000_u32
             ),
             _ => {
-                let to = random.below(BLOCKS);
+                let to = random.below(blocks);
                 format!("s_bitcmp1_b32 s20, {bit}\ns_cbranch_scc1 .Lstay{n}\n{}.Lstay{n}:\n", far(2 * n + 1, &format!(".Lblock{to}")))
             }
         };
