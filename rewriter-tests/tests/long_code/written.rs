@@ -277,6 +277,12 @@ pub fn cases() -> Vec<Case> {
                 + &kernel("l", &format!("{START}{}{FINISH}", lanes(1))),
         ),
     ];
+    // The branch no longer reaches, and nothing may come between the members of a clause.
+    let clauses: String = (0..230)
+        .map(|n| format!("s_clause 0x26\n{}{}", "global_store_dword v4, v1, s[6:7]\n".repeat(39), on_lanes(100 + n, n % 32)))
+        .collect();
+    let body = format!("s_bitcmp1_b32 s20, 3\n s_cbranch_scc1 .Lover\n{clauses}.Lover:\n");
+    cases.push(Case::new("islands_between_clauses", Counted, &body).needing("s_clause"));
     cases.extend(program_counters());
     cases.extend(pointers());
     cases.extend(calls());
