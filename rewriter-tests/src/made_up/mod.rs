@@ -121,12 +121,17 @@ pub fn sources() -> Result<Sources, Failure> {
 /// - `scratch descriptor`: where no scalar register is left, EXEC is saved in the last two of the four that describe scratch, around a spill of all lanes
 ///   through that very descriptor (`s_or_saveexec_b64 s[74:75], -1`, `buffer_store_dword …, s[72:75]`).
 /// - `partial forwarding`: the wait between `s_and_saveexec_b64` and the second round of a loop is missing (LLVM 22 has it).
-const MISCOMPILED: [(&str, &str, u32, &str); 5] = [
+/// - `lanes`: a register that holds scalar ones in its lanes is read back for the whole wave into one in which other lanes keep values of their own; LLVM 20
+///   and later choose registers for the two apart.
+const MISCOMPILED: [(&str, &str, u32, &str); 8] = [
     ("made_up_0", "gfx8", 64, "saturation"),
     ("made_up_43", "gfx9", 64, "scratch descriptor"),
+    ("made_up_73", "gfx9", 64, "lanes"),
+    ("made_up_86", "gfx9", 64, "scratch descriptor"),
+    ("made_up_87", "gfx9", 64, "scratch descriptor"),
     ("made_up_104", "gfx9", 64, "scratch descriptor"),
-    ("made_up_161", "gfx9", 64, "scratch descriptor"),
     ("made_up_119", "gfx11", 64, "partial forwarding"),
+    ("made_up_161", "gfx9", 64, "scratch descriptor"),
 ];
 
 /// What the compiler does wrong in a kernel, if it is known to: whether it faults or what it computes then says nothing.
