@@ -12,6 +12,7 @@
 //! - [`made_up`]: kernels made up from seeds;
 //! - [`sample`]: a sample on one target in one counter mode, original and instrumented;
 //! - [`place`]: folders and files of the project;
+//! - [`random`]: random numbers that are the same everywhere;
 //! - [`real_code`]: the code of real objects.
 
 use std::process::ExitCode;
@@ -29,6 +30,7 @@ pub mod instrumented;
 pub mod kernels;
 pub mod made_up;
 pub mod place;
+pub mod random;
 pub mod real_code;
 pub mod sample;
 

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use rewriter_tests::random::Random;
 use wavetap::cfg::Program;
 use wavetap::code_object::{Argument, CodeObject, Field, Kernel, KernelMetadata, ValueKind, metadata};
 use wavetap::emit::code_object::{Changes, CodeSymbol, Plan};
@@ -26,23 +27,6 @@ const FUEL_FACTOR: u64 = 40;
 const BUFFER: u64 = 1 << 16;
 /// Records where a dispatch is not to run out of them.
 const ENOUGH: u32 = 4096;
-
-/// A deterministic generator (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[(self.next() % choices.len() as u64) as usize]
-    }
-}
 
 /// How a kernel is instrumented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,7 +136,7 @@ impl Launch {
             dynamic_lds: random.of(&[0, 2048, 8192]),
             number,
             limit: random.of(&[5, 200, 1 << 12]),
-            contents: random.next(),
+            contents: random.bits(),
         }
     }
 
@@ -160,13 +144,13 @@ impl Launch {
     fn arguments(&self, device: &mut Device, metadata: &KernelMetadata) -> (u64, Vec<u64>) {
         let mut data = vec![0u8; metadata.kernarg_segment_size.max(8) as usize];
         let mut buffers = Vec::new();
-        let mut random = Random(self.contents);
+        let mut random = Random::new(self.contents);
         for argument in &metadata.args {
             let bytes = match argument.value_kind {
                 ValueKind::GlobalBuffer => {
                     let buffer = device.malloc(BUFFER, 256).expect("memory");
                     // Small numbers are good indices, counts and offsets.
-                    let words: Vec<u8> = (0..BUFFER / 4).flat_map(|_| ((random.next() % self.limit) as u32).to_le_bytes()).collect();
+                    let words: Vec<u8> = (0..BUFFER / 4).flat_map(|_| ((random.bits() % self.limit) as u32).to_le_bytes()).collect();
                     device.write(buffer, &words).expect("a buffer");
                     buffers.push(buffer);
                     buffer.to_le_bytes().to_vec()
@@ -335,7 +319,7 @@ fn check(
     tally: &mut Tally,
 ) {
     let target = object.target().expect("a target");
-    let mut random = Random(seed ^ kernel.entry << 20);
+    let mut random = Random::new(seed ^ kernel.entry << 20);
     let launch = Launch::random(&mut random, kernel);
     let original = match run(target, object.data(), &kernel.name, &launch, seed, Records::None) {
         Ok(outcome) => outcome,

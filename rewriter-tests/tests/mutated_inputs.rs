@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
+use rewriter_tests::random::Random;
 use rewriter_tests::{full, place};
 use wavetap::code_object::CodeObject;
 use wavetap::elf::Elf;
@@ -25,22 +26,6 @@ use wavetap::verify;
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 /// The process never has more memory than this: inputs are below 100 kB, and a header may claim 64 MiB without being suspect.
 const MEMORY_LIMIT_KB: u64 = 1 << 20;
-
-/// A small sequence of numbers that is the same on every machine (xorshift64*).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() >> 33) as usize % limit.max(1)
-    }
-}
 
 /// A file to be changed, and where changes reach furthest.
 struct Seed {
@@ -153,7 +138,7 @@ fn change_field(bytes: &mut [u8], at: usize, size: usize, random: &mut Random) {
         8 => end.wrapping_sub(random.below(64) as u64),
         9 => old.wrapping_mul(2),
         10 => 1 << random.below(64),
-        _ => random.next(),
+        _ => random.bits(),
     };
     field.copy_from_slice(&new.to_le_bytes()[..size]);
 }
@@ -222,8 +207,7 @@ fn mutated_inputs_are_answered() {
     let mut slowest = (Duration::ZERO, 0);
     let mut faults: BTreeMap<String, String> = BTreeMap::new();
     for number in first..first + count {
-        let mut random = Random(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-        random.next();
+        let mut random = Random::new(number);
         let seed = &seeds[random.below(seeds.len())];
         let changed = mutate(seed, &mut random);
         let original = match seed.packed {

@@ -297,7 +297,7 @@ impl Plan {
             group: slot,
             group_id,
             index,
-            pending: Pending::new(strict),
+            pending: Pending::new(strict, self.launch.target),
             hazards: Hazards::new(strict, self.launch.wait_states),
             checks: WaveChecks::new(strict),
             flat_scratch: if self.launch.architected_scratch { scratch } else { 0 },

@@ -2,6 +2,8 @@
 //!
 //! A rule says how many issue slots must lie between a producer and a consumer; `s_nop k` fills k + 1 of them, any other instruction one.
 
+use std::collections::VecDeque;
+
 use crate::isa::{Access, Flags, Operand, Reg, RegFile, WaitStates, scalar};
 
 use super::core::{Launch, Step, register_name, stop};
@@ -31,11 +33,13 @@ pub(super) struct Hazards {
     /// One half of VCC was written alone, which does not update VCCZ.
     vccz_stale: bool,
     matrix: MatrixHazards,
-    /// Consecutive memory instructions of one class, with what they write and read.
+    /// The class of consecutive memory instructions, and the last of them, with what each writes and reads.
     clause: Option<Class>,
-    clause_writes: Vec<Reg>,
-    clause_reads: Vec<Reg>,
+    members: VecDeque<[Vec<Reg>; 2]>,
 }
+
+/// So many consecutive memory instructions are looked at together. LLVM's look back over five; beyond that its clauses are as they come.
+const CLAUSE: usize = 6;
 
 /// Long enough ago for every rule.
 const START: u64 = 1000;
@@ -57,13 +61,12 @@ impl Hazards {
             vccz_stale: false,
             matrix: MatrixHazards::new(),
             clause: None,
-            clause_writes: Vec::new(),
-            clause_reads: Vec::new(),
+            members: VecDeque::new(),
         }
     }
 
     /// An instruction is about to be issued. With replay, no instruction of a run of consecutive scalar (or vector) memory instructions may write what
-    /// one of them reads or writes, and a store begins a run of its own.
+    /// one of them reads or writes, and a store begins a run of its own. Compilers see to that for [`CLAUSE`] instructions, so no more is asked.
     pub(super) fn check_clause(&mut self, op: &Op) -> Step {
         if !op.replay || !self.checked || !matches!(op.class, Class::Smem | Class::Vmem) {
             self.clause = None;
@@ -71,10 +74,9 @@ impl Hazards {
         }
         if self.clause != Some(op.class) {
             self.clause = Some(op.class);
-            self.clause_writes.clear();
-            self.clause_reads.clear();
+            self.members.clear();
         }
-        let alone = self.clause_writes.is_empty();
+        let alone = self.members.iter().all(|[writes, _]| writes.is_empty());
         let stores = op.inst.variant.flags.contains(Flags::STORE);
         // How long it is depends on the image; its first register is sure.
         let open = op.inst.variant.image.is_some_and(|image| image.address.is_none());
@@ -85,10 +87,16 @@ impl Hazards {
                 .iter()
                 .filter(move |operand| access(operand.access))
                 .filter_map(|operand| operand.reg().map(|reg| Reg { dwords: length(operand), ..reg }))
+                .collect()
         };
-        self.clause_reads.extend(named(|access| matches!(access, Access::Read | Access::ReadWrite)));
-        self.clause_writes.extend(named(|access| matches!(access, Access::Write | Access::ReadWrite)));
-        let overlap = self.clause_writes.iter().find(|written| self.clause_reads.iter().any(|read| read.overlaps(**written)));
+        let (writes, reads) =
+            (|access| matches!(access, Access::Write | Access::ReadWrite), |access| matches!(access, Access::Read | Access::ReadWrite));
+        self.members.push_back([named(writes), named(reads)]);
+        if self.members.len() > CLAUSE {
+            self.members.pop_front();
+        }
+        let mut written = self.members.iter().flat_map(|[writes, _]| writes);
+        let overlap = written.find(|written| self.members.iter().any(|[_, reads]| reads.iter().any(|read| read.overlaps(**written))));
         match overlap {
             Some(reg) if !alone => stop(FaultKind::Hazard {
                 rule: "with XNACK, consecutive memory instructions write what one of them reads",

@@ -2,11 +2,12 @@
 //!
 //! A loaded value is put into its register at once, but the register is *owned* by the operation until a wait guarantees it; to read or to
 //! overwrite it before then is a fault whatever the timing would have been. A wait for at most N outstanding operations guarantees one that completes in order if
-//! more than N operations of its kind, itself included, were issued since; and one that completes out of order only if N is 0.
+//! more than N operations of its kind, itself included, were issued since; and one that completes out of order only if N is 0. A counter that is full holds
+//! the next operation back, which is a wait like any other: code with more than 63 loads in flight relies on it.
 
 use smallvec::SmallVec;
 
-use crate::isa::{Counter, Counters, RegFile};
+use crate::isa::{Counter, Counters, RegFile, Target};
 
 use super::core::{Step, register_name, stop};
 use super::fault::FaultKind;
@@ -86,6 +87,8 @@ pub(super) struct Pending {
     owner: Vec<u32>,
     next: u32,
     effects: Vec<Effect>,
+    /// What a counter can count: a wave with so many operations outstanding issues the next one when one of them is done.
+    most: [usize; COUNTERS],
 }
 
 /// How many counters there are.
@@ -124,17 +127,26 @@ fn register(slot: usize) -> (RegFile, u16) {
 }
 
 impl Pending {
-    pub(super) fn new(strict: bool) -> Self {
+    pub(super) fn new(strict: bool, target: Target) -> Self {
+        // What is counted as exported has only been read.
+        let counts = |counter: Counter| strict && counter != Counter::Exp;
+        let most = |counter: Counter| target.largest_wait(counter).filter(|_| counts(counter)).map_or(usize::MAX, usize::from);
         Pending {
             operations: std::array::from_fn(|_| Vec::new()),
             owner: if strict { vec![0; SLOTS] } else { Vec::new() },
             next: 1,
             effects: Vec::new(),
+            most: Counter::ALL.map(most),
         }
     }
 
     /// Notes an operation that was issued; gives its id.
     pub(super) fn issue(&mut self, op: &Op, kind: Kind, written: &[(RegFile, u16, u16)]) -> u32 {
+        for counter in counted(op.counters).map(|counter| counter as usize) {
+            if self.operations[counter].len() >= self.most[counter] {
+                self.wait(counter, self.most[counter] as u32 - 1);
+            }
+        }
         let id = self.next;
         self.next += 1;
         let written: SmallVec<[(u16, u16); 2]> = written.iter().map(|&(file, first, count)| (slot(file, first) as u16, count)).collect();

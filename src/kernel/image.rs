@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::body::BodyKind;
 use crate::code_object::{CodeObject, Field};
-use crate::elf::constants::RelocationType;
+use crate::elf::constants::{PT_GNU_RELRO, RelocationType};
 use crate::error::Result;
 
 /// A 64-bit address of a symbol plus the addend (AMDGPUUsage, "Relocation Records").
@@ -12,12 +12,17 @@ const R_AMDGPU_ABS64: RelocationType = RelocationType(3);
 /// The load address plus the addend.
 const R_AMDGPU_RELATIVE64: RelocationType = RelocationType(13);
 
+/// Stands for what a relocation of another kind makes.
+const NOWHERE: u64 = u64::MAX;
+
 /// Executable bytes, function starts and relocated pointer slots of one code object, by virtual address.
 #[derive(Debug, Clone, Default)]
 pub struct Image<'d> {
     code: BTreeMap<u64, &'d [u8]>,
     entries: BTreeMap<u64, (String, BodyKind)>,
     pointers: BTreeMap<u64, u64>,
+    /// Those of them that can be overwritten once the object is loaded.
+    variables: BTreeMap<u64, u64>,
     /// Lanes of a kernel's waves, by its entry.
     wave_sizes: BTreeMap<u64, u32>,
 }
@@ -45,6 +50,10 @@ impl<'d> Image<'d> {
             image.add_entry(kernel.entry, BodyKind::Kernel, &kernel.name);
             image.set_wave_size(kernel.entry, if kernel.descriptor.is_set(Field::ENABLE_WAVEFRONT_SIZE32) { 32 } else { 64 });
         }
+        let kept = |slot: u64| {
+            let mut covering = object.elf().segments.iter().filter(|segment| (segment.address..segment.end()).contains(&slot));
+            covering.any(|segment| segment.kind == PT_GNU_RELRO || (segment.is_load() && !segment.is_writable()))
+        };
         for relocation in object.relocations() {
             let base = match relocation.kind {
                 R_AMDGPU_RELATIVE64 => Some(0),
@@ -55,8 +64,9 @@ impl<'d> Image<'d> {
                     .map(|symbol| symbol.address),
                 _ => None,
             };
-            if let Some(base) = base {
-                image.add_pointer(relocation.address, base.wrapping_add_signed(relocation.addend));
+            match base.map(|base| base.wrapping_add_signed(relocation.addend)) {
+                Some(target) if kept(relocation.address) => image.add_pointer(relocation.address, target),
+                target => image.add_variable(relocation.address, target.unwrap_or(NOWHERE)),
             }
         }
         Ok(image)
@@ -91,9 +101,14 @@ impl<'d> Image<'d> {
         sizes.all(|size| *size == first).then_some(first)
     }
 
-    /// Adds an 8-byte slot in memory that the loader fills with a pointer (a relocation), and the address it will point to.
+    /// Adds an 8-byte slot in memory that the loader fills with a pointer (a relocation), and the address it will point to for good.
     pub fn add_pointer(&mut self, slot: u64, target: u64) {
         self.pointers.insert(slot, target);
+    }
+
+    /// [`Image::add_pointer`] for a slot that the host or a kernel may overwrite: nobody knows what it holds when it is read.
+    pub fn add_variable(&mut self, slot: u64, target: u64) {
+        self.variables.insert(slot, target);
     }
 
     /// The executable bytes from `address` to the end of their range.
@@ -120,14 +135,32 @@ impl<'d> Image<'d> {
         self.entries.iter().map(|(address, (name, kind))| (*address, name.as_str(), *kind))
     }
 
-    /// Where the relocated pointer slot at `slot` points.
+    /// Where the relocated pointer slot at `slot` points, if it always does.
     #[must_use]
     pub fn pointer(&self, slot: u64) -> Option<u64> {
         self.pointers.get(&slot).copied()
     }
 
-    /// The relocated pointer slots whose target is executable: functions whose address is taken.
+    /// The relocated pointer slots whose target is executable, those that may be overwritten included: functions whose address is taken.
     pub fn code_pointers(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.pointers.iter().map(|(slot, target)| (*slot, *target)).filter(|(_, target)| self.code_from(*target).is_some())
+        let all = self.pointers.iter().chain(&self.variables);
+        all.map(|(slot, target)| (*slot, *target)).filter(|(_, target)| self.code_from(*target).is_some())
+    }
+
+    /// The first relocated slot in an address range: its bytes in the file are not those that are loaded.
+    #[must_use]
+    pub fn slot_in(&self, range: std::ops::Range<u64>) -> Option<u64> {
+        // A slot that begins before the range may reach into it.
+        let range = range.start.saturating_sub(7)..range.end;
+        let first = |slots: &BTreeMap<u64, u64>| slots.range(range.clone()).next().map(|(slot, _)| *slot);
+        first(&self.pointers).into_iter().chain(first(&self.variables)).min()
+    }
+
+    /// The image without the kernels and functions that start at these addresses.
+    #[must_use]
+    pub fn without_entries(&self, addresses: &std::collections::BTreeSet<u64>) -> Image<'d> {
+        let mut image = self.clone();
+        image.entries.retain(|address, _| !addresses.contains(address));
+        image
     }
 }

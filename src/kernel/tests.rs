@@ -123,6 +123,11 @@ fn calls_through_a_relocated_slot_are_resolved() {
     let mut image = image(&[(0x1000, 0x100), (0x3000, 8)]);
     let body = listing().try_body(&image, BodyKind::Kernel, 0x1000).expect("a body");
     assert_eq!(body.calls().next().map(|(_, target)| target), Some(CallTarget::Unknown));
+    // What the host or a kernel may overwrite is not what the loader put there.
+    image.add_variable(0x6000, 0x3000);
+    let body = listing().try_body(&image, BodyKind::Kernel, 0x1000).expect("a body");
+    assert_eq!(body.calls().next().map(|(_, target)| target), Some(CallTarget::Unknown));
+    assert_eq!(image.code_pointers().collect::<Vec<_>>(), [(0x6000, 0x3000)]);
     image.add_pointer(0x6000, 0x3000);
     let body = listing().try_body(&image, BodyKind::Kernel, 0x1000).expect("a body");
     assert_eq!(body.calls().next().map(|(_, target)| target), Some(CallTarget::Known(0x3000)));

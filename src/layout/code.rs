@@ -60,9 +60,12 @@ impl Code {
             planner.body(function, image, &edited.inserts, edits.spare_scalar)?;
         }
         let Planner { sequence, .. } = planner;
-        let mut sequence = sequence.connect(branch_word(target, "s_branch")?)?;
-        if target.event_hazards().contains(EventHazards::BRANCH_OFFSET) {
-            sequence.avoid_displacement(HANGING_DISPLACEMENT, &encode(target, "s_nop", &[Value::Imm(0)])?);
+        let (s_branch, filler) = (branch_word(target, "s_branch")?, encode(target, "s_nop", &[Value::Imm(0)])?);
+        let hangs = target.event_hazards().contains(EventHazards::BRANCH_OFFSET);
+        let mut sequence = sequence.connect(s_branch)?;
+        // What fills may push a target out of reach.
+        while hangs && sequence.avoid_displacement(HANGING_DISPLACEMENT, &filler) {
+            sequence = sequence.connect(s_branch)?;
         }
         Ok(Code { target, offsets: sequence.offsets(), sequence })
     }
@@ -116,10 +119,20 @@ impl Planner {
         if !inserts.is_sorted_by_key(|(point, _)| *point) {
             return Err(Error::internal("edits are not sorted by their place").into());
         }
+        let slots = image.slot_in(body.span()).is_some();
+        // Members of a clause that are still to come: not even an island may come between them.
+        let mut members: u16 = 0;
         let mut inserts = inserts.iter().peekable();
         for id in body.ids() {
+            if slots && let Some(slot) = image.slot_in(body.address(id)..body.end_address(id)) {
+                let detail = format!("{}: the loader changes it (relocation at {slot:#x})", body.inst(id).name());
+                return Err(Refusal::at(Reason::Undecodable, body.address(id), detail).into());
+            }
             self.sequence.bind(self.place(id));
-            self.sequence.seam();
+            if members == 0 {
+                self.sequence.seam();
+            }
+            members = clause_members(body.inst(id)).unwrap_or(members.saturating_sub(1));
             while let Some((_, snippet)) = inserts.next_if(|(point, _)| *point == (ProgramPoint { inst: id, side: Side::Before })) {
                 self.snippet(snippet)?;
             }
@@ -229,6 +242,14 @@ impl Planner {
             return Err(Refusal::at(Reason::Undecodable, address, "control falls through to something that is not decoded").into());
         }
         Ok(())
+    }
+}
+
+/// How many instructions behind an `s_clause` belong to it (RDNA ISA guides: length - 1 in bits 5:0).
+fn clause_members(inst: &isa::Inst) -> Option<u16> {
+    match inst.operand(Role::Simm16).map(|operand| operand.value) {
+        Some(Value::Imm(bits)) if inst.name() == "s_clause" => Some((bits & 0x3f) as u16 + 1),
+        _ => None,
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) enum Piece {
     Address { pair: Reg, address: u64 },
     /// Turns the new program counter in a pair into the original one: `s_add_u32`, `s_addc_u32`, with SCC kept in a register around them
     /// where it is live. The pair holds the address of this piece's first byte. With `settle`, waits are between what scalar instructions write and
-    /// what reads it.
+    /// what reads it, halves of one pair included, and behind all of it.
     ProgramCounter { pair: Reg, original: u64, keep_scc_in: Option<Reg>, settle: bool },
 }
 
@@ -35,8 +35,10 @@ impl Piece {
             Piece::Bytes(bytes) => bytes.len() as u64,
             Piece::Branch { .. } => SHORT,
             Piece::Address { .. } => SHORT + 2 * LONG,
-            Piece::ProgramCounter { keep_scc_in: None, settle, .. } => 2 * LONG + if *settle { SHORT } else { 0 },
-            Piece::ProgramCounter { keep_scc_in: Some(_), settle, .. } => SHORT + 2 * LONG + SHORT + if *settle { 2 * SHORT } else { 0 },
+            Piece::ProgramCounter { keep_scc_in, settle, .. } => {
+                let keeping = if keep_scc_in.is_some() { 2 * SHORT } else { 0 };
+                2 * LONG + keeping + if *settle { 3 * SHORT } else { 0 }
+            }
         }
     }
 
@@ -48,24 +50,20 @@ impl Piece {
             Piece::Branch { word, .. } => out.extend((word & 0xffff_0000 | u32::from(displacement as u16)).to_le_bytes()),
             Piece::Address { pair, address: wanted } => {
                 out.extend(encode(target, "s_getpc_b64", &[Value::Reg(*pair)])?);
-                add_to_pair(target, *pair, wanted.wrapping_sub(address + SHORT), out)?;
+                add_to_pair(target, *pair, wanted.wrapping_sub(address + SHORT), false, out)?;
             }
             Piece::ProgramCounter { pair, original, keep_scc_in, settle } => {
-                let wait = |out: &mut Vec<u8>| {
-                    out.extend(encode(target, "s_waitcnt_depctr", &[Value::Imm(SCALAR_RESULTS)])?);
-                    Ok::<_, Error>(())
-                };
                 if *settle {
-                    wait(out)?;
+                    wait_for_scalars(target, out)?;
                 }
                 if let Some(register) = keep_scc_in {
                     out.extend(encode(target, "s_cselect_b32", &[Value::Reg(*register), Value::InlineInt(1), Value::InlineInt(0)])?);
                 }
-                add_to_pair(target, *pair, original.wrapping_sub(address), out)?;
+                add_to_pair(target, *pair, original.wrapping_sub(address), *settle, out)?;
+                if *settle {
+                    wait_for_scalars(target, out)?;
+                }
                 if let Some(register) = keep_scc_in {
-                    if *settle {
-                        wait(out)?;
-                    }
                     out.extend(encode(target, "s_cmp_lg_u32", &[Value::Reg(*register), Value::InlineInt(0)])?);
                 }
             }
@@ -77,9 +75,17 @@ impl Piece {
     }
 }
 
-/// Adds a 64-bit constant to a register pair. Destroys SCC.
-fn add_to_pair(target: Target, pair: Reg, value: u64, out: &mut Vec<u8>) -> Result<()> {
+fn wait_for_scalars(target: Target, out: &mut Vec<u8>) -> Result<()> {
+    out.extend(encode(target, "s_waitcnt_depctr", &[Value::Imm(SCALAR_RESULTS)])?);
+    Ok(())
+}
+
+/// Adds a 64-bit constant to a register pair, with a wait between the halves if `settle`. Destroys SCC.
+fn add_to_pair(target: Target, pair: Reg, value: u64, settle: bool, out: &mut Vec<u8>) -> Result<()> {
     for (half, mnemonic) in [(0, "s_add_u32"), (1, "s_addc_u32")] {
+        if settle && half == 1 {
+            wait_for_scalars(target, out)?;
+        }
         let register = Value::Reg(Reg::scalar(pair.first + half, 1));
         out.extend(encode(target, mnemonic, &[register, register, Value::Literal((value >> (32 * half)) as u32)])?);
     }

@@ -87,17 +87,20 @@ impl Sequence {
         }
     }
 
-    /// Lets no branch have this displacement, by a `filler` behind those that would. Such a branch goes forward, so that it then has a larger one.
-    pub(super) fn avoid_displacement(&mut self, avoided: i16, filler: &[u8]) {
+    /// Lets no branch have this displacement, by a `filler` behind those that would. Such a branch goes forward, so that it then has a larger one. Tells
+    /// whether there were any.
+    pub(super) fn avoid_displacement(&mut self, avoided: i16, filler: &[u8]) -> bool {
+        let before = self.pieces.len();
         loop {
             let offsets = self.offsets();
             let hit = self.pieces.iter().enumerate().find_map(|(index, piece)| {
                 let Piece::Branch { to, .. } = piece else { return None };
                 (displacement(offsets[index], offsets[self.places[to.0]]) == Some(avoided)).then_some(index)
             });
-            let Some(hit) = hit else { return };
+            let Some(hit) = hit else { return self.pieces.len() > before };
             self.pieces.insert(hit + 1, Piece::Bytes(filler.to_vec()));
-            for place in self.places.iter_mut().chain(self.moved.iter_mut().map(|(_, piece)| piece)) {
+            let moved = self.moved.iter_mut().map(|(_, piece)| piece);
+            for place in self.places.iter_mut().chain(moved).chain(&mut self.seams) {
                 *place += usize::from(*place > hit);
             }
         }

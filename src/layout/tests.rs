@@ -67,6 +67,41 @@ fn walk(code: &[u8], mut decide: impl FnMut() -> bool, steps: usize) -> Vec<u32>
     trace
 }
 
+#[test]
+fn what_fills_behind_a_hanging_branch_puts_nothing_out_of_reach() {
+    let target = Target::by_name("gfx1010").expect("a target");
+    // The first branch reaches its target just so, and the second one has the displacement that hangs.
+    let mut code = vec![S_CBRANCH_SCC0 | 0x7fff, S_CBRANCH_SCC1 | 0x3f];
+    code.extend((2..0x8000).map(|at| MARK | at & 0xffff));
+    code.push(S_ENDPGM);
+    let code = words(&code);
+    let mut image = Image::new();
+    image.add_code(ORIGINAL, &code);
+    let body = Body::decode(target, &image, "kernel", BodyKind::Kernel, ORIGINAL).expect("decodes");
+    let placed = Code::of_bodies(&body, &[], &image, &Edits::default()).expect("plans").bytes(BASE).expect("places");
+    assert!(placed.chunks_exact(4).all(|word| word[..2] != [0x3f, 0] || word[3] != 0xbf));
+    assert!(walk(&placed, || true, 100).is_empty());
+    let mut decisions = [false, true].into_iter();
+    assert_eq!(walk(&placed, || decisions.next().expect("enough"), 100)[0], MARK | 65);
+}
+
+#[test]
+fn an_instruction_that_the_loader_changes_is_not_copied() {
+    let code = words(&[MARK, MARK | 1, MARK | 2, MARK | 3, S_ENDPGM]);
+    for (slot, place) in [(ORIGINAL - 4, Some(0)), (ORIGINAL + 8, Some(8)), (ORIGINAL - 8, None), (ORIGINAL + 20, None)] {
+        let mut image = Image::new();
+        image.add_code(ORIGINAL, &code);
+        image.add_variable(slot, ORIGINAL);
+        match (Code::of_bodies(&body(&code), &[], &image, &Edits::default()), place) {
+            (Err(Stop::Refused(refusal)), Some(offset)) => {
+                assert_eq!((refusal.reason, refusal.address), (Reason::Undecodable, Some(ORIGINAL + offset)));
+            }
+            (Ok(_), None) => {}
+            (other, _) => panic!("{slot:#x}: {other:?}"),
+        }
+    }
+}
+
 /// A deterministic generator (SplitMix64).
 struct Random(u64);
 

@@ -163,12 +163,7 @@ fn with_tail_calls(code: &KernelCode<'_>, original: &Body, new: &Body) -> Option
         if jumps.len() == before {
             return merged;
         }
-        let mut image = Image::new();
-        code.image.code().for_each(|(address, bytes)| image.add_code(address, bytes));
-        code.image.code_pointers().for_each(|(slot, target)| image.add_pointer(slot, target));
-        for (address, name, kind) in code.image.entries().filter(|(address, _, _)| !jumps.contains(address)) {
-            image.add_entry(address, kind, name);
-        }
+        let image = code.image.without_entries(&jumps);
         merged = Some(Body::decode(original.target(), &image, original.name(), original.kind(), original.entry_address()).ok()?);
     }
 }

@@ -11,6 +11,14 @@ use std::fmt::Write as _;
 
 use write::Writer;
 
+use crate::Failure;
+use crate::kernels::build::{Sources, Variant};
+use crate::random::Random;
+
+/// Kernels that the tests take, and those in one source.
+const KERNELS: u64 = 200;
+const IN_ONE: u64 = 8;
+
 /// Words of input that every kernel has.
 const INPUT: u32 = 1024;
 /// Words behind those of the work-items, which all of them add to.
@@ -19,42 +27,6 @@ const SUMS: u32 = 8;
 const WORDS: u32 = 3;
 /// Items of the array in scratch, and of what a workgroup shares for each work-item.
 const ARRAY: u32 = 16;
-
-/// A deterministic generator (SplitMix64): a seed means the same kernel wherever and whenever it is made.
-#[derive(Debug, Clone)]
-pub struct Random(u64);
-
-impl Random {
-    /// The numbers of a seed.
-    #[must_use]
-    pub fn new(seed: u64) -> Random {
-        Random(seed)
-    }
-
-    /// The next 64 random bits.
-    pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `bound`, which is not 0.
-    pub fn below(&mut self, bound: usize) -> usize {
-        (self.bits() % bound as u64) as usize
-    }
-
-    /// One of several.
-    pub fn of<'c, T: ?Sized>(&mut self, choices: &[&'c T]) -> &'c T {
-        choices[self.below(choices.len())]
-    }
-
-    /// True in so many of a hundred cases.
-    pub fn chance(&mut self, percent: usize) -> bool {
-        self.below(100) < percent
-    }
-}
 
 /// What a kernel is to have.
 #[derive(Debug, Clone)]
@@ -109,7 +81,7 @@ impl Plan {
             _ => attributes.push(format!("amdgpu_flat_work_group_size(1, {})", items.next_multiple_of(64))),
         }
         if random.chance(30) {
-            attributes.push(format!("amdgpu_waves_per_eu({0}, {0})", random.of(&[&1, &2, &4, &6, &8])));
+            attributes.push(format!("amdgpu_waves_per_eu({0}, {0})", random.of(&[1, 2, 4, 6, 8])));
         }
         Plan {
             live,
@@ -132,6 +104,43 @@ impl Plan {
     fn items(&self) -> u32 {
         self.grid.iter().product()
     }
+}
+
+/// The sources of the kernels that the tests take.
+///
+/// # Errors
+/// If they cannot be written where they are compiled.
+pub fn sources() -> Result<Sources, Failure> {
+    let file = |n: u64| (format!("made-up-{n}"), source(n * IN_ONE..(n + 1) * IN_ONE));
+    Sources::made_up("made-up", &(0..KERNELS / IN_ONE).map(file).collect::<Vec<_>>())
+}
+
+/// What clang 19 makes wrong machine code of: kernel, start of the targets' names, wave size, and what is wrong. Without optimisation all are right.
+///
+/// - `saturation`: on gfx8 it loses the saturation of `max(a, b) - b` (`v_sub_u32 … clamp` becomes the short form, which has none; LLVM 22 does, too).
+/// - `scratch descriptor`: where no scalar register is left, EXEC is saved in the last two of the four that describe scratch, around a spill of all lanes
+///   through that very descriptor (`s_or_saveexec_b64 s[74:75], -1`, `buffer_store_dword …, s[72:75]`).
+/// - `partial forwarding`: the wait between `s_and_saveexec_b64` and the second round of a loop is missing (LLVM 22 has it).
+/// - `lanes`: a register that holds scalar ones in its lanes is read back for the whole wave into one in which other lanes keep values of their own; LLVM 20
+///   and later choose registers for the two apart.
+const MISCOMPILED: [(&str, &str, u32, &str); 8] = [
+    ("made_up_0", "gfx8", 64, "saturation"),
+    ("made_up_43", "gfx9", 64, "scratch descriptor"),
+    ("made_up_73", "gfx9", 64, "lanes"),
+    ("made_up_86", "gfx9", 64, "scratch descriptor"),
+    ("made_up_87", "gfx9", 64, "scratch descriptor"),
+    ("made_up_104", "gfx9", 64, "scratch descriptor"),
+    ("made_up_119", "gfx11", 64, "partial forwarding"),
+    ("made_up_161", "gfx9", 64, "scratch descriptor"),
+];
+
+/// What the compiler does wrong in a kernel, if it is known to: whether it faults or what it computes then says nothing.
+#[must_use]
+pub fn miscompiled(kernel: &str, variant: Variant) -> Option<&'static str> {
+    let known = |(name, target, lanes, _): &&(&str, &str, u32, &str)| {
+        *name == kernel && variant.target.name().starts_with(target) && *lanes == variant.target.wave_size() && variant.level != "O0"
+    };
+    MISCOMPILED.iter().find(known).map(|(_, _, _, what)| *what)
 }
 
 /// The name of a seed's kernel.

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{ARRAY, INPUT, Plan, Random, SUMS, WORDS};
+use super::{ARRAY, INPUT, Plan, SUMS, WORDS};
+use crate::random::Random;
 
 /// How many statements a block inside a block has at the most.
 const INNER: usize = 4;
@@ -255,20 +256,8 @@ impl<'p> Writer<'p> {
     fn branch(&mut self, at: At) {
         let at = At { together: false, ..at };
         let condition = self.condition(2);
-        self.line(&format!("if ({condition}) {{"));
-        self.inner(at);
-        for _ in 0..self.random.below(3) {
-            let condition = self.condition(1);
-            self.line("}");
-            self.line(&format!("else if ({condition}) {{"));
-            self.inner(at);
-        }
-        if self.random.chance(50) {
-            self.line("}");
-            self.line("else {");
-            self.inner(at);
-        }
-        self.line("}");
+        let others = self.random.below(3);
+        self.if_else(&condition, others, at);
     }
 
     /// All lanes of a workgroup go one way.
@@ -279,8 +268,19 @@ impl<'p> Writer<'p> {
             n => format!("{} % 5 < {}", self.uniforms[self.random.below(n)].clone(), 1 + self.random.below(4)),
         };
         let at = At { together: at.together && !at.function, ..at };
+        self.if_else(&condition, 0, at);
+    }
+
+    /// An `if`, so many `else if`, and sometimes an `else`.
+    fn if_else(&mut self, condition: &str, others: usize, at: At) {
         self.line(&format!("if ({condition}) {{"));
         self.inner(at);
+        for _ in 0..others {
+            let condition = self.condition(1);
+            self.line("}");
+            self.line(&format!("else if ({condition}) {{"));
+            self.inner(at);
+        }
         if self.random.chance(50) {
             self.line("}");
             self.line("else {");

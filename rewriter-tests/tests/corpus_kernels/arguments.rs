@@ -2,7 +2,7 @@
 //! indices, counts and offsets; scalars are small. The emulator keeps a gap around each buffer that nothing may be read from or written to.
 
 use rewriter_tests::instrumented::Launch;
-use rewriter_tests::made_up::Random;
+use rewriter_tests::random::Random;
 use wavetap::code_object::{Field, Kernel, KernelMetadata, ValueKind};
 
 /// Bytes of a buffer.

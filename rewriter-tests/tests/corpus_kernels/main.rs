@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 
 use rewriter_tests::corpora::CORPORA;
 use rewriter_tests::instrumented::{Compared, Stopped, Subject};
-use rewriter_tests::made_up::Random;
+use rewriter_tests::random::Random;
 use rewriter_tests::{Failure, full, place};
 use wavetap::code_object::CodeObject;
 use wavetap::emulator::{Fault, FaultKind};
