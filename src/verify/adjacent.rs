@@ -46,7 +46,8 @@ pub(super) fn check(original: &Body, new: &Body, alignment: &Alignment, findings
     }
 }
 
-fn gives_registers_back(inst: &Inst) -> bool {
+/// Whether an instruction sends that message.
+pub(super) fn gives_registers_back(inst: &Inst) -> bool {
     let message = inst.operand(Role::Message).or_else(|| inst.operand(Role::Simm16)).map(|operand| operand.value);
     inst.variant.memory == Memory::Message && matches!(message, Some(Value::Imm(bits)) if bits & MESSAGE == DEALLOC_VGPRS)
 }

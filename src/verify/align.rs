@@ -146,13 +146,35 @@ impl Alignment {
                     findings.push(Finding::new(Rule::Forbidden, message).at(new.address(id)));
                     return;
                 }
-                None => work.extend(new.successors(id)),
+                None => {
+                    // The probes' code goes forward only: one that comes back might never arrive.
+                    if new.successors(id).any(|next| next <= id && self.leads_back(new, next, id)) {
+                        let message = format!("behind {}, inserted code may go round for ever", what());
+                        findings.push(Finding::new(Rule::Branch, message).at(new.address(id)));
+                        return;
+                    }
+                    work.extend(new.successors(id));
+                }
             }
         }
         if !arrives {
             let message = format!("{} never leads to {:#x}", what(), original.address(wanted));
             findings.push(Finding::new(Rule::Branch, message).at(new.address(from)));
         }
+    }
+
+    /// Whether inserted code alone leads from one instruction to another.
+    fn leads_back(&self, new: &Body, from: InstId, to: InstId) -> bool {
+        let (mut seen, mut work) = (FxHashSet::default(), vec![from]);
+        while let Some(id) = work.pop() {
+            if id == to {
+                return true;
+            }
+            if self.original(id).is_none() && seen.insert(id) {
+                work.extend(new.successors(id));
+            }
+        }
+        false
     }
 
     /// Inserted code computes, loads and stores; it does not synchronise, call, or change how instructions execute.
@@ -189,6 +211,7 @@ fn forbidden(inst: &Inst) -> bool {
             "s_dcache",
             "s_icache",
             "s_inst_prefetch",
+            "s_set_inst_prefetch",
             "s_round_mode",
             "s_denorm_mode",
             "s_alloc_vgpr",

@@ -48,7 +48,7 @@ impl Allocation<'_> {
             complain(format!("{allocated} vector registers are more than the {} that a wave may have", target.max_vgprs()));
         }
         self.scalars(used, findings);
-        self.metadata(vectors, accums, findings);
+        self.metadata(used, (vectors, accums), findings);
     }
 
     fn scalars(&self, used: RegSet, findings: &mut Vec<Finding>) {
@@ -66,7 +66,7 @@ impl Allocation<'_> {
         }
     }
 
-    fn metadata(&self, vectors: u32, accums: u32, findings: &mut Vec<Finding>) {
+    fn metadata(&self, used: RegSet, (vectors, accums): (u32, u32), findings: &mut Vec<Finding>) {
         let Allocation { old, new, target, .. } = *self;
         let (Some(before), Some(now)) = (&old.metadata, &new.metadata) else { return };
         let mut complain = |message: String| findings.push(Finding::new(Rule::Metadata, message));
@@ -104,6 +104,10 @@ impl Allocation<'_> {
         let counted = if unified { new.descriptor.accum_offset(target).unwrap_or(0) + accums } else { vectors.max(accums) };
         if u64::from(counted) > now.vgpr_count {
             complain(format!("it counts {} VGPRs, code uses {counted}", now.vgpr_count));
+        }
+        let scalars = used.highest_sgpr_below(target.addressable_sgprs() as u16).map_or(0, |highest| u64::from(highest) + 1);
+        if scalars > now.sgpr_count {
+            complain(format!("it counts {} SGPRs, code uses {scalars}", now.sgpr_count));
         }
     }
 

@@ -8,7 +8,7 @@ use super::finding::{Finding, Rule};
 use crate::cfg::{Cfg, Worklist};
 use crate::code_object::InitialRegisters;
 use crate::dataflow::{Accesses, RegSet};
-use crate::isa::{Access, Reg, RegFile, scalar};
+use crate::isa::{Access, Reg, RegFile};
 use crate::kernel::{Body, CallTarget, Flow};
 
 /// Checks the new code of a kernel that is entered with these registers.
@@ -48,7 +48,7 @@ pub(super) fn check(new: &Body, alignment: &Alignment, entry: &InitialRegisters,
             let inst = new.inst(id);
             let read =
                 inst.operands.iter().filter(|operand| operand.access == Access::Read).filter_map(|operand| new.register(id, operand));
-            let unset: RegSet = read.filter(|reg| numbered(*reg)).flat_map(parts).filter(|part| !defined.contains(*part)).collect();
+            let unset: RegSet = read.filter(|reg| numbered(new, *reg)).flat_map(parts).filter(|part| !defined.contains(*part)).collect();
             if !unset.is_empty() {
                 let message = format!("{} reads {unset:?}, which nothing has set", inst.name());
                 findings.push(Finding::new(Rule::Undefined, message).at(new.address(id)));
@@ -59,8 +59,8 @@ pub(super) fn check(new: &Body, alignment: &Alignment, entry: &InitialRegisters,
 }
 
 /// Registers with a number: the others are there, or the analysis of what the original sees has them.
-fn numbered(reg: Reg) -> bool {
-    reg.file != RegFile::Scalar || reg.first < scalar::FLAT_SCRATCH
+fn numbered(new: &Body, reg: Reg) -> bool {
+    reg.file != RegFile::Scalar || u32::from(reg.first) < new.target().addressable_sgprs()
 }
 
 fn parts(reg: Reg) -> impl Iterator<Item = Reg> {

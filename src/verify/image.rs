@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::finding::{Finding, Rule};
-use crate::elf::constants::{SHT_SYMTAB, SectionType};
-use crate::elf::{Elf, FILE_HEADER_SIZE, PROGRAM_HEADER_SIZE, SECTION_HEADER_SIZE, Symbol};
+use crate::elf::constants::{PT_NOTE, PT_NULL, PT_PHDR, SHT_SYMTAB, SectionType};
+use crate::elf::{Elf, FILE_HEADER_SIZE, PROGRAM_HEADER_SIZE, SECTION_HEADER_SIZE, Segment, Symbol};
 
 /// More findings than this of one kind say nothing new.
 const MOST: usize = 8;
@@ -37,23 +37,22 @@ pub(super) fn bytes_stay(old: &Elf<'_>, new: &Elf<'_>, may_change: &[Range<u64>]
     }
 }
 
-/// Checks the loaded segments: the original ones are there and unchanged, all ascend without overlap, offsets and addresses are congruent, and nothing
-/// is both writable and executable.
+/// Checks the segments: the original ones are there and unchanged, those that are loaded ascend without overlap, offsets and addresses are congruent, and
+/// nothing is both writable and executable. Notes and the program headers themselves may have grown, and are found elsewhere.
 pub(super) fn segments(old: &Elf<'_>, new: &Elf<'_>, findings: &mut Vec<Finding>) {
     let mut complain = |address: u64, message: String| findings.push(Finding::new(Rule::Segments, message).at(address));
-    for load in old.loads() {
-        let kept = |other: &&crate::elf::Segment| {
-            other.address == load.address
-                && other.file_size == load.file_size
-                && other.memory_size == load.memory_size
-                && other.flags == load.flags
-                && other.align == load.align
+    for segment in old.segments.iter().filter(|segment| !matches!(segment.kind, PT_NOTE | PT_PHDR | PT_NULL)) {
+        let kept = |other: &Segment| {
+            (other.kind, other.address, other.file_size) == (segment.kind, segment.address, segment.file_size)
+                && (other.memory_size, other.flags, other.align) == (segment.memory_size, segment.flags, segment.align)
+                // What is no segment of its own is a part of one.
+                && (other.is_load() || other.file_size == 0 || new.file_offset(other.address, other.file_size) == Some(other.offset))
         };
-        if !new.loads().any(|other| kept(&other)) {
-            complain(load.address, "an original segment was changed".to_owned());
+        if !new.segments.iter().any(kept) {
+            complain(segment.address, "an original segment was changed".to_owned());
         }
     }
-    let original_end = old.loads().map(crate::elf::Segment::end).max().unwrap_or(0);
+    let original_end = old.loads().map(Segment::end).max().unwrap_or(0);
     let mut end = 0;
     for load in new.loads() {
         if load.address < end {

@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::allocation::Allocation;
 use super::finding::{Finding, Rule};
@@ -10,9 +10,9 @@ use super::{KernelCode, check_code, preload};
 use crate::cfg::{BodyId, Program};
 use crate::code_object::{CodeObject, ENTRY_ALIGN, Feature, Field, Kernel, KernelDescriptor, KernelMetadata, initial_registers, metadata};
 use crate::dataflow::{RegSet, Summaries, UsedRegisters, callable_registers, reachable_registers};
-use crate::isa::{Memory, Target};
+use crate::isa::{Branch, Memory, Reg, Target};
 use crate::kernel::{BodyKind, Image};
-use crate::profile::map::{CounterMode, KernelMap, ObjectMap};
+use crate::profile::map::{CounterMode, KernelMap, ObjectMap, SiteKind};
 use crate::profile::record::{COUNTER, HEADER};
 
 /// Alignment of a wave's counters in LDS.
@@ -161,8 +161,7 @@ impl Context<'_> {
 
     /// Sites are original instructions of the kernel or of functions that were copied for it, and code ends where it should: in padding.
     fn sites(&self, code: &Program, entry: &KernelMap, findings: &mut Vec<Finding>) {
-        let listed: std::collections::BTreeSet<u64> = entry.addresses.iter().map(|pair| pair.original).collect();
-        sites(&listed, entry, findings);
+        sites(code, entry, findings);
         let (end, padding) = (self.original.image_end(), u64::from(self.target.code_end_padding()));
         let new_code = code.bodies().iter().filter(|body| body.entry_address() >= end);
         let last = new_code.map(|body| body.span().end).max().unwrap_or(0);
@@ -303,12 +302,28 @@ fn waves_per_workgroup(before: &KernelMetadata, target: Target) -> u64 {
     required.unwrap_or(u64::MAX).min(before.max_flat_workgroup_size).div_ceil(u64::from(target.wave_size()))
 }
 
-/// Sites are original instructions, and their counters do not overlap.
-fn sites(listed: &std::collections::BTreeSet<u64>, entry: &KernelMap, findings: &mut Vec<Finding>) {
+/// Sites are original instructions, each of its sort and there once, and their counters do not overlap.
+fn sites(code: &Program, entry: &KernelMap, findings: &mut Vec<Finding>) {
+    let wanted: FxHashSet<u64> = entry.sites.iter().map(|site| site.address).collect();
+    let places = entry.addresses.iter().filter(|pair| wanted.contains(&pair.original)).map(|pair| (pair.original, pair.rewritten));
+    let places: FxHashMap<u64, u64> = places.collect();
+    if wanted.len() != entry.sites.len() {
+        findings.push(Finding::new(Rule::Map, "two sites are the same instruction"));
+    }
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for site in &entry.sites {
-        if !listed.contains(&site.address) {
-            findings.push(Finding::new(Rule::Map, format!("a site at {:#x}, where no instruction is", site.address)));
+        let mut complain = |what: &str| findings.push(Finding::new(Rule::Map, format!("a site at {:#x}, {what}", site.address)));
+        // Whether it is the same there as in the original is checked with the code.
+        let inst = |place: u64| code.bodies().iter().find_map(|body| body.at(place).map(|id| body.inst(id)));
+        match (places.get(&site.address).copied().map(inst), site.kind) {
+            (None, _) => complain("where no instruction is"),
+            // Said elsewhere.
+            (Some(None), _) => {}
+            (Some(Some(inst)), SiteKind::Scalar) if !matches!(inst.variant.branch, Branch::Conditional(_)) => {
+                complain("which is no branch")
+            }
+            (Some(Some(inst)), SiteKind::Exec) if !inst.writes().any(|reg| reg.overlaps(Reg::EXEC)) => complain("which leaves EXEC alone"),
+            _ => {}
         }
         ranges.push((site.offset, site.offset.saturating_add(site.kind.counters() * COUNTER)));
     }

@@ -9,7 +9,7 @@
 //! * `adjacent`: nothing was inserted between instructions that must follow each other;
 //! * `preserve`: no original instruction reads anything that inserted code changed, EXEC and SCC included;
 //! * `defined`: inserted code reads no register that nothing has set;
-//! * `outstanding`: inserted code waits for what it uses;
+//! * `outstanding`, `accessed`: inserted code waits for what it uses;
 //! * `hazards`, `matrix`, `events`, `forwarding`: what the target leaves to software holds around inserted code.
 //!
 //! A kernel's new code is the kernel and copies of functions that it calls; each is checked against its original by itself. At a call everything that the
@@ -19,6 +19,7 @@
 //! It checks code of every target that the tables have instructions of, in waves of 32 and 64. A finding says which rule is broken and where. No finding
 //! means that every rule above was checked and held. `docs/verify.md` says in full what is checked and what is not.
 
+mod accessed;
 mod adjacent;
 mod align;
 mod allocation;

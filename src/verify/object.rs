@@ -144,6 +144,10 @@ fn site_table(original: &CodeObject<'_>, rewritten: &CodeObject<'_>, findings: &
             if map.original != digest {
                 complain(format!("it was made from an object with MD5 {}, this one has {digest}", map.original));
             }
+            // A bundle may name features otherwise than the object.
+            if Some(map.target.split(':').next().unwrap_or_default()) != original.processor() {
+                complain(format!("it is of {}, the object of {}", map.target, original.target_id()));
+            }
             Some(map)
         }
         Err(error) => {

@@ -2,17 +2,23 @@
 //! inserted operation may still write.
 //!
 //! Inserted operations never weaken an original wait: "at most N outstanding" with more of them in flight leaves fewer of the original's. So only
-//! registers have to be looked at.
+//! registers have to be looked at. What the original accesses in the same place itself is safe ([`super::accessed`]).
+//!
+//! Calls and returns are followed one function at a time: what a function leaves under way is taken for the original's. So nothing that inserted
+//! code loads may be under way there.
+
+use std::cell::OnceCell;
 
 use smallvec::SmallVec;
 
+use super::accessed::Accessed;
 use super::align::Alignment;
 use super::arrivals::{Arrivals, Whose};
 use super::finding::{Finding, Rule};
 use crate::cfg::Cfg;
 use crate::dataflow::{Operation, RegSet, WaitSummaries};
 use crate::isa::{Reg, scalar};
-use crate::kernel::Body;
+use crate::kernel::{Body, Flow};
 
 /// Checks one kernel's new code. `named` are the registers that original code names: what a function left outstanding writes those.
 pub(super) fn check(new: &Body, alignment: &Alignment, summaries: &WaitSummaries, named: RegSet, findings: &mut Vec<Finding>) {
@@ -24,15 +30,21 @@ pub(super) fn check(new: &Body, alignment: &Alignment, summaries: &WaitSummaries
     let loadable =
         named.difference(special).difference([Reg::VCC, Reg::EXEC, Reg::SCC, Reg::M0, Reg::scalar(scalar::MODE, 1)].into_iter().collect());
     let whose = |id| if alignment.original(id).is_none() { Whose::Inserted } else { Whose::Original };
+    let everything: SmallVec<[Reg; 16]> = RegSet::ALL.iter().collect();
+    let accessed = OnceCell::new();
+    let settled = |id, reg: &Reg| accessed.get_or_init(|| Accessed::compute(new, &cfg, alignment)).is_settled(id, *reg);
     Arrivals::new(new, &cfg, summaries).follow(whose, |arrivals, id, report| {
         let uses: SmallVec<[Reg; 16]> = new.reads(id).chain(new.writes(id)).collect();
-        let mut clashes = arrivals.writing(&uses, Whose::Inserted);
+        let leaves = matches!(new.flow(id), Flow::Call(_) | Flow::TailCall(_) | Flow::Return | Flow::IndirectJump);
+        let mut clashes = arrivals.writing(if leaves { &everything } else { &uses }, Whose::Inserted);
         let mut unknown: SmallVec<[(Operation, RegSet); 1]> = SmallVec::new();
         if whose(id) == Whose::Inserted {
             // Original against original is the compiler's business.
-            clashes.extend(arrivals.writing(&uses, Whose::Original));
+            let open = |clash: RegSet| -> RegSet { clash.iter().filter(|reg| !settled(id, reg)).collect() };
+            let original = arrivals.writing(&uses, Whose::Original).into_iter().map(|(by, clash)| (by, open(clash)));
+            clashes.extend(original.filter(|(_, clash)| !clash.is_empty()));
             let uses: RegSet = if arrivals.unknown().next().is_some() { uses.into_iter().collect() } else { RegSet::EMPTY };
-            let clashing = |(operation, writes): (Operation, RegSet)| (operation, uses.intersection(writes).intersection(loadable));
+            let clashing = |(operation, writes): (Operation, RegSet)| (operation, open(uses.intersection(writes).intersection(loadable)));
             unknown.extend(arrivals.unknown().map(clashing).filter(|(_, clash)| !clash.is_empty()));
         }
         if report {

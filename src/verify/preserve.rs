@@ -4,6 +4,7 @@
 //! what it holds in the original one. Then it computes the same results, stores the same data and takes the same way. Inserted code may use any register as
 //! long as nothing original reads it afterwards: whether it was dead, saved and restored, or unused makes no difference here.
 
+use super::adjacent;
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
 use super::values::{State, Word};
@@ -200,6 +201,8 @@ impl Machine<'_> {
             Flow::Return | Flow::IndirectJump => reads = RegSet::ALL,
             // Its target is known, and the new code goes there whatever the registers hold.
             Flow::Jump(_) => reads = RegSet::EMPTY,
+            // The message has no operands.
+            _ if adjacent::gives_registers_back(inst) => reads = RegSet::EMPTY,
             _ => {}
         }
         let visible = reads.intersection(self.visible);

@@ -1,5 +1,6 @@
 //! Wait states around inserted instructions, rule by rule: one slot too few is found, enough are not, and original pairs are left alone.
 
+mod accessed;
 mod events;
 mod listing;
 mod preserve;

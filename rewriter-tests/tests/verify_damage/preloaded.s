@@ -1,0 +1,53 @@
+// A kernel whose first argument is preloaded, with the code in front that loads it on firmware that does not preload.
+	.text
+	.globl preloaded
+	.p2align 8
+	.type preloaded,@function
+preloaded:
+	s_load_dwordx2 s[2:3], s[0:1], 0x0
+	s_waitcnt lgkmcnt(0)
+	s_branch start
+	.p2align 8
+start:
+	v_cmp_gt_u32_e32 vcc, 32, v0
+	s_and_saveexec_b64 s[6:7], vcc
+	s_cbranch_execz end
+	v_lshlrev_b32_e32 v1, 2, v0
+	global_store_dword v1, v0, s[2:3]
+end:
+	s_endpgm
+	.size preloaded, . - preloaded
+
+	.rodata
+	.p2align 6
+	.amdhsa_kernel preloaded
+		.amdhsa_user_sgpr_kernarg_segment_ptr 1
+		.amdhsa_user_sgpr_kernarg_preload_length 2
+		.amdhsa_user_sgpr_kernarg_preload_offset 0
+		.amdhsa_kernarg_size 8
+		.amdhsa_next_free_vgpr 2
+		.amdhsa_next_free_sgpr 8
+		.amdhsa_accum_offset 4
+	.end_amdhsa_kernel
+
+	.amdgpu_metadata
+amdhsa.kernels:
+  - .args:
+      - .address_space: global
+        .offset: 0
+        .size: 8
+        .value_kind: global_buffer
+    .group_segment_fixed_size: 0
+    .kernarg_segment_align: 8
+    .kernarg_segment_size: 8
+    .max_flat_workgroup_size: 256
+    .name: preloaded
+    .private_segment_fixed_size: 0
+    .sgpr_count: 14
+    .sgpr_spill_count: 0
+    .symbol: preloaded.kd
+    .vgpr_count: 2
+    .vgpr_spill_count: 0
+    .wavefront_size: 64
+amdhsa.version: [1, 2]
+	.end_amdgpu_metadata
