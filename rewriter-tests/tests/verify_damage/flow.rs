@@ -278,7 +278,12 @@ fn exchanged(code: &Code, index: usize) -> Patch {
         return None;
     }
     let (first, second) = (&code.lines[index], &code.lines[index + 1]);
-    let patches = || Some([code.replaced(index, &[second.inst.clone()])?, code.replaced(index + 1, &[first.inst.clone()])?].concat());
+    let patches = || {
+        Some(
+            [code.replaced(index, std::slice::from_ref(&second.inst))?, code.replaced(index + 1, std::slice::from_ref(&first.inst))?]
+                .concat(),
+        )
+    };
     (first.end() == second.address).then(patches).flatten()
 }
 
@@ -288,7 +293,7 @@ fn duplicated(code: &Code, index: usize) -> Patch {
     let inst = &code.lines[next].inst;
     let alone = inst.variant.branch == Branch::None && inst.variant.memory == Memory::None;
     let again = inst.writes().any(|reg| reg != Reg::SCC && reads(inst, reg));
-    let patch = (alone && again).then(|| code.replaced_inserted(index, &[inst.clone()])).flatten()?;
+    let patch = (alone && again).then(|| code.replaced_inserted(index, std::slice::from_ref(inst))).flatten()?;
     // Behind everything that might undo it.
     (patch[0].0 + patch[0].1.len() as u64 == code.lines[next].address).then_some(patch)
 }

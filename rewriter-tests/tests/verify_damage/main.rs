@@ -77,12 +77,15 @@ fn compile(&(source, name, lanes, level, counters): &What) -> Subject {
     Subject::compile(source, target, level, counters)
 }
 
+/// Does the damage, in every place where it can be done.
+type Harming = Box<dyn Fn(&Subject) -> Vec<Harm>>;
+
 /// A kind of any of the lists.
 struct Case {
     name: String,
     what: &'static str,
     rules: &'static [Rule],
-    harm: Box<dyn Fn(&Subject) -> Vec<Harm>>,
+    harm: Harming,
     damaged: usize,
     targets: BTreeSet<&'static str>,
     by: BTreeMap<&'static str, usize>,

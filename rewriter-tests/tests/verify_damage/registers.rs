@@ -362,14 +362,14 @@ fn lent_lane(code: &Code, index: usize) -> Option<(Reg, Value, i8)> {
     let (register, kept) = (inst.operands[0].reg()?, inst.operand(Role::Src0)?.reg()?);
     let Value::InlineInt(lane) = value(inst, Role::Src1)? else { return None };
     // What comes back was read from there by the same snippet.
-    let snippet = code.lines[..index].iter().rev().take_while(|line| line.is_inserted());
+    let mut snippet = code.lines[..index].iter().rev().take_while(|line| line.is_inserted());
     let read = |line: &Line| {
         line.inst.name() == "v_readlane_b32"
             && line.inst.operands[0].reg() == Some(kept)
             && value(&line.inst, Role::Src0) == Some(reg(register))
             && value(&line.inst, Role::Src1) == Some(Value::InlineInt(lane))
     };
-    snippet.filter(|line| read(line)).next().map(|_| (register, reg(kept), lane))
+    snippet.find(|line| read(line)).map(|_| (register, reg(kept), lane))
 }
 
 fn return_address(code: &Code, index: usize) -> Patch {
