@@ -156,7 +156,8 @@ pub struct ObjectMap {
 }
 
 impl ObjectMap {
-    /// The contents of the section: zlib over the map as JSON without its addresses, and behind that the addresses of each kernel ([`pack_addresses`]).
+    /// The contents of the section: zlib over the map as JSON without its addresses, and behind that the addresses of each kernel: their number (32 bits); of the first
+    /// pair the original and the rewritten address (64 bits each); of each other one how far both are from those before (signed, 32 bits each). All little-endian.
     ///
     /// # Errors
     /// Internal if it cannot be serialised.
@@ -218,8 +219,7 @@ impl ObjectMap {
 /// Bytes of a distance in [`pack_addresses`].
 const DISTANCE: usize = size_of::<i32>();
 
-/// The number of pairs (32 bits); of the first the original and the rewritten address (64 bits each); of each other one how far both are from those before (signed, 32
-/// bits each). All little-endian.
+/// Appends a kernel's addresses, as [`ObjectMap::pack`] says.
 fn pack_addresses(pairs: &[AddressPair], to: &mut Vec<u8>) -> Result<()> {
     let far = |_| Error::internal("site table: code is more than 2 GiB apart");
     to.extend(u32::try_from(pairs.len()).map_err(far)?.to_le_bytes());
