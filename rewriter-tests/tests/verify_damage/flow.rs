@@ -56,7 +56,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "branch_displaced",
         what: "an original branch leads to the next instruction",
-        rules: &[Rule::Branch],
+        rules: &[Rule::Branch, Rule::Skeleton],
         harm: |t| t.each(|c, i| branches(c, i).then(|| c.led_to(i, c.lines[i].end())).flatten()),
     },
     Kind {
@@ -142,7 +142,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "end_inserted",
         what: "inserted code ends the wave",
-        rules: &[Rule::Forbidden],
+        rules: &[Rule::Forbidden, Rule::Skeleton],
         harm: |t| t.each(|c, i| ends_early(c, i).then(|| c.sequence(i, &[("s_endpgm", &[Value::Imm(0)])])).flatten()),
     },
     Kind {
@@ -226,7 +226,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "lds_of_all_workgroups",
         what: "an LDS access of inserted code is one to GDS (gfx8, gfx9 and gfx10)",
-        rules: &[Rule::Forbidden],
+        rules: &[Rule::Forbidden, Rule::Skeleton],
         harm: |t| t.each(gds),
     },
     Kind {
@@ -355,8 +355,11 @@ fn another_copy(code: &Code, index: usize) -> Patch {
 }
 
 fn original_function(code: &Code, index: usize) -> Patch {
-    let first = code.lines[called(code, index)?..].iter().find_map(|line| line.original)?;
-    code.led_to(index, first)
+    let copy = called(code, index)?;
+    // Where others still call the copy the results are the same, and only the counts are not.
+    let alone = (0..code.lines.len()).filter(|at| called(code, *at) == Some(copy)).count() == 1;
+    let first = code.lines[copy..].iter().find_map(|line| line.original)?;
+    alone.then(|| code.led_to(index, first)).flatten()
 }
 
 fn other_return(code: &Code, index: usize) -> Patch {

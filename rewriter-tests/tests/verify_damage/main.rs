@@ -106,9 +106,8 @@ impl Case {
             self.targets.insert(subject.target.name());
             let of_kernel = |finding: &&Finding| harm.kernel.is_none() || finding.kernel == harm.kernel;
             let found = match check(subject, &harm.bytes) {
-                Err(error) if self.rules.is_empty() && matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Unsupported) => {
-                    Ok("not read")
-                }
+                // A file that is refused is a damage that was found.
+                Err(error) if matches!(error.kind(), ErrorKind::Malformed | ErrorKind::Unsupported) => Ok("not read"),
                 Err(error) => Err(format!("not read: {error}")),
                 Ok(findings) => match findings.iter().filter(of_kernel).find(|finding| self.rules.contains(&finding.rule)) {
                     Some(finding) => Ok(finding.rule.name()),

@@ -153,7 +153,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "program_counter_uncorrected",
         what: "what an original s_getpc_b64 gives is the new address",
-        rules: &[Rule::Clobbered],
+        rules: &[Rule::Clobbered, Rule::Branch],
         harm: |t| t.each(program_counter),
     },
     Kind {
@@ -225,7 +225,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "load_in_front_of_a_call",
         what: "a load of inserted code is under way when a function is called or returns",
-        rules: &[Rule::Wait],
+        rules: &[Rule::Wait, Rule::Branch],
         harm: |t| t.each(outstanding_at_call),
     },
 ];
@@ -361,6 +361,10 @@ fn lent_lane(code: &Code, index: usize) -> Option<(Reg, Value, i8)> {
     }
     let (register, kept) = (inst.operands[0].reg()?, inst.operand(Role::Src0)?.reg()?);
     let Value::InlineInt(lane) = value(inst, Role::Src1)? else { return None };
+    // Registers of inserted code alone have lanes, too.
+    if !code.lines.iter().any(|line| !line.is_inserted() && reads(&line.inst, register)) {
+        return None;
+    }
     // What comes back was read from there by the same snippet.
     let mut snippet = code.lines[..index].iter().rev().take_while(|line| line.is_inserted());
     let read = |line: &Line| {
@@ -408,6 +412,10 @@ fn initial_move(code: &Code, index: usize) -> Option<(Reg, Reg)> {
 }
 
 fn undefined(code: &Code, index: usize) -> Patch {
+    // What is called may have set anything.
+    if code.lines.iter().any(|line| matches!(line.inst.variant.branch, Branch::Call | Branch::IndirectCall)) {
+        return None;
+    }
     let top = (code.target.addressable_sgprs() - 1) as u16;
     let unset = (0..top).rev().map(|number| Reg::scalar(number, 1)).find(|reg| code.lines.iter().all(|line| !writes(&line.inst, *reg)))?;
     let into = code.lines[index].inst.operand(Role::Sdst)?.reg().filter(|reg| reg.dwords == 1)?;
