@@ -55,9 +55,14 @@ const OTHER_RUNTIMES: &[(&str, &str)] = &[
 /// A host file without bundles: what it has instead.
 pub(super) fn without_bundles(elf: &Elf<'_>) -> Error {
     debug_assert_eq!(elf.header.machine, EM_X86_64);
-    let has = |name: &str| elf.sections.iter().any(|section: &Section<'_>| section.name == name);
-    match OTHER_RUNTIMES.iter().find(|(section, _)| has(section)) {
-        Some((section, what)) => Error::unsupported(format!("an x86-64 program with {what} (section {section}): only HIP's is handled")),
-        None => Error::unsupported("an x86-64 program without device code (no .hip_fatbin, no .hipFatBinSegment)"),
+    let named = |name: &str| elf.sections.iter().find(|section: &&Section<'_>| section.name == name);
+    match OTHER_RUNTIMES.iter().find_map(|(name, what)| Some((named(name)?, what))) {
+        Some((section, what)) => {
+            let name = section.name;
+            Error::unsupported(format!("an x86-64 program with {what} (section {name}): only HIP's is handled")).at(section.offset)
+        }
+        // That they are not among the sections is what is wrong.
+        None => Error::unsupported("an x86-64 program without device code (no .hip_fatbin, no .hipFatBinSegment)")
+            .at(elf.header.sections_offset),
     }
 }
