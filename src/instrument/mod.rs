@@ -34,8 +34,8 @@ use crate::cfg::{BodyId, Program};
 use crate::code_object::{Field, Kernel, KernelDescriptor};
 use crate::dataflow::{Liveness, RegSet, Summaries, UsedRegisters, WaitSummaries, callable_registers, reachable_registers};
 use crate::entity::{ProgramPoint, Side};
-use crate::isa::{Condition, Reg, Role, Value};
-use crate::kernel::edit::{Edits, FunctionEdits, Snippet};
+use crate::isa::{Condition, Reg, Role, Target, Value};
+use crate::kernel::edit::{Edits, FunctionEdits, Item, Snippet};
 use crate::kernel::{Body, BodyKind, Flow, Image, Reason, Refusal, Stop};
 use crate::profile::map::{CounterMode, Resources, Site};
 use crate::profile::record::{COUNTER, HEADER};
@@ -239,7 +239,7 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, borrow_vectors: bool) ->
     before.code_bytes = parts.iter().flat_map(|part| part.body.insts()).map(|inst| u64::from(inst.size)).sum();
     let after = registers::resources(target, &descriptor, lds_bytes + extra, workgroup_size);
     let metadata = MetadataChange {
-        sgpr_count: metadata.sgpr_count.max(u64::from(sgprs + registers::NAMED_SGPRS)),
+        sgpr_count: metadata.sgpr_count.max(u64::from(sgprs.max(named_scalars(target, &edits)) + registers::NAMED_SGPRS)),
         vgpr_count: allocation.metadata_vgprs(&descriptor, metadata, vgprs),
         group_segment_fixed_size: u64::from(lds_bytes + extra),
     };
@@ -253,6 +253,15 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, borrow_vectors: bool) ->
         before,
         after,
     })
+}
+
+/// One more than the highest numbered scalar register that inserted code names: what it borrows need not be among those that the original names.
+fn named_scalars(target: Target, edits: &Edits) -> u32 {
+    let inserts = edits.inserts.iter().chain(edits.functions.iter().flat_map(|function| &function.inserts));
+    let items = inserts.flat_map(|(_, snippet)| &snippet.items);
+    let instructions = items.filter_map(|item| if let Item::Inst(inst) = item { Some(inst) } else { None });
+    let named: RegSet = instructions.flat_map(|inst| inst.reads().chain(inst.writes())).collect();
+    named.highest_sgpr_below(target.addressable_sgprs() as u16).map_or(0, |highest| u32::from(highest) + 1)
 }
 
 /// The kernel's decoded body.

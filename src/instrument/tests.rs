@@ -5,8 +5,7 @@ use super::registers::Allocation;
 use super::settle::Place;
 use super::*;
 use crate::code_object::{InitialRegisters, KernelMetadata, initial_registers};
-use crate::isa::{self, RegFile, Target};
-use crate::kernel::edit::Item;
+use crate::isa::{self, RegFile};
 
 const ENTRY: u64 = 0x1000;
 
@@ -302,4 +301,38 @@ fn borrowed_registers_are_not_load_destinations() {
         .collect();
     assert!(written.len() > 8);
     assert!(written.iter().all(|n| !(16..32).contains(n) && ![8, 9].contains(n)), "{written:?}");
+}
+
+/// What is borrowed may lie above everything that the original names: the metadata counts it all the same.
+#[test]
+fn metadata_counts_borrowed_registers() {
+    for name in ["gfx90a", "gfx1030", "gfx1201"] {
+        let target = target(name);
+        let target = target.with_wave_size(64).unwrap_or(target);
+        // More than the prologue needs, all of it live: what is dead has higher numbers.
+        let moves: Vec<[Value; 2]> = (0..60).map(|n| [s(n, 1), Value::InlineInt(0)]).collect();
+        let uses: Vec<[Value; 3]> = (0..60).map(|n| [s(0, 1), s(n, 1), s(0, 1)]).collect();
+        let saveexec = [s(4, 2), s(8, 2)];
+        let mut code: Vec<(&str, &[Value])> = moves.iter().map(|operands| ("s_mov_b32", operands.as_slice())).collect();
+        code.push(("s_and_saveexec_b64", &saveexec));
+        code.extend(uses.iter().map(|operands| ("s_and_b32", operands.as_slice())));
+        let (bytes, mut kernel) = kernel(target, &code);
+        kernel.descriptor.set_allocated_sgprs(112).expect("fits");
+        kernel.metadata.as_mut().expect("metadata").sgpr_count = 60;
+        let mut image = Image::new();
+        image.add_code(ENTRY, &bytes);
+        let program = Program::build(target, &image, [(kernel.name.clone(), BodyKind::Kernel, ENTRY)]);
+        let analysis = Analysis::new(&program, &image).borrowing();
+        let request = Request { kernel: &kernel, mode: CounterMode::Global, index: 0, control: 0x9000, max_occupancy_loss: None };
+        let planned = branches(&analysis, &request).expect("planned");
+        let named = planned.edits.inserts.iter().flat_map(|(_, snippet)| &snippet.items).filter_map(|item| match item {
+            Item::Inst(inst) => inst.operands.iter().filter_map(|operand| operand.reg()).collect::<Vec<_>>().into(),
+            _ => None,
+        });
+        let numbered = |reg: &Reg| reg.file == RegFile::Scalar && u32::from(reg.first) < target.addressable_sgprs();
+        let ends = named.flatten().filter(numbered).map(|reg| u64::from(reg.first) + u64::from(reg.dwords));
+        let end = ends.max().expect("scalar registers");
+        assert!(end > 60, "{name}: something higher is borrowed");
+        assert!(planned.metadata.sgpr_count >= end, "{name}: {} of {end}", planned.metadata.sgpr_count);
+    }
 }
