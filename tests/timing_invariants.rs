@@ -76,7 +76,7 @@ fn random_kernels_keep_the_books() {
         let kernel = kernel(&mut random, target, lanes);
         let size = (1 + random.below(6) as u32, [64, 128, 256][random.below(3) as usize]);
         let interval = 64;
-        let timing = Timing { latencies: Vec::new(), sample_interval: NonZero::new(interval) };
+        let timing = Timing { latencies: Vec::new(), sample_interval: NonZero::new(interval), chance: None };
         let (mut with, after) = kernel.run_on(&memory, size, Some(timing.clone()));
         let time = with.time.take().expect("modelled");
 
@@ -113,7 +113,7 @@ fn samples_are_spread_as_the_cycles_are() {
         return;
     }
     let body = "v_mov_b32 v2, 0\n s_mov_b32 s8, 400\nagain:\n global_load_dword v2, v2, s[4:5]\n s_sub_u32 s8, s8, 1\n s_cmp_lg_u32 s8, 0\n s_waitcnt vmcnt(0)\n s_cbranch_scc1 again";
-    let timing = Timing { latencies: Vec::new(), sample_interval: NonZero::new(61) };
+    let timing = Timing { latencies: Vec::new(), sample_interval: NonZero::new(61), chance: None };
     let time = Kernel::new("gfx90a", body).time(&[0; 64], (8, 256), &timing);
     for (place, each) in &time.instructions {
         let cycles = each.issued + each.stalls();

@@ -30,6 +30,7 @@
 //! | `WAVETAP_TARGET` | the emulated device; by default gfx90a, or else the first known target that the program has code for |
 //! | `WAVETAP_PROFILE` | file for the counters of instrumented kernels |
 //! | `WAVETAP_TRACE` | file for the emulator's own counts |
+//! | `WAVETAP_ORIGINS` | file for what waits waited for and where values came from, which takes many times as long |
 //! | `WAVETAP_STRICT` | `1`: the emulator's strict mode |
 //! | `WAVETAP_SEED`, `WAVETAP_FUEL` | its seed; wave-instructions that a dispatch may execute |
 //! | `WAVETAP_THREADS` | threads that a long dispatch is divided among outside the strict mode; `0`, or not set: one for each core |
@@ -65,6 +66,7 @@ mod managed;
 mod memory;
 mod modules;
 mod operation;
+mod origins;
 mod pools;
 mod printf;
 mod properties;

@@ -23,6 +23,7 @@ use crate::images::{Image, Loaded, is_emulated, processor_for, runs_on};
 use crate::kernarg::{self, Shape};
 use crate::managed::Advice;
 use crate::operation::Launch;
+use crate::origins::OriginCollector;
 use crate::pools::Pool;
 use crate::settings::Settings;
 use crate::status::*;
@@ -97,6 +98,7 @@ pub(crate) struct Runtime {
     dispatches: u64,
     collector: Option<Collector>,
     tracer: Option<Tracer>,
+    origins: Option<OriginCollector>,
     timer: Option<Timer>,
     written: Option<Instant>,
 }
@@ -146,6 +148,7 @@ impl Runtime {
     fn new(settings: Settings) -> Self {
         let collector = settings.profile.is_some().then(|| Collector::new(Backend::Emulator, settings.per_wave));
         let tracer = settings.trace.is_some().then(Tracer::new);
+        let origins = settings.origins.is_some().then(OriginCollector::default);
         let timer = settings.timing.as_ref().map(Timer::new);
         Runtime {
             settings,
@@ -170,6 +173,7 @@ impl Runtime {
             dispatches: 0,
             collector,
             tracer,
+            origins,
             timer,
             written: None,
         }
@@ -187,6 +191,7 @@ impl Runtime {
                 seed: self.settings.seed,
                 fuel: self.settings.fuel.unwrap_or(default.fuel),
                 trace: self.tracer.is_some(),
+                origins: self.origins.is_some(),
                 threads: self.settings.threads,
                 timing: self.settings.timing.clone(),
             };
@@ -415,6 +420,9 @@ impl Runtime {
         if let Some(tracer) = &mut self.tracer {
             tracer.add(&kernel.name, loaded, target, stats)?;
         }
+        if let Some(origins) = &mut self.origins {
+            origins.add(loaded, stats)?;
+        }
         if let Some(timer) = &mut self.timer {
             timer.add(&kernel.name, loaded, target, ordinal, stats)?;
         }
@@ -456,6 +464,9 @@ impl Runtime {
         if let (Some(path), Some(tracer)) = (&self.settings.trace, &mut self.tracer) {
             tracer.finish();
             result = result.and(tracer.profile().to_json().and_then(|json| replace(path, &json)));
+        }
+        if let (Some(path), Some(origins)) = (&self.settings.origins, &self.origins) {
+            result = result.and(origins.file().to_json().and_then(|json| replace(path, &json)));
         }
         if let Some(timer) = &mut self.timer {
             timer.finish();

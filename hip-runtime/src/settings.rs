@@ -27,6 +27,7 @@ pub(crate) struct Settings {
     pub(crate) target: Option<TargetId>,
     pub(crate) profile: Option<PathBuf>,
     pub(crate) trace: Option<PathBuf>,
+    pub(crate) origins: Option<PathBuf>,
     pub(crate) strict: bool,
     pub(crate) seed: u64,
     pub(crate) fuel: Option<u64>,
@@ -84,6 +85,7 @@ impl Settings {
             target,
             profile: set("WAVETAP_PROFILE").map(PathBuf::from),
             trace: set("WAVETAP_TRACE").map(PathBuf::from),
+            origins: set("WAVETAP_ORIGINS").map(PathBuf::from),
             strict: flag("WAVETAP_STRICT")?,
             seed: set("WAVETAP_SEED").map_or(Ok(0), |text| number("WAVETAP_SEED", &text))?,
             fuel: set("WAVETAP_FUEL").map(|text| number("WAVETAP_FUEL", &text)).transpose()?,
@@ -115,7 +117,7 @@ fn timing(set: impl Fn(&str) -> Option<String>) -> Result<Option<Timing>, String
     };
     let interval = NonZero::new(interval).ok_or("WAVETAP_SAMPLE_INTERVAL=0: at least one cycle is needed")?;
     let sample_interval = set("WAVETAP_SAMPLES").map(|_| interval);
-    Ok(wanted.then_some(Timing { latencies, sample_interval }))
+    Ok(wanted.then_some(Timing { latencies, sample_interval, chance: None }))
 }
 
 fn number<N: FromStr>(name: &str, text: &str) -> Result<N, String> {

@@ -8,6 +8,7 @@ use super::hazard::Hazards;
 use super::lanes::{Register, Row};
 use super::memory::View;
 use super::op::{Op, Source, Ty};
+use super::origins::WaveOrigins;
 use super::pending::Pending;
 use super::random::Random;
 use super::strict::{GroupChecks, WaveChecks};
@@ -91,6 +92,8 @@ pub(super) struct Wave {
     pub pending: Pending,
     pub hazards: Hazards,
     pub checks: WaveChecks,
+    /// Where its values came from, if that is asked for.
+    pub origins: Option<Box<WaveOrigins>>,
 }
 
 impl Wave {
@@ -269,6 +272,9 @@ impl Core<'_> {
     pub(super) fn reading(&mut self, op: &Op, file: RegFile, first: u16, count: u16) -> Step {
         self.bounds(file, first, count)?;
         if self.launch.strict {
+            if let Some(origins) = &mut self.wave.origins {
+                origins.reads.push((file, first, count));
+            }
             for index in first..first + count {
                 self.wave.pending.check_read(file, index)?;
                 self.wave.hazards.check_read(op, self.launch, file, index)?;
@@ -281,6 +287,9 @@ impl Core<'_> {
     pub(super) fn writing(&mut self, op: &Op, file: RegFile, first: u16, count: u16) -> Step {
         self.bounds(file, first, count)?;
         if self.launch.strict {
+            if let Some(origins) = &mut self.wave.origins {
+                origins.writes.push((file, first, count));
+            }
             for index in first..first + count {
                 self.wave.pending.check_write(op, file, index)?;
                 self.wave.hazards.check_write(op, self.launch, file, index)?;

@@ -23,6 +23,8 @@ pub struct Options {
     pub fuel: u64,
     /// Collects a [`super::Trace`] for each dispatch.
     pub trace: bool,
+    /// Collects [`super::Origins`] for each dispatch, which then runs on one thread and takes many times as long.
+    pub origins: bool,
     /// Models the time that dispatches take ([`DispatchStats::time`]).
     pub timing: Option<Timing>,
     /// Threads that the workgroups of a long dispatch are divided among; 0: as many as there are cores. The strict mode uses one.
@@ -31,7 +33,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { strict: true, seed: 0, fuel: 50_000_000_000, trace: false, timing: None, threads: 0 }
+        Options { strict: true, seed: 0, fuel: 50_000_000_000, trace: false, origins: false, timing: None, threads: 0 }
     }
 }
 

@@ -303,6 +303,7 @@ impl Plan {
             flat_scratch: if self.launch.architected_scratch { scratch } else { 0 },
             lanes: if self.launch.lanes == 32 { 0xffff_ffff } else { u64::MAX },
             signalled: 0,
+            origins: None,
         };
         wave.set_pair(scalar::EXEC, exec);
         if strict {

@@ -12,6 +12,7 @@ use super::fault::{Fault, FaultKind};
 use super::loader::ObjectId;
 use super::memory::{Memory, View};
 use super::op::{Class, Op, Site};
+use super::origins::{OriginBook, WaveOrigins};
 use super::random::Random;
 use super::strict;
 use super::trace::{BranchCounts, CodeAddress, DispatchStats, ExecSiteCounts, Trace};
@@ -96,6 +97,7 @@ pub(super) struct Worker<'a> {
     pub random: Random,
     pub stats: DispatchStats,
     counts: Vec<Count>,
+    origins: Option<OriginBook>,
     pub work: Work,
     /// Places for waves that are not taken.
     pub free: Vec<usize>,
@@ -126,6 +128,7 @@ impl<'a> Worker<'a> {
             random: Random::new(seed ^ shared.plan.dispatch.dispatch_id.rotate_left(32)),
             stats: DispatchStats::default(),
             counts: Vec::new(),
+            origins: shared.options.origins.then(OriginBook::new),
             work: Work::default(),
             free,
             running: Vec::new(),
@@ -153,6 +156,7 @@ impl<'a> Worker<'a> {
         if self.shared.options.trace {
             self.stats.trace = Some(self.trace());
         }
+        self.stats.origins = self.origins.take().map(|book| Box::new(book.finish(self.code)));
         (self.stats, self.clock)
     }
 
@@ -255,7 +259,9 @@ impl<'a> Worker<'a> {
             let Some(slot) = self.free.pop() else {
                 return Err(Self::outside(FaultKind::Setup { reason: "no room for the waves of a workgroup".into() }, id, index));
             };
-            waves.push(plan.wave(&self.memory, &mut self.random, id, index, slot).map_err(|kind| Self::outside(kind, id, index))?);
+            let mut wave = plan.wave(&self.memory, &mut self.random, id, index, slot).map_err(|kind| Self::outside(kind, id, index))?;
+            wave.origins = self.origins.is_some().then(|| Box::new(WaveOrigins::new(wave.vgpr.len(), wave.agpr.len())));
+            waves.push(wave);
             self.stats.waves += 1;
         }
         let barrier = Barrier { members: waves.len() as u32, ..Barrier::default() };
@@ -318,12 +324,13 @@ impl<'a> Worker<'a> {
         quantum: u64,
         fuel: &mut u64,
     ) -> Result<(), Box<Stopped>> {
-        let Worker { shared, memory, code, clock, random, stats, counts, work, .. } = self;
+        let Worker { shared, memory, code, clock, random, stats, counts, origins, work, .. } = self;
         let options = shared.options;
         let launch = &plan.launch;
         let mut core = Core { memory, lds, wave, launch, random, stats, clock, barrier, work };
         // The place of the next instruction if the last one is followed by it: code is mostly decoded in the order in which it runs.
         let mut next = usize::MAX;
+        let one_by_one = launch.strict || origins.is_some();
         let mut left = quantum;
         while left > 0 {
             let pc = core.wave.pc;
@@ -339,7 +346,7 @@ impl<'a> Worker<'a> {
                 counts.resize(code.ops.len() + 1, Count::default());
             }
             let op = &code.ops[index];
-            if op.plain > 1 && !launch.strict {
+            if op.plain > 1 && !one_by_one {
                 let plain = &code.ops[index..][..(op.plain as usize).min(left.min(*fuel) as usize)];
                 let (done, result) = run_plain(&mut core, plain);
                 next = index + done;
@@ -365,8 +372,14 @@ impl<'a> Worker<'a> {
             }
             let before = if op.site == Site::Exec { core.wave.exec() } else { 0 };
             core.wave.jumped = false;
+            if let Some(book) = origins {
+                book.before(core.wave, op, index);
+            }
             if let Err(stop) = (op.run)(&mut core, op) {
                 return Err(Box::new(Stopped { stop: *stop, op: Some(index), pc }));
+            }
+            if let Some(book) = origins {
+                book.after(core.wave, op, index);
             }
             if launch.strict {
                 core.wave.hazards.advance(u64::from(op.slots));

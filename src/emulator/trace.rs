@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::loader::ObjectId;
+use super::origins::Origins;
 use super::timing::ModelledTime;
 
 /// The place of an instruction: the object and the virtual address in it (as in its ELF file).
@@ -110,6 +111,8 @@ pub struct DispatchStats {
     pub lds_bytes: u64,
     /// Branch counts, if [`super::Options::trace`] is on.
     pub trace: Option<Trace>,
+    /// What was waited for and where values came from, if [`super::Options::origins`] is on.
+    pub origins: Option<Box<Origins>>,
     /// Modelled time, if [`super::Options::timing`] is on.
     pub time: Option<Box<ModelledTime>>,
 }
@@ -131,6 +134,8 @@ impl DispatchStats {
             global_bytes,
             lds_bytes,
             trace,
+            // These dispatches have one thread.
+            origins: _,
             time: _,
         } = other;
         for (mine, its) in [

@@ -48,7 +48,7 @@ pub(super) fn run(
 
 /// The lead runs; when the dispatch turns out to be a long one, others help. Gives what they did.
 fn divided(shared: &Shared, lead: &mut Worker, helpers: &mut Vec<Code>) -> Result<Vec<DispatchStats>, Fault> {
-    let threads = if shared.options.strict { 1 } else { threads(shared.options) };
+    let threads = if shared.options.strict || shared.options.origins { 1 } else { threads(shared.options) };
     if threads == 1 {
         return lead.groups(u64::MAX).map(|_| Vec::new());
     }

@@ -122,7 +122,7 @@ pub fn each_of(kernel: &dyn Fn(usize) -> Kernel, memory: &[u32], waves: u16, tim
 }
 
 pub fn changed(latencies: &[&str]) -> Timing {
-    Timing { latencies: latencies.iter().map(|text| text.parse().expect("a latency")).collect(), sample_interval: None }
+    Timing { latencies: latencies.iter().map(|text| text.parse().expect("a latency")).collect(), ..Timing::default() }
 }
 
 /// Cycles of a reason over all instructions.

@@ -47,6 +47,8 @@ pub(super) struct Facts {
     /// Registers that it gives, [`Facts::latency`] later.
     pub writes: SmallVec<[u16; 4]>,
     pub latency: u64,
+    /// The user has set how long it takes.
+    pub fixed: Option<u64>,
     /// The pipes that it needs, each with the cycles that it keeps it.
     pub pipes: SmallVec<[(Pipe, u64); 2]>,
     /// Cycles of its issue slot, and those that the sequencer is busy with it beyond that.
@@ -86,6 +88,7 @@ impl Facts {
             // What comes from memory is there when a wait says so.
             writes: if counters.is_empty() { inst.writes().flat_map(slots).collect() } else { SmallVec::new() },
             latency: machine.latency(class),
+            fixed: machine.fixed.get(&op.address).copied(),
             pipes: SmallVec::new(),
             issue: machine.interval,
             internal: 0,
@@ -116,6 +119,7 @@ impl Facts {
             }
             _ => {}
         }
+        facts.latency = facts.fixed.unwrap_or(facts.latency);
         facts
     }
 

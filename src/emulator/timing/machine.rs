@@ -1,5 +1,8 @@
 //! The numbers of a target that the model takes, with what the user put in their place.
 
+use rustc_hash::FxHashMap;
+
+use super::chance::Chance;
 use super::{LatencyClass, Timing};
 use crate::isa::{Latency, MachineFact, Target};
 
@@ -19,6 +22,9 @@ pub(super) struct Machine {
     pub atomic: u64,
     /// The user has set how long matrix operations take.
     pub fixed_matrix: bool,
+    /// Latencies of single instructions, by address.
+    pub fixed: FxHashMap<u64, u64>,
+    pub chance: Option<Chance>,
 }
 
 impl Machine {
@@ -43,10 +49,15 @@ impl Machine {
             memory: fact(MachineFact::Memory),
             atomic: fact(MachineFact::Atomic),
             fixed_matrix: false,
+            fixed: FxHashMap::default(),
+            chance: timing.chance.map(Chance),
         };
         for changed in &timing.latencies {
             let cycles = u64::from(changed.cycles);
             match changed.class {
+                LatencyClass::At(address) => {
+                    machine.fixed.insert(address, cycles);
+                }
                 LatencyClass::L2 => machine.l2_hit = cycles,
                 LatencyClass::Memory => machine.memory = cycles,
                 LatencyClass::Atomic => machine.atomic = cycles,
@@ -65,6 +76,11 @@ impl Machine {
 
     pub(super) fn fact(&self, fact: MachineFact) -> u64 {
         self.target.machine(fact).typical.into()
+    }
+
+    /// What an operation of a class takes by chance, if that is how time is modelled.
+    pub(super) fn drawn(&self, class: Latency, address: u64, wave: u64, nth: u64) -> Option<u64> {
+        Some(self.chance?.cycles(self.target.latency(class), address, wave, nth))
     }
 
     pub(super) fn latency(&self, class: Latency) -> u64 {

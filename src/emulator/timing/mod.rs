@@ -9,6 +9,7 @@
 //! | `machine` | the numbers of a target, with what the user put in their place |
 //! | `facts` | what the model must know of an instruction |
 //! | `access`, `banks` | the addresses of a memory instruction; its conflicts in LDS |
+//! | `chance` | latencies by chance |
 //! | `cache`, `memory` | caches and the way to memory |
 //! | `place` | which workgroup is on which compute unit |
 //! | `wave` | results, counters and charged cycles of a wave |
@@ -18,6 +19,7 @@
 mod access;
 mod banks;
 mod cache;
+mod chance;
 mod engine;
 mod facts;
 mod machine;
@@ -47,15 +49,17 @@ pub enum LatencyClass {
     Memory,
     /// How long an atomic operation keeps its line.
     Atomic,
+    /// The instruction at this address of its code object, whatever its class: from its issue until its result is there. What it does to caches and queues stays the same.
+    At(u64),
 }
 
 impl LatencyClass {
-    /// Every class.
+    /// Every class; not the instructions.
     pub fn all() -> impl Iterator<Item = LatencyClass> {
         Latency::ALL.into_iter().map(LatencyClass::Instruction).chain([LatencyClass::L2, LatencyClass::Memory, LatencyClass::Atomic])
     }
 
-    /// Its name: that of `isa-tables/latency.yaml`, or `l2`, `memory`, `atomic`.
+    /// Its name: that of `isa-tables/latency.yaml`, or `l2`, `memory`, `atomic`; `address` of an instruction.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -63,6 +67,16 @@ impl LatencyClass {
             LatencyClass::L2 => "l2",
             LatencyClass::Memory => "memory",
             LatencyClass::Atomic => "atomic",
+            LatencyClass::At(_) => "address",
+        }
+    }
+}
+
+impl fmt::Display for LatencyClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LatencyClass::At(address) => write!(f, "{address:#x}"),
+            class => f.write_str(class.name()),
         }
     }
 }
@@ -70,7 +84,7 @@ impl LatencyClass {
 /// Most cycles that a latency can be set to.
 const MOST_CYCLES: u32 = 1_000_000;
 
-/// A latency put in the place of a target's: `valu32=8`.
+/// A latency put in the place of a target's: `valu32=8`, `0x1a40=0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LatencyOverride {
     /// Which.
@@ -81,7 +95,7 @@ pub struct LatencyOverride {
 
 impl fmt::Display for LatencyOverride {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}={}", self.class.name(), self.cycles)
+        write!(f, "{}={}", self.class, self.cycles)
     }
 }
 
@@ -92,13 +106,18 @@ impl FromStr for LatencyOverride {
     /// use wavetap::emulator::LatencyOverride;
     /// let changed: LatencyOverride = "valu32=8".parse().unwrap();
     /// assert_eq!((changed.class.name(), changed.cycles), ("valu32", 8));
+    /// assert_eq!("0x1a40=0".parse::<LatencyOverride>().unwrap().class, wavetap::emulator::LatencyClass::At(0x1a40));
     /// assert!("valu33=8".parse::<LatencyOverride>().unwrap_err().contains("valu_f64"));
     /// ```
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, cycles) = text.split_once('=').ok_or_else(|| format!("'{text}': CLASS=CYCLES expected, 'valu32=8' for example"))?;
-        let Some(class) = LatencyClass::all().find(|class| class.name() == name) else {
+        let address = name.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()).map(LatencyClass::At);
+        let Some(class) = address.or_else(|| LatencyClass::all().find(|class| class.name() == name)) else {
             let known: Vec<&str> = LatencyClass::all().map(LatencyClass::name).collect();
-            return Err(format!("there is no latency class '{name}': {} are known", known.join(", ")));
+            return Err(format!(
+                "there is no latency class '{name}': {} are known, and addresses of instructions (0x1a40)",
+                known.join(", ")
+            ));
         };
         match cycles.parse() {
             Ok(cycles) if cycles <= MOST_CYCLES => Ok(LatencyOverride { class, cycles }),
@@ -114,6 +133,8 @@ pub struct Timing {
     pub latencies: Vec<LatencyOverride>,
     /// Takes a sample of every wave each time so many cycles have passed.
     pub sample_interval: Option<NonZero<u32>>,
+    /// Memory operations take times that are drawn from this seed, not those that caches and queues give: for experiments with latencies that nobody was told.
+    pub chance: Option<u64>,
 }
 
 /// Why a wave did not issue: `ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_*` of rocprofiler-sdk.

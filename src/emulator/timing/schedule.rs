@@ -208,6 +208,14 @@ impl Scheduler<'_, '_> {
                 Some(accesses) => self.memory.vector(cu, at, accesses),
                 None => at + facts.latency,
             };
+            let drawn = match self.machine.chance {
+                Some(_) => {
+                    let (address, nth) = (self.run.op(index).address, clock.again(index));
+                    self.machine.drawn(facts.class, address, clock.age, nth)
+                }
+                None => None,
+            };
+            let done = facts.fixed.or(drawn).map_or(done, |cycles| at + cycles);
             clock.fly(facts, done, at);
             self.end = self.end.max(done);
         }

@@ -106,6 +106,8 @@ pub(super) struct WaveClock {
     pub simd: usize,
     pub exec: u64,
     pub resident: u32,
+    /// How often it has executed each instruction, by index; where time is by chance.
+    executed: Vec<u64>,
 }
 
 impl WaveClock {
@@ -126,7 +128,17 @@ impl WaveClock {
             simd,
             exec: 0,
             resident: 0,
+            executed: Vec::new(),
         }
+    }
+
+    /// Counts an execution of an instruction; gives how many there were before.
+    pub(super) fn again(&mut self, index: usize) -> u64 {
+        if self.executed.len() <= index {
+            self.executed.resize(index + 1, 0);
+        }
+        self.executed[index] += 1;
+        self.executed[index] - 1
     }
 
     /// When all registers that an instruction needs are there.
