@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use wavetap::emulator::LatencyOverride;
 use wavetap::pipeline::{Counters, Options, Packing, Probe, Selection};
+use wavetap::slice::blame::Blame;
 
 /// See which branches of a GPU program diverge, from its binary alone.
 ///
@@ -279,13 +280,35 @@ pub struct SliceArgs {
     /// Counts of a run: they say how often each wait was passed
     #[arg(long, value_name = "PROFILE")]
     pub counters: Option<PathBuf>,
-    /// PC samples of a run of the original, as JSON (rocprofv3 --pc-sampling-beta-enabled --output-format json, or wavetap run --samples)
-    #[arg(long, value_name = "JSON")]
-    pub samples: Option<PathBuf>,
+    /// Where waves of the original were seen: PC samples of rocprofv3 as JSON or CSV (host trap or stochastic), of wavetap run --samples, or stats_*.csv of a thread
+    /// trace. If it is given more than once, the most trusted that saw a kernel counts: thread trace, stochastic, host trap, CSV
+    #[arg(long, value_name = "FILE")]
+    pub samples: Vec<PathBuf>,
+    /// By which rule a stall is divided among its causes
+    #[arg(long, value_enum, default_value_t = BlameChoice::Exposed, value_name = "RULE")]
+    pub blame: BlameChoice,
     #[command(flatten)]
     pub select: SelectArgs,
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// `--blame`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BlameChoice {
+    /// What is left of each operation's latency when the wait begins.
+    Exposed,
+    /// As LEO (arXiv 2604.20032) is published, to compare with.
+    Leo,
+}
+
+impl From<BlameChoice> for Blame {
+    fn from(choice: BlameChoice) -> Blame {
+        match choice {
+            BlameChoice::Exposed => Blame::Exposed,
+            BlameChoice::Leo => Blame::Leo,
+        }
+    }
 }
 
 /// Show a profile as a report, or write it as one HTML page

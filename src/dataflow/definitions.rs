@@ -1,17 +1,19 @@
 //! Reaching definitions: which instructions may have written what a use reads.
 //!
-//! Found backward from the use, on demand. A scalar write ends the search on its path. A vector write reaches only the lanes of its EXEC, so it ends
-//! the search only where EXEC was at most narrowed between it and the use (`s_and_saveexec_b64`, `s_and_b64 exec, exec, m`,
-//! `s_andn2_b64 exec, exec, m`, `v_cmpx`): then all lanes of the use were written by it. Instructions that read other lanes (DPP, `v_readlane`,
-//! LDS permutes) never have their search ended by a vector write.
+//! Found backward from the use, through static single assignment ([`Versions`]): only through writes and merges of the register, however much code lies between. A scalar write ends the
+//! search on its path. A vector write reaches only the lanes of its EXEC, so it ends the search only where all lanes of the use were certainly active at it ([`Masks`]). Instructions that
+//! read other lanes (DPP, `v_readlane`, LDS permutes) never have their search ended by a vector write.
 
 use rustc_hash::FxHashSet;
 
 use super::access::Accesses;
+use super::masks::{Context, Masks};
+use super::regset::RegSet;
 use super::summary::Summaries;
-use crate::cfg::Cfg;
+use super::versions::{ENTRY, Kills, Node, Version, Versions};
+use crate::cfg::{Cfg, Loops};
 use crate::entity::{BlockId, InstId};
-use crate::isa::{Half, Inst, Reg, RegFile, Role, Target, scalar};
+use crate::isa::{Inst, Reg, RegFile, Role, Target, scalar};
 use crate::kernel::{Body, Flow};
 
 /// Where a value may come from.
@@ -25,113 +27,155 @@ pub enum Definition {
     Call(InstId),
 }
 
+/// A value of a register: what one write left there, or what comes together where paths meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ValueId {
+    version: Version,
+    /// Of what was there at the entry, which one version stands for in all registers: which register.
+    entry_of: Option<u16>,
+}
+
 /// Answers which definitions reach a use.
 #[derive(Debug)]
 pub struct Definitions<'a> {
     body: &'a Body,
     cfg: &'a Cfg,
-    summaries: &'a Summaries,
-    accesses: Vec<Accesses>,
+    /// By block: its place in reverse postorder.
+    order: Vec<u32>,
+    loops: Loops,
+    versions: Versions,
+    masks: Masks,
+    /// What calls may write.
+    calls: Vec<(InstId, RegSet)>,
+    /// Registers are accessed by numbers that are not known.
+    indexed: bool,
 }
 
 impl<'a> Definitions<'a> {
     /// Prepares to answer for one body.
     #[must_use]
-    pub fn new(body: &'a Body, cfg: &'a Cfg, summaries: &'a Summaries) -> Self {
-        let indexed = Accesses::indexed(body);
-        let accesses = body.ids().map(|id| Accesses::at(body, id, indexed)).collect();
-        Definitions { body, cfg, summaries, accesses }
+    pub fn new(body: &'a Body, cfg: &'a Cfg, summaries: &Summaries) -> Self {
+        let mut order = vec![0; cfg.len()];
+        cfg.reverse_postorder().iter().enumerate().for_each(|(index, block)| order[block.index()] = index as u32);
+        let loops = cfg.loops();
+        let versions = Versions::compute(body, cfg, &loops, summaries);
+        let masks = Masks::compute(Context { body, cfg, loops: &loops, versions: &versions });
+        let called = |id| match body.flow(id) {
+            Flow::Call(target) => Some((id, summaries.of(target).writes)),
+            _ => None,
+        };
+        let calls = body.ids().filter_map(called).collect();
+        Definitions { body, cfg, order, loops, versions, masks, calls, indexed: Accesses::indexed(body) }
     }
 
-    /// Every definition of any part of `reg` that may reach `use_inst`, ascending.
+    /// Every definition of any part of `reg` that may reach `use_inst`, ascending. Only what the instruction reads has any.
     ///
     /// # Panics
     /// If `use_inst` is not of this body.
     #[must_use]
     pub fn reaching(&self, use_inst: InstId, reg: Reg) -> Vec<Definition> {
-        let mut found = FxHashSet::default();
-        for index in 0..u16::from(reg.dwords) {
-            self.search(use_inst, Reg { first: reg.first + index, dwords: 1, ..reg }, &mut found);
+        let across = reg.file == RegFile::Scalar || reads_other_lanes(self.body.inst(use_inst));
+        // Lanes that matter, as a version of EXEC: those that are active at the use. None if it may be any.
+        let lanes = (!across).then(|| self.versions.exec_before(use_inst));
+        let mut found: Vec<Definition> = Vec::new();
+        let mut seen: FxHashSet<(Version, Option<Version>)> = FxHashSet::default();
+        let mut work: Vec<(Version, Option<Version>)> = self.versions.read(use_inst, reg).map(|version| (version, lanes)).collect();
+        while let Some((version, lanes)) = work.pop() {
+            if !seen.insert((version, lanes)) {
+                continue;
+            }
+            match self.versions.node(version) {
+                Node::Entry => found.push(Definition::Entry),
+                Node::Call { inst, before } => {
+                    found.push(Definition::Call(inst));
+                    work.push((before, lanes));
+                }
+                Node::Write { inst, before, kills } => {
+                    found.push(Definition::Inst(inst));
+                    let all = match kills {
+                        Kills::All => true,
+                        Kills::Lanes => lanes.is_some_and(|lanes| self.masks.covers(self.versions.exec_before(inst), lanes)),
+                        Kills::Nothing => false,
+                    };
+                    if !all {
+                        work.push((before, lanes));
+                    }
+                }
+                Node::Merge { block, operands } => {
+                    let merged = self.versions.merged(self.cfg, block, operands);
+                    work.extend(merged.map(|(from, version)| (version, lanes.and_then(|lanes| self.lanes_before(lanes, block, from)))));
+                }
+            }
         }
-        let mut found: Vec<_> = found.into_iter().collect();
+        self.unnamed(use_inst, reg, &mut found);
         found.sort_unstable();
+        found.dedup();
         found
     }
 
-    /// Walks back from the use. A place in the walk is a block's end together with whether EXEC may have been widened since.
-    fn search(&self, use_inst: InstId, reg: Reg, found: &mut FxHashSet<Definition>) {
-        let widened = reads_other_lanes(self.body.inst(use_inst));
-        let block = self.cfg.block_of(use_inst);
-        let first = self.cfg.block(block).first;
-        let mut seen: FxHashSet<(BlockId, bool)> = FxHashSet::default();
-        let mut work = Vec::new();
-        if let Some(widened) = self.walk((first.0..use_inst.0).rev().map(InstId), reg, widened, found) {
-            self.leave(block, widened, found, &mut seen, &mut work);
+    /// What an instruction reads that it does not name (`v_movrels_b32`, vector registers with an index) may be from whoever writes it anywhere.
+    fn unnamed(&self, use_inst: InstId, reg: Reg, found: &mut Vec<Definition>) {
+        let asked: RegSet = std::iter::once(reg).collect();
+        let unnamed = asked.difference(self.body.reads(use_inst).collect());
+        if unnamed.is_empty() {
+            return;
         }
-        while let Some((block, widened)) = work.pop() {
-            if let Some(widened) = self.walk(self.cfg.block(block).insts().rev(), reg, widened, found) {
-                self.leave(block, widened, found, &mut seen, &mut work);
-            }
+        let wanted = Accesses::at(self.body, use_inst, self.indexed).reads.intersection(unnamed);
+        if wanted.is_empty() {
+            return;
         }
+        found.push(Definition::Entry);
+        let writes = |id: &InstId| Accesses::at(self.body, *id, self.indexed).writes.intersects(&wanted);
+        found.extend(self.body.ids().filter(writes).map(Definition::Inst));
+        found.extend(self.calls.iter().filter(|(_, writes)| writes.intersects(&wanted)).map(|(id, _)| Definition::Call(*id)));
     }
 
-    fn leave(
-        &self,
-        block: BlockId,
-        widened: bool,
-        found: &mut FxHashSet<Definition>,
-        seen: &mut FxHashSet<(BlockId, bool)>,
-        work: &mut Vec<(BlockId, bool)>,
-    ) {
-        if block == self.cfg.entry() && self.cfg.block(block).first == self.body.entry() {
-            found.insert(Definition::Entry);
-        }
-        for edge in &self.cfg.block(block).predecessors {
-            if seen.insert((edge.block, widened)) {
-                work.push((edge.block, widened));
-            }
-        }
+    /// Which values an instruction reads of a register, 32 bits after 32: two instructions that read the same have read what the same write made, if neither is in a loop that makes it
+    /// again in between.
+    ///
+    /// # Panics
+    /// If `id` is not of this body.
+    pub fn values(&self, id: InstId, reg: Reg) -> impl Iterator<Item = ValueId> {
+        let value = |(position, version): (u16, Version)| ValueId { version, entry_of: (version == ENTRY).then_some(position) };
+        self.versions.read_at(id, reg).map(value)
     }
 
-    /// Walks instructions backward; gives whether EXEC may have been widened, or none if the search ended.
-    fn walk(&self, insts: impl Iterator<Item = InstId>, reg: Reg, mut widened: bool, found: &mut FxHashSet<Definition>) -> Option<bool> {
-        for id in insts {
-            if let Flow::Call(target) = self.body.flow(id) {
-                let writes = self.summaries.of(target).writes;
-                if writes.overlaps(reg) {
-                    found.insert(Definition::Call(id));
-                }
-                widened |= writes.overlaps(Reg::EXEC);
-            }
-            let accesses = &self.accesses[id.index()];
-            if accesses.writes.overlaps(reg) {
-                found.insert(Definition::Inst(id));
-                if accesses.kills.overlaps(reg) || (reg.file != RegFile::Scalar && !widened && overwrites_lanes(self.body, id, reg)) {
-                    return None;
-                }
-            }
-            widened |= accesses.writes.overlaps(Reg::EXEC) && !narrows_exec(self.body.target(), self.body.inst(id));
+    /// The instruction that formed the innermost mask of lanes which everything that an instruction does is certainly under: a branch on lanes whose end has not come. None where that
+    /// is not known, and where it may be all lanes of the wave.
+    ///
+    /// # Panics
+    /// If `id` is not of this body.
+    #[must_use]
+    pub fn mask_formed_by(&self, id: InstId) -> Option<InstId> {
+        let narrows = |inst: &InstId| narrows_exec(self.body.target(), self.body.inst(*inst));
+        self.masks.around(self.versions.exec_before(id)).find_map(|mask| match self.versions.node(mask) {
+            Node::Write { inst, .. } => Some(inst).filter(narrows),
+            Node::Entry | Node::Call { .. } | Node::Merge { .. } => None,
+        })
+    }
+
+    /// The lanes that matter, at the end of the predecessor of a block: what they are within there.
+    fn lanes_before(&self, lanes: Version, block: BlockId, from: Option<BlockId>) -> Option<Version> {
+        let Some(from) = from else { return Some(lanes) };
+        if self.masks.covers(self.versions.exec_at(block).0, lanes) {
+            Some(self.versions.exec_at(from).1)
+        } else if self.order[from.index()] >= self.order[block.index()] {
+            self.masks.outside(Context { body: self.body, cfg: self.cfg, loops: &self.loops, versions: &self.versions }, lanes, block)
+        } else {
+            Some(lanes)
         }
-        Some(widened)
     }
 }
 
-/// Whether the instruction writes all bits of `reg` in every active lane, named as an operand of its own.
-fn overwrites_lanes(body: &Body, id: InstId, reg: Reg) -> bool {
-    let inst = body.inst(id);
-    let whole = inst.modifiers.sdwa.is_none()
+/// Whether what the instruction writes of a vector register as an operand of its own is all bits of it, in every active lane.
+pub(super) fn writes_whole_lanes(inst: &Inst) -> bool {
+    inst.modifiers.sdwa.is_none()
         && inst.modifiers.dpp.is_none()
         && !inst.variant.flags.contains(crate::isa::Flags::D16)
         && inst.modifiers.op_sel & 8 == 0
         && !inst.name().starts_with("v_movrel")
         && !inst.name().starts_with("v_swaprel")
-        && !matches!(inst.name(), "v_writelane_b32");
-    // An operand that is read as well (a tied destination) keeps a part of its old value.
-    whole
-        && inst.operands.iter().any(|operand| {
-            let all = operand.access == crate::isa::Access::Write && operand.half == Half::Whole;
-            all && body.register(id, operand).is_some_and(|written| written.overlaps(reg))
-        })
+        && !matches!(inst.name(), "v_writelane_b32")
 }
 
 /// Whether the instruction reads lanes that its EXEC does not enable.
@@ -155,7 +199,7 @@ fn reads_other_lanes(inst: &Inst) -> bool {
 }
 
 /// Whether the instruction's write of EXEC can only clear bits.
-fn narrows_exec(target: Target, inst: &Inst) -> bool {
+pub(super) fn narrows_exec(target: Target, inst: &Inst) -> bool {
     // As wide as the wave's masks: a half of EXEC is all of it only where waves have 32 lanes.
     let exec = Reg::scalar(scalar::EXEC, (target.wave_size() / 32) as u8);
     let reads_exec = |role| inst.operand(role).and_then(|operand| operand.reg()) == Some(exec);

@@ -11,14 +11,16 @@
 mod access;
 mod definitions;
 mod liveness;
+mod masks;
 mod pending;
 mod regset;
 mod summary;
 mod usage;
+mod versions;
 mod waits;
 
 pub use access::Accesses;
-pub use definitions::{Definition, Definitions};
+pub use definitions::{Definition, Definitions, ValueId};
 pub use liveness::Liveness;
 pub use regset::RegSet;
 pub use summary::{Summaries, Summary};

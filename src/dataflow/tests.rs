@@ -113,8 +113,7 @@ fn definitions_include_every_last_writer_of_random_executions() {
     for _ in 0..150 {
         let body = random_kernel_of(&mut random, 20, alu);
         let cfg = Cfg::build(&body);
-        let summaries = Summaries::none();
-        let definitions = Definitions::new(&body, &cfg, &summaries);
+        let definitions = Definitions::new(&body, &cfg, &Summaries::none());
         for _ in 0..20 {
             let mut exec = [true; LANES];
             let mut writers: BTreeMap<(Reg, usize), Definition> = BTreeMap::new();
@@ -150,6 +149,112 @@ fn definitions_include_every_last_writer_of_random_executions() {
         }
     }
     assert!(lonely > 100, "the search should often end at one definition: {lonely}");
+}
+
+/// Lanes of the executions with masks.
+const LANES: u32 = 4;
+/// Pairs of registers that hold masks, and EXEC.
+const MASKS: [Reg; 3] = [Reg::scalar(2, 2), Reg::scalar(4, 2), Reg::VCC];
+
+/// An instruction on masks, or one that reads and writes a vector register.
+fn random_mask(random: &mut Random) -> Op {
+    let pick = |random: &mut Random| MASKS[random.below(3) as usize];
+    let any = |random: &mut Random| if random.below(3) == 0 { Reg::EXEC } else { MASKS[random.below(3) as usize] };
+    let two = |name, to: Reg, a: Reg, b: Reg| op(name).writes(to).reads(a).reads(b);
+    let saves = |name, to: Reg, from: Reg| op(name).writes(to).reads(from).implicit(Implicit::EXEC, Implicit::EXEC);
+    match random.below(17) {
+        0 | 1 => saves("s_and_saveexec_b64", pick(random), pick(random)),
+        2 => saves("s_or_saveexec_b64", pick(random), pick(random)),
+        3 => saves("s_andn2_saveexec_b64", pick(random), pick(random)),
+        4 | 5 => two("s_or_b64", Reg::EXEC, Reg::EXEC, pick(random)),
+        6 => two("s_xor_b64", any(random), any(random), any(random)),
+        7 => two("s_andn2_b64", any(random), any(random), any(random)),
+        8 => op("s_mov_b64").writes(any(random)).reads(any(random)),
+        9 => op("s_mov_b64").writes(pick(random)).int(0),
+        10 => two("s_or_b64", pick(random), pick(random), any(random)),
+        11 | 12 => op("v_cmp_lt_u32").writes(pick(random)).reads(Reg::vector(0, 1)).implicit(Implicit::EXEC, Implicit::empty()),
+        _ => op("v_alu").writes(Reg::vector(random.below(2) as u16, 1)).reads(Reg::vector(random.below(2) as u16, 1)),
+    }
+}
+
+/// What an instruction makes of its masks.
+fn mask_result(inst: &crate::isa::Inst, masks: &BTreeMap<Reg, u8>, random: &mut Random) -> Vec<(Reg, u8)> {
+    let exec = masks[&Reg::EXEC];
+    let sources: Vec<u8> =
+        inst.operands.iter().skip(1).map(|source| source.reg().map_or(0, |reg| masks.get(&reg).copied().unwrap_or(0))).collect();
+    let to = inst.operands[0].reg().expect("a register");
+    match inst.name() {
+        "s_and_saveexec_b64" => vec![(to, exec), (Reg::EXEC, sources[0] & exec)],
+        "s_or_saveexec_b64" => vec![(to, exec), (Reg::EXEC, sources[0] | exec)],
+        "s_andn2_saveexec_b64" => vec![(to, exec), (Reg::EXEC, sources[0] & !exec)],
+        "s_or_b64" => vec![(to, sources[0] | sources[1])],
+        "s_xor_b64" => vec![(to, sources[0] ^ sources[1])],
+        "s_andn2_b64" => vec![(to, sources[0] & !sources[1])],
+        "s_mov_b64" => vec![(to, sources[0])],
+        "v_cmp_lt_u32" => vec![(to, random.below(1 << LANES) as u8 & exec)],
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn definitions_follow_masks_through_branches_and_loops() {
+    let mut random = Random::new(29);
+    let (mut alone, mut uses) = (0, 0);
+    for _ in 0..1500 {
+        let body = random_kernel_of(&mut random, 24, random_mask);
+        let cfg = Cfg::build(&body);
+        let definitions = Definitions::new(&body, &cfg, &Summaries::none());
+        for id in body.ids().filter(|id| body.inst(*id).name() == "v_alu") {
+            let reg = body.inst(id).operands[1].reg().expect("a register");
+            (alone, uses) = (alone + usize::from(definitions.reaching(id, reg).len() == 1), uses + 1);
+        }
+        for _ in 0..20 {
+            let mut masks: BTreeMap<Reg, u8> = MASKS.iter().map(|reg| (*reg, random.below(1 << LANES) as u8)).collect();
+            masks.insert(Reg::EXEC, random.below(1 << LANES) as u8);
+            let mut writers: BTreeMap<(Reg, u32), Definition> = BTreeMap::new();
+            let mut at = Some(body.entry());
+            for _ in 0..100 {
+                let Some(id) = at else { break };
+                let inst = body.inst(id);
+                let active = (0..LANES).filter(|lane| masks[&Reg::EXEC] >> lane & 1 != 0);
+                if inst.name() == "v_alu" {
+                    let (to, from) = (inst.operands[0].reg().expect("a register"), inst.operands[1].reg().expect("a register"));
+                    let reaching = definitions.reaching(id, from);
+                    for lane in active {
+                        let writer = writers.get(&(from, lane)).copied().unwrap_or(Definition::Entry);
+                        assert!(reaching.contains(&writer), "{writer:?} reaches {id:?} for {from:?}, found {reaching:?}");
+                        writers.insert((to, lane), Definition::Inst(id));
+                    }
+                } else if !inst.operands.is_empty() && matches!(body.flow(id), Flow::Next) {
+                    masks.extend(mask_result(inst, &masks, &mut random));
+                }
+                at = random_step(&body, &mut random, id);
+            }
+        }
+    }
+    assert!(alone * 3 > uses, "the search should often end at one definition: {alone} of {uses}");
+}
+
+#[test]
+fn what_is_written_before_a_branch_on_lanes_is_all_there_is_behind_it() {
+    let v = |n| Reg::vector(n, 1);
+    let saved = Reg::scalar(2, 2);
+    let define = || op("v_alu").writes(v(0)).reads(v(1));
+    let body = Listing::at(0)
+        .push(define())
+        .push(define())
+        .push(op("v_cmp_lt_u32").writes(Reg::VCC).reads(v(1)))
+        .push(op("s_and_saveexec_b64").writes(saved).reads(Reg::VCC).implicit(Implicit::EXEC, Implicit::EXEC))
+        .push(branch_scc1("join"))
+        .push(define())
+        .label("join")
+        .push(op("s_or_b64").writes(Reg::EXEC).reads(Reg::EXEC).reads(saved))
+        .push(op("v_use").writes(v(3)).reads(v(0)))
+        .push(end())
+        .kernel();
+    let cfg = Cfg::build(&body);
+    let reaching = Definitions::new(&body, &cfg, &Summaries::none()).reaching(InstId(7), v(0));
+    assert_eq!(reaching, [Definition::Inst(InstId(1)), Definition::Inst(InstId(5))], "nothing of the first write is left");
 }
 
 /// `s_waitcnt` and memory operations on one or both of the counters.
@@ -289,4 +394,18 @@ fn calls_make_everything_uncertain() {
     let function = Listing::at(0).push(setpc(30)).try_body(&Image::new(), BodyKind::Function, 0).expect("a function");
     let cfg = Cfg::build(&function);
     assert_eq!(Waits::compute(&function, &cfg, &summaries).pending_writes(InstId(0)), RegSet::ALL);
+}
+
+#[test]
+fn what_an_index_may_read_is_from_every_writer() {
+    let v = |index| Reg::vector(index, 1);
+    let code = |first| {
+        let listing = Listing::at(0x100).push(op("v_alu").writes(v(5))).push(op(first));
+        listing.push(op("v_alu").writes(v(0)).reads(v(1))).push(op("v_alu").writes(v(5))).push(end()).kernel()
+    };
+    let reaching = |body: &Body| Definitions::new(body, &Cfg::build(body), &Summaries::none()).reaching(InstId(2), v(5));
+    assert_eq!(reaching(&code("s_alu")), [], "it is not read");
+    // Each of them may write any register, and comes before it in some loop for all that is known.
+    let all = [Definition::Entry, Definition::Inst(InstId(0)), Definition::Inst(InstId(2)), Definition::Inst(InstId(3))];
+    assert_eq!(reaching(&code("s_set_gpr_idx_on")), all);
 }

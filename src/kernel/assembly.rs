@@ -132,6 +132,18 @@ impl Op {
         self
     }
 
+    /// Accesses so many bytes of memory in each lane.
+    pub(crate) fn transfers(mut self, bytes: u8) -> Op {
+        self.variant.memory_bytes = bytes;
+        self
+    }
+
+    /// Has a constant in its address.
+    pub(crate) fn offset(mut self, offset: i32) -> Op {
+        self.modifiers.offset = offset;
+        self
+    }
+
     /// Changes the flow of control.
     pub(crate) fn branch(mut self, branch: Branch) -> Op {
         self.variant.branch = branch;

@@ -10,6 +10,7 @@ use crate::isa::Target;
 use crate::kernel::Image;
 use crate::offload_bundle::{Found, Input};
 use crate::profile::map::Source;
+use crate::slice::chains::Inlined;
 
 /// A code object with everything that decoding it gives.
 #[derive(Debug)]
@@ -60,6 +61,20 @@ impl<'i> Object<'i> {
     pub fn source(&self, address: u64) -> Option<Source> {
         let location = self.lines.as_ref()?.location(address)?;
         (location.line > 0).then_some(Source { file: location.file, line: location.line })
+    }
+}
+
+impl Object<'_> {
+    /// By which inlined calls the instruction at `address` came where it is, innermost first.
+    #[must_use]
+    pub fn inlined(&self, address: u64) -> Vec<Inlined> {
+        let Some(lines) = &self.lines else { return Vec::new() };
+        let frames = lines.frames(address);
+        let calls = frames.iter().zip(frames.iter().skip(1)).filter_map(|(inner, outer)| {
+            let location = outer.location.clone().filter(|location| location.line > 0)?;
+            Some(Inlined { function: inner.function.clone(), called_at: Source { file: location.file, line: location.line } })
+        });
+        calls.collect()
     }
 }
 

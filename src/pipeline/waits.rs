@@ -1,22 +1,38 @@
 //! Joining a profile with the code it came from: what waits for what.
 
+use std::borrow::Cow;
+
 use super::object::{Object, objects};
 use super::options::Selection;
 use crate::code_object::demangle;
 use crate::dataflow::{Summaries, WaitSummaries};
 use crate::error::{Error, Result};
-use crate::kernel::BodyKind;
+use crate::kernel::{Body, BodyKind};
 use crate::offload_bundle::Input;
 use crate::profile::file::{KernelTotals, Profile};
 use crate::profile::pc_samples::{PcSamples, SampledObject};
 use crate::report::Report;
-use crate::slice::{KernelSlice, Slice, evidence, slice_kernel};
+use crate::slice::blame::Blame;
+use crate::slice::chains::Chain;
+use crate::slice::text_samples::{self, Code};
+use crate::slice::{GivenSamples, KernelSlice, Slice, evidence, slice_kernel};
 
-/// Slices the selected kernels of an input; `profile` says how often their code ran, `samples` where waves were seen in it.
+/// What a slice rests on, and the rule of its chains.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Given<'a> {
+    /// How often code ran.
+    pub profile: Option<&'a Profile>,
+    /// Where waves were seen in it. Of several the most trusted one that saw a kernel says how long its waits take.
+    pub samples: &'a [PcSamples],
+    /// Who is blamed.
+    pub blame: Blame,
+}
+
+/// Slices the selected kernels of an input.
 ///
 /// # Errors
 /// Malformed or unsupported if the input cannot be decoded; malformed if the profile or the samples are of another input.
-pub fn slice(data: &[u8], selection: &Selection, profile: Option<&Profile>, samples: Option<&PcSamples>) -> Result<Slice> {
+pub fn slice(data: &[u8], selection: &Selection, Given { profile, samples, blame }: Given<'_>) -> Result<Slice> {
     let input = Input::parse(data)?;
     let objects = objects(&input, selection)?;
     if let Some(profile) = profile {
@@ -25,23 +41,72 @@ pub fn slice(data: &[u8], selection: &Selection, profile: Option<&Profile>, samp
             return Err(Error::malformed("the profile is of another file: none of its code objects is in this one"));
         }
     }
-    let fitting = samples.map(|samples| fit(&objects, samples)).transpose()?.unwrap_or_default();
+    let mut given = samples.iter().map(|samples| Fitted::new(&objects, samples)).collect::<Result<Vec<Fitted<'_>>>>()?;
+    given.sort_by_key(|fitted| fitted.given.kind);
     let mut kernels = Vec::new();
     for (index, object) in objects.iter().enumerate() {
         let first = kernels.len();
         let totals = |name: &str| profile?.kernels.iter().find(|kernel| kernel.object == object.digest && kernel.name == name);
         slice_object(object, |name| selection.has_kernel(name), totals, &mut kernels);
-        let modelled = samples.is_some_and(|samples| samples.modelled);
-        for (_, sampled) in fitting.iter().filter(|(of, _)| *of == index) {
-            for kernel in &mut kernels[first..] {
-                let body = object.program.by_name(&kernel.name).map(|id| object.program.body(id));
-                if let Some(body) = body {
-                    kernel.add_samples(body, sampled, modelled, |address| object.source(address));
-                }
+        for kernel in &mut kernels[first..] {
+            let Some(body) = object.program.by_name(&kernel.name).map(|id| object.program.body(id)) else { continue };
+            let source = |address| object.source(address);
+            let most_trusted = given.iter().find_map(|fitted| Some((fitted, fitted.of(index, body)?)));
+            // A kernel that no samples saw has none.
+            if let Some((fitted, sampled)) = most_trusted.or_else(|| Some((given.first()?, Cow::Owned(SampledObject::default())))) {
+                kernel.add_samples(body, &sampled, (fitted.given.kind, fitted.modelled), source);
             }
+            if blame == Blame::Leo {
+                kernel.blame_as_leo(body, totals(&kernel.name), source);
+            }
+            say_inlined(object, &mut kernel.chains);
         }
     }
-    Ok(Slice::new(kernels))
+    let mut slice = Slice::new(blame, kernels);
+    slice.samples = given.into_iter().map(|fitted| fitted.given).collect();
+    Ok(slice)
+}
+
+/// Samples with the code objects that they are of.
+struct Fitted<'s> {
+    given: GivenSamples,
+    modelled: bool,
+    objects: Vec<(usize, Cow<'s, SampledObject>)>,
+}
+
+impl<'s> Fitted<'s> {
+    fn new(objects: &[Object<'_>], samples: &'s PcSamples) -> Result<Fitted<'s>> {
+        let mut fitted: Vec<(usize, Cow<'s, SampledObject>)> =
+            fit(objects, samples)?.into_iter().map(|(index, sampled)| (index, Cow::Borrowed(sampled))).collect();
+        let sources: Vec<_> = objects.iter().map(|object| |address| object.source(address)).collect();
+        let code: Vec<Code<'_>> =
+            objects.iter().zip(&sources).map(|(object, source)| Code { bodies: object.program.bodies(), source }).collect();
+        let found = text_samples::find(&code, &samples.dispatches)?;
+        fitted.extend(found.placed.into_iter().map(|(index, sampled)| (index, Cow::Owned(sampled))));
+        let here = fitted.iter().map(|(_, sampled)| sampled.samples()).fold(0, u64::saturating_add);
+        let all = samples.objects.iter().map(SampledObject::samples).fold(0, u64::saturating_add);
+        let with_addresses = if samples.objects.is_empty() { 0 } else { all.saturating_sub(here) };
+        let given = GivenSamples {
+            kind: samples.kind,
+            caveat: samples.kind.caveat().to_owned(),
+            nowhere: samples.nowhere,
+            elsewhere: found.elsewhere.saturating_add(with_addresses),
+            ambiguous: found.ambiguous,
+        };
+        Ok(Fitted { given, modelled: samples.modelled, objects: fitted })
+    }
+
+    /// What was seen in this body of the object of this number. Several numbers in a file can be the same object, loaded more than once.
+    fn of(&self, index: usize, body: &Body) -> Option<Cow<'_, SampledObject>> {
+        let in_body = |sampled: &SampledObject| sampled.places.range(body.span()).any(|(offset, _)| body.at(*offset).is_some());
+        let mut seen = self.objects.iter().filter(|(of, sampled)| *of == index && in_body(sampled)).map(|(_, sampled)| &**sampled);
+        let first = seen.next()?;
+        Some(seen.fold(Cow::Borrowed(first), |all, more| {
+            let mut all = all.into_owned();
+            more.places.iter().for_each(|(offset, place)| all.places.entry(*offset).or_default().add(place));
+            Cow::Owned(all)
+        }))
+    }
 }
 
 /// Which code object the samples of each are of. Those of other files, by the names of their kernels, are left out.
@@ -97,6 +162,13 @@ fn slice_object<'p>(
     }
 }
 
+/// Says of each step by which inlined calls it came there.
+fn say_inlined(object: &Object<'_>, chains: &mut [Chain]) {
+    for step in chains.iter_mut().flat_map(|chain| chain.path.iter_mut().chain(&mut chain.mask)) {
+        step.inlined = object.inlined(step.address);
+    }
+}
+
 /// Gives each kernel of a report its waits, from the original input.
 ///
 /// # Errors
@@ -110,7 +182,8 @@ pub fn explain(report: &mut Report, profile: &Profile, data: &[u8]) -> Result<()
         let totals = |name: &str| profile.kernels.iter().find(|kernel| kernel.object == object.digest && kernel.name == name);
         let mut slices = Vec::new();
         slice_object(&object, |name| totals(name).is_some(), totals, &mut slices);
-        for slice in slices {
+        for mut slice in slices {
+            say_inlined(&object, &mut slice.chains);
             if let Some(kernel) = report.kernels.iter_mut().find(|kernel| kernel.object == object.digest && kernel.name == slice.name) {
                 (kernel.waits, kernel.chains) = (slice.waits, slice.chains);
             }

@@ -5,6 +5,7 @@ use super::slice::chain_lines;
 use super::table::{Align, Table, grouped};
 use crate::profile::file::{Backend, Origin};
 use crate::profile::map::{CounterMode, Refused, Source};
+use crate::slice::blame::Blame;
 use crate::slice::{OperationSlice, WaitCertainty, WaitSlice};
 
 /// Waits listed for each kernel: the costliest. JSON has all of them.
@@ -125,7 +126,7 @@ fn kernel_lines(kernel: &Kernel, style: Style, lines: &mut Vec<String>) {
     exec_lines(&kernel.branches, style, lines);
     scalar_lines(&kernel.branches, style, lines);
     wait_lines(&kernel.waits, style, lines);
-    chain_lines(&kernel.chains, CHAINS_SHOWN, style, lines);
+    chain_lines(&kernel.chains, (Blame::Exposed, "samples"), CHAINS_SHOWN, style, lines);
 }
 
 /// `gfx90a, 1 dispatch, 32 waves, counters in LDS, occupancy 8 → 8 waves per SIMD`.

@@ -3,27 +3,42 @@
 //! Each `s_waitcnt` is linked over the control-flow graph to the memory operations it waits for ([`crate::dataflow::Waits`]), with how often it was
 //! executed ([`counts`]) and how long such operations take ([`latency`]). The product ranks the waits, and [`chains`] says which operation each really waits for
 //! and where that comes from. It is a *prediction*: nothing here was timed, and
-//! the model says so in every output.
+//! the model says so in every output. Samples and traces of a run say how long waves really stood ([`evidence`], and [`text_samples`] where they have no addresses); [`mod@blame`] has the rules by which
+//! stalls are divided, ours and that of [`leo`].
 
+pub mod blame;
 pub mod chains;
 pub mod counts;
 pub mod evidence;
+mod exposed;
 pub mod latency;
+pub mod leo;
+mod memory;
+mod path;
+pub mod text_samples;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use self::blame::Blame;
 use self::chains::Chain;
 use self::counts::{BlockCounts, CountSource};
 use self::evidence::KernelSamples;
+use self::exposed::Stalls;
 use self::latency::Cycles;
+use self::memory::Stores;
+use self::text_samples::Ambiguous;
 use crate::cfg::Cfg;
-use crate::dataflow::{Certainty, Definitions, Operation, Summaries, WaitSummaries, Waits};
+use crate::dataflow::{Certainty, Definitions, Operation, Summaries, Wait, WaitSummaries, Waits};
 use crate::entity::InstId;
 use crate::isa;
 use crate::kernel::Body;
 use crate::profile::file::KernelTotals;
 use crate::profile::hex;
 use crate::profile::map::Source;
+use crate::profile::pc_samples::SampleKind;
 
 /// Schema of [`Slice`] as JSON.
 pub const SCHEMA: &str = "wavetap.slice/1";
@@ -35,15 +50,36 @@ pub struct Slice {
     pub schema: String,
     /// Always true: cycles are static estimates, not measurements. Samples say for themselves what they are.
     pub predicted: bool,
+    /// By which rule the chains divide the waits among their causes.
+    #[serde(default)]
+    pub blame: Blame,
+    /// The samples that were given, the most trusted first.
+    #[serde(default)]
+    pub samples: Vec<GivenSamples>,
     /// The kernels.
     pub kernels: Vec<KernelSlice>,
 }
 
+/// A file of samples, and what of it is in no kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GivenSamples {
+    /// What they are.
+    pub kind: SampleKind,
+    /// What has to be known to read them.
+    pub caveat: String,
+    /// Samples outside of any code object.
+    pub nowhere: u64,
+    /// Samples of code that is not in this input.
+    pub elsewhere: u64,
+    /// Samples that can be of one of several instructions, and were given to none.
+    pub ambiguous: Vec<Ambiguous>,
+}
+
 impl Slice {
-    /// A slice of these kernels.
+    /// A slice of these kernels, whose chains were made by this rule.
     #[must_use]
-    pub fn new(kernels: Vec<KernelSlice>) -> Slice {
-        Slice { schema: SCHEMA.to_owned(), predicted: true, kernels }
+    pub fn new(blame: Blame, kernels: Vec<KernelSlice>) -> Slice {
+        Slice { schema: SCHEMA.to_owned(), predicted: true, blame, samples: Vec::new(), kernels }
     }
 }
 
@@ -61,9 +97,43 @@ pub struct KernelSlice {
     /// Why it waits, by predicted cycles descending.
     #[serde(default)]
     pub chains: Vec<Chain>,
+    /// Of how many of its waits, and of what they wait for, one dependence is all there is.
+    #[serde(default)]
+    pub coverage: Coverage,
     /// Where waves were seen in it, if samples were given.
     #[serde(default)]
     pub samples: Option<KernelSamples>,
+}
+
+/// Single-dependency coverage, as LEO defines it: of the nodes of the graph of dependences, the part that at most one edge leads into, 0 to 1.
+///
+/// The nodes are the waits and the operations that they wait for; an operation is waited for, and no edge leads into it.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Coverage {
+    /// Nodes.
+    pub nodes: usize,
+    /// With an edge from each operation that a wait may wait for.
+    pub before: f64,
+    /// With an edge from each that is blamed.
+    pub after: f64,
+}
+
+impl Coverage {
+    fn of(waits: &[WaitSlice], chains: &[Chain]) -> Coverage {
+        let mut all: BTreeMap<u64, BTreeSet<Option<u64>>> = BTreeMap::new();
+        for wait in waits {
+            all.entry(wait.address).or_default().extend(wait.operations.iter().map(|operation| operation.address));
+        }
+        let mut blamed: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
+        for chain in chains {
+            blamed.entry(chain.address).or_default().extend(chain.path.get(1).map(|step| step.address));
+        }
+        let operations: BTreeSet<u64> = all.values().flatten().flatten().copied().filter(|address| !all.contains_key(address)).collect();
+        let nodes = all.len() + operations.len();
+        let many = [all.values().filter(|edges| edges.len() > 1).count(), blamed.values().filter(|edges| edges.len() > 1).count()];
+        let [before, after] = many.map(|many| (nodes - many) as f64 / nodes.max(1) as f64);
+        Coverage { nodes, before, after }
+    }
 }
 
 /// One counter of one `s_waitcnt`.
@@ -165,9 +235,16 @@ pub fn slice_kernel(
     let counts = BlockCounts::derive(body, &cfg, totals);
     let print = |id: InstId| isa::print(body.target(), body.inst(id));
     let (mut waits, mut chains) = (Vec::new(), Vec::new());
-    let context = chains::Context { body, cfg: &cfg, definitions: Definitions::new(body, &cfg, values), counts: &counts, totals };
-    for wait in Waits::compute(body, &cfg, summaries).all() {
-        chains.extend(context.of_wait(wait, &source));
+    let definitions = Definitions::new(body, &cfg, values);
+    let stores = Stores::of(body, &definitions);
+    let (loops, stalls) = (cfg.loops(), Stalls::default());
+    let paths = RefCell::default();
+    let mut context = chains::Context { body, cfg: &cfg, definitions, stores, loops, stalls, paths, counts: &counts, totals };
+    let all = Waits::compute(body, &cfg, summaries);
+    let by_instruction: Vec<&[Wait]> = all.all().chunk_by(|a, b| a.inst == b.inst).collect();
+    context.predict(&by_instruction);
+    chains.extend(by_instruction.iter().flat_map(|waits| context.of_waits(waits, &source)));
+    for wait in all.all() {
         let mut operations: Vec<OperationSlice> = wait
             .operations
             .iter()
@@ -210,11 +287,13 @@ pub fn slice_kernel(
     waits.sort_by(|a, b| b.predicted_cycles.cmp(&a.predicted_cycles).then(a.address.cmp(&b.address)));
     for known in [true, false] {
         let alike = |chain: &&mut Chain| (chain.evidence.executions != CountSource::Unknown) == known;
-        let all: u64 = chains.iter_mut().filter(alike).map(|chain| chain.predicted_cycles).sum();
+        let all: u64 = chains.iter_mut().filter(alike).map(|chain| chain.predicted_cycles).fold(0, u64::saturating_add);
         chains.iter_mut().filter(alike).for_each(|chain| chain.kernel_share = chain.predicted_cycles as f64 / all.max(1) as f64);
     }
     chains.sort_by(|a, b| b.predicted_cycles.cmp(&a.predicted_cycles).then(a.address.cmp(&b.address)).then(b.share.total_cmp(&a.share)));
+    let coverage = Coverage::of(&waits, &chains);
     KernelSlice {
+        coverage,
         name: body.name().to_owned(),
         demangled: demangled.to_owned(),
         target: body.target().name().to_owned(),

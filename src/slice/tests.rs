@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use super::chains::{Chain, Edge};
 use super::counts::{BlockCounts, CountSource};
 use super::*;
-use crate::isa::{Branch, Counters, Flags, Memory, Reg};
+use crate::isa::{Branch, Counters, Flags, Implicit, Memory, Reg, Role};
 use crate::kernel::Flow;
 use crate::kernel::assembly::{Listing, Op, branch_scc1, end, op};
 use crate::kernel::random::{Random, random_kernel};
 use crate::profile::file::{Counts, ScalarCounts, SiteTotals};
-use crate::profile::pc_samples::{Place, SampledObject};
+use crate::profile::pc_samples::{Place, SampleKind, SampledObject};
 
-fn totals(waves: u64, branches: Vec<SiteTotals>) -> KernelTotals {
+pub(super) fn totals(waves: u64, branches: Vec<SiteTotals>) -> KernelTotals {
     KernelTotals {
         name: "test".to_owned(),
         demangled: "test".to_owned(),
@@ -32,7 +32,7 @@ fn totals(waves: u64, branches: Vec<SiteTotals>) -> KernelTotals {
     }
 }
 
-fn scalar_site(address: u64, executions: u64, taken: u64) -> SiteTotals {
+pub(super) fn scalar_site(address: u64, executions: u64, taken: u64) -> SiteTotals {
     let counts = Counts::Scalar(ScalarCounts { executions, taken });
     SiteTotals { address, instruction: String::new(), source: None, counts }
 }
@@ -145,9 +145,10 @@ fn waits_are_ranked_by_executions_times_latency() {
     assert_eq!(blind.waits[0].address, 0x1004);
     assert_eq!(blind.waits[0].executions_source, CountSource::Unknown);
 
-    let json = serde_json::to_value(Slice::new(vec![slice.clone()])).expect("json");
+    let json = serde_json::to_value(Slice::new(Blame::Exposed, vec![slice.clone()])).expect("json");
     assert_eq!(json["schema"], "wavetap.slice/1");
     assert_eq!(json["predicted"], true);
+    assert_eq!(json["blame"], "exposed");
     assert_eq!(json["kernels"][0]["waits"][0]["address"], "0x100c");
     assert_eq!(json["kernels"][0]["waits"][0]["operations"][0]["address"], "0x1008");
     assert_eq!(json["kernels"][0]["waits"][0]["operations"][0]["certainty"], "must");
@@ -158,7 +159,7 @@ fn waits_are_ranked_by_executions_times_latency() {
 fn chains_of(body: &Body, totals: Option<&KernelTotals>) -> Vec<Chain> {
     let slice = slice_kernel(body, "test()", (&WaitSummaries::none(), &Summaries::none()), totals, |_| None);
     for wait in &slice.waits {
-        let of_wait = |chain: &&Chain| chain.address == wait.address && chain.counter == wait.counter;
+        let of_wait = |chain: &&Chain| chain.address == wait.address;
         let shares: Vec<f64> = slice.chains.iter().filter(of_wait).map(|chain| chain.share).collect();
         assert!(shares.is_empty() || (shares.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{shares:?}");
     }
@@ -183,9 +184,12 @@ fn vmcnt0() -> Op {
 fn the_load_that_arrives_last_is_blamed() {
     let body = Listing::at(0).push(global(1, 10)).push(op("s_x")).push(global(2, 12)).push(vmcnt0()).push(end()).kernel();
     let chains = chains_of(&body, None);
-    assert_eq!(blamed(&chains), [(0x8, 100)]);
+    // They may take as long as one another: the one that was issued later is a little more to blame.
+    let [(0x8, last), (0x0, first)] = blamed(&chains)[..] else { panic!("{chains:?}") };
+    assert!(last > first && first > 40, "{last} {first}");
     // One issue interval of gfx90a is what lies between.
-    assert_eq!((chains[0].evidence.hidden_cycles, chains[0].predicted_cycles), (4, 320 - 4));
+    assert_eq!(chains[0].evidence.hidden_cycles, 4);
+    assert_eq!(chains.iter().map(|chain| chain.predicted_cycles).sum::<u64>(), 320 - 4);
     assert!(chains[0].evidence.stable);
 }
 
@@ -212,9 +216,13 @@ fn frequencies_divide_the_blame() {
     };
     let body = listing(global(2, 12));
     let profile = |taken| totals(100, vec![scalar_site(0x4, 100, taken)]);
-    assert_eq!(blamed(&chains_of(&body, Some(&profile(75)))), [(0x0, 75), (0x8, 25)]);
+    // Where both are under way they share; where one is, it is that.
+    let shared = |taken| blamed(&chains_of(&body, Some(&profile(taken))));
+    let [(0x0, always), (0x8, sometimes)] = shared(75)[..] else { panic!("{:?}", shared(75)) };
+    assert!((80..=92).contains(&always) && always + sometimes == 100, "{always} {sometimes}");
+    assert!(shared(50)[0].1 < always, "the more often, the more to blame");
     assert_eq!(blamed(&chains_of(&body, Some(&profile(100)))), [(0x0, 100)], "what was never executed is no cause");
-    assert_eq!(blamed(&chains_of(&body, Some(&profile(0)))), [(0x8, 100)]);
+    assert_eq!(shared(0).iter().map(|(_, share)| *share).collect::<Vec<_>>(), [50, 50], "both are always under way");
     let unknown = chains_of(&body, None);
     assert_eq!(unknown.iter().map(|chain| chain.evidence.executions).collect::<Vec<_>>(), [CountSource::Unknown; 2]);
     let shares: f64 = unknown.iter().map(|chain| chain.kernel_share).sum();
@@ -240,10 +248,153 @@ fn paths_lead_to_where_addresses_come_from() {
     assert_eq!(path(second), expected, "the load that the address comes from takes longer than the addition");
 }
 
+#[test]
+fn what_passes_at_one_wait_is_not_waited_for_at_the_next() {
+    let vmcnt1 = || op("s_waitcnt").wait(Some(1), None, None);
+    let body = Listing::at(0).push(global(1, 10)).push(global(2, 12)).push(vmcnt1()).push(op("s_x")).push(vmcnt0()).push(end()).kernel();
+    let chains = chains_of(&body, None);
+    let predicted = |wait: u64| chains.iter().filter(|chain| chain.address == wait).map(|chain| chain.predicted_cycles).sum::<u64>();
+    // Two instructions lie between the first load and its wait; the second load comes one slot later, and the next instruction takes that slot.
+    assert_eq!((predicted(0x8), predicted(0x10)), (320 - 8, 0));
+}
+
+#[test]
+fn a_wait_in_a_loop_shortens_the_next_round() {
+    // What is loaded in one round is waited for in the next but one: two rounds pass in a latency.
+    let body = Listing::at(0)
+        .push(global(1, 10))
+        .push(global(2, 12))
+        .label("again")
+        .push(op("s_waitcnt").wait(Some(1), None, None))
+        .push(global(3, 14))
+        .push(branch_scc1("again"))
+        .push(end())
+        .kernel();
+    let profile = totals(1, vec![scalar_site(0x10, 1000, 999)]);
+    let chains = chains_of(&body, Some(&profile));
+    let chain = chains.iter().find(|chain| chain.path[1].address == 0xc).expect("the load of the loop is blamed");
+    // From a load to the wait that waits for it are 16 cycles of other instructions and one wait: x = 320 - 16 - 4 - x.
+    let per_round = chain.predicted_cycles as f64 / chain.share / 1000.0;
+    assert!((146.0..=154.0).contains(&per_round), "{per_round}: {chain:?}");
+}
+
+#[test]
+fn of_two_counters_the_last_arrival_is_blamed() {
+    let lds = load("ds_read_b32", Memory::Lds, Counters::LGKM);
+    let body = Listing::at(0).push(global(1, 10)).push(lds).push(op("s_waitcnt").wait(Some(0), Some(0), None)).push(end()).kernel();
+    let chains = chains_of(&body, None);
+    let (most, share) = blamed(&chains)[0];
+    assert!(most == 0x0 && share > 90 && chains[0].counter == "vmcnt", "LDS is there long before: {chains:?}");
+}
+
+#[test]
+fn rounds_of_a_loop_in_between_hide_latency() {
+    let body =
+        Listing::at(0).push(global(1, 10)).label("again").push(op("s_x")).push(branch_scc1("again")).push(vmcnt0()).push(end()).kernel();
+    let predicted = |rounds: u64| {
+        let chains = chains_of(&body, Some(&totals(10, vec![scalar_site(0x8, 10 * rounds, 10 * (rounds - 1))])));
+        chains.iter().map(|chain| chain.predicted_cycles / 10).sum::<u64>()
+    };
+    assert_eq!([predicted(1), predicted(10), predicted(100)], [320 - 12, 320 - 4 - 10 * 8, 0]);
+}
+
+fn steps(chain: &Chain) -> Vec<(Edge, u64)> {
+    chain.path.iter().map(|step| (step.edge, step.address)).collect()
+}
+
+fn local(name: &'static str, memory: Memory, flags: Flags) -> Op {
+    op(name).memory(memory, if memory == Memory::Lds { Counters::LGKM } else { Counters::VM }, flags).transfers(4)
+}
+
+#[test]
+fn what_was_spilled_comes_from_where_it_was_stored() {
+    let (v, s) = (|n| Reg::vector(n, 1), |n| Reg::scalar(n, 1));
+    let spill = |from, at| {
+        local("scratch_store_dword", Memory::Scratch, Flags::STORE).reads_as(Role::Vdata, v(from)).reads_as(Role::Saddr, s(32)).offset(at)
+    };
+    let reload = |to, at| local("scratch_load_dword", Memory::Scratch, Flags::LOAD).writes(v(to)).reads_as(Role::Saddr, s(32)).offset(at);
+    let add = |to, from| op("v_add_u32").writes(v(to)).reads(v(from));
+    let kernel = |reloaded_at: i32, moved: bool| {
+        let mut listing = Listing::at(0).push(add(10, 40)).push(spill(10, 8)).push(add(10, 41)).push(spill(10, 12));
+        if moved {
+            listing = listing.push(op("s_add_u32").writes(s(32)).reads(s(33)));
+        }
+        listing.push(reload(20, reloaded_at)).push(vmcnt0()).push(global(1, 20)).push(vmcnt0()).push(end()).kernel()
+    };
+    let last = |body: &Body| chains_of(body, None).into_iter().max_by_key(|chain| chain.address).expect("a chain");
+    let expected = [(Edge::Stall, 0x1c), (Edge::Wait, 0x18), (Edge::Register, 0x10), (Edge::Memory, 0x4), (Edge::Register, 0x0)];
+    assert_eq!(steps(&last(&kernel(8, false))), expected);
+    assert_eq!(steps(&last(&kernel(12, false)))[3..], [(Edge::Memory, 0xc), (Edge::Register, 0x8)]);
+    // Another place, and the same constant behind another base.
+    for chain in [last(&kernel(16, false)), last(&kernel(8, true))] {
+        assert!(chain.through_memory && chain.path.iter().all(|step| step.edge != Edge::Memory), "{chain:?}");
+    }
+}
+
+#[test]
+fn lds_that_one_instruction_writes_comes_from_there() {
+    let v = |n| Reg::vector(n, 1);
+    let write =
+        |address, data| local("ds_write_b32", Memory::Lds, Flags::STORE).reads_as(Role::Addr, v(address)).reads_as(Role::Data0, v(data));
+    let read = |to, address| local("ds_read_b32", Memory::Lds, Flags::LOAD).writes(v(to)).reads_as(Role::Addr, v(address));
+    let lgkmcnt0 = || op("s_waitcnt").wait(None, Some(0), None);
+    let kernel = |more: bool| {
+        let mut listing = Listing::at(0).push(global(10, 40)).push(vmcnt0()).push(write(30, 10));
+        if more {
+            listing = listing.push(write(31, 11));
+        }
+        listing.push(read(20, 33)).push(lgkmcnt0()).push(global(1, 20)).push(vmcnt0()).push(end()).kernel()
+    };
+    let last = |body: &Body| chains_of(body, None).into_iter().max_by_key(|chain| chain.address).expect("a chain");
+    let expected = [(Edge::Stall, 0x18), (Edge::Wait, 0x14), (Edge::Register, 0xc), (Edge::ThroughMemory, 0x8), (Edge::Register, 0x0)];
+    assert_eq!(steps(&last(&kernel(false))), expected);
+    let either = last(&kernel(true));
+    assert!(either.through_memory && either.path.iter().all(|step| step.edge != Edge::ThroughMemory), "{either:?}");
+}
+
+#[test]
+fn the_branch_that_left_the_lanes_is_named() {
+    let saved = Reg::scalar(2, 2);
+    let body = Listing::at(0)
+        .push(op("v_cmp_lt_u32").writes(Reg::VCC).reads(Reg::vector(1, 1)))
+        .push(op("s_and_saveexec_b64").writes(saved).reads(Reg::VCC).implicit(Implicit::EXEC, Implicit::EXEC))
+        .push(global(1, 10).implicit(Implicit::EXEC, Implicit::empty()))
+        .push(vmcnt0())
+        .push(op("s_or_b64").writes(Reg::EXEC).reads(Reg::EXEC).reads(saved))
+        .push(global(2, 12).implicit(Implicit::EXEC, Implicit::empty()))
+        .push(vmcnt0())
+        .push(end())
+        .kernel();
+    let mask = |wait: u64| {
+        let chain = chains_of(&body, None).into_iter().find(|chain| chain.address == wait).expect("a chain");
+        chain.mask.iter().map(|step| (step.edge, step.address)).collect::<Vec<_>>()
+    };
+    assert_eq!(mask(0xc), [(Edge::Mask, 0x4), (Edge::Register, 0x0)]);
+    assert_eq!(mask(0x18), [], "behind the branch all lanes are back");
+}
+
+#[test]
+fn coverage_is_of_waits_and_what_they_wait_for() {
+    let body = Listing::at(0)
+        .push(global(1, 10))
+        .push(branch_scc1("join"))
+        .push(global(2, 12))
+        .label("join")
+        .push(vmcnt0())
+        .push(global(3, 1))
+        .push(vmcnt0())
+        .push(end())
+        .kernel();
+    let profile = totals(100, vec![scalar_site(0x4, 100, 100)]);
+    let slice = slice_kernel(&body, "test()", (&WaitSummaries::none(), &Summaries::none()), Some(&profile), |_| None);
+    // Two waits, three loads; the first wait may wait for two, one of which was never executed.
+    assert_eq!(slice.coverage, Coverage { nodes: 5, before: 0.8, after: 1.0 });
+}
+
 fn sampled(places: &[(u64, &str, u64, u64)]) -> SampledObject {
     let place = |&(offset, text, samples, issued): &(u64, &str, u64, u64)| {
         let stalled = BTreeMap::from([("WAITCNT".to_owned(), samples - issued)]);
-        (offset, Place { instruction: (!text.is_empty()).then(|| text.to_owned()), samples, issued, stalled })
+        (offset, Place { instruction: (!text.is_empty()).then(|| text.to_owned()), samples, issued, stalled, ..Place::default() })
     };
     SampledObject { id: 1, places: places.iter().map(place).collect(), ..SampledObject::default() }
 }
@@ -265,7 +416,7 @@ fn samples_are_divided_among_causes_and_those_of_other_code_are_refused() {
     let mut slice = slice_kernel(&body, "test()", (&WaitSummaries::none(), &Summaries::none()), Some(&profile), |_| None);
     let samples = sampled(&[(0xc, "s_waitcnt vmcnt(0)", 90, 10), (0x10, "", 7, 7), (0x14, "s_waitcnt vmcnt(0)", 20, 0)]);
     assert_eq!(evidence::misfit(std::slice::from_ref(&body), &samples), None);
-    slice.add_samples(&body, &samples, false, |_| None);
+    slice.add_samples(&body, &samples, (SampleKind::Stochastic, false), |_| None);
     let of = |address: u64| slice.chains.iter().filter(move |chain| chain.address == address);
     assert!((of(0xc).filter_map(|chain| chain.samples).sum::<f64>() - 80.0).abs() < 1e-9, "what was issued is no stall");
     assert!((of(0x14).filter_map(|chain| chain.samples).sum::<f64>() - 20.0).abs() < 1e-9);
@@ -274,6 +425,15 @@ fn samples_are_divided_among_causes_and_those_of_other_code_are_refused() {
     let seen = slice.samples.as_ref().expect("samples");
     assert_eq!((seen.samples, seen.modelled), (117, false));
     assert_eq!(seen.places.iter().map(|place| place.address).collect::<Vec<_>>(), [0xc, 0x14, 0x10]);
+
+    // What no chain explains is said to be so.
+    let mut slice = slice_kernel(&body, "test()", (&WaitSummaries::none(), &Summaries::none()), Some(&profile), |_| None);
+    slice
+        .add_samples(&body, &sampled(&[(0xc, "", 60, 0), (0x10, "", 30, 0), (0x18, "", 10, 0)]), (SampleKind::Stochastic, false), |_| None);
+    let alone: Vec<_> =
+        slice.chains.iter().filter(|chain| chain.self_blame.is_some()).map(|chain| (chain.address, chain.path.len())).collect();
+    assert_eq!(alone, [(0x10, 1), (0x18, 1)]);
+    assert!((slice.chains.iter().filter_map(|chain| chain.samples).sum::<f64>() - 100.0).abs() < 1e-9);
 
     let wrong = |places: &[(u64, &str, u64, u64)]| evidence::misfit(std::slice::from_ref(&body), &sampled(places)).map(|(_, why)| why);
     assert_eq!(wrong(&[(0x0, "global_load_dword v1, v[10:11], off", 1, 0)]), None);

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use wavetap::error::{Result, ResultExt};
 use wavetap::pipeline::waits;
-use wavetap::profile::pc_samples::PcSamples;
+use wavetap::profile::pc_samples::{self, PcSamples};
 use wavetap::report::slice::render;
 
 use crate::args::{ColorChoice, SliceArgs};
@@ -16,13 +16,13 @@ pub fn run(args: &SliceArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::check(&args.output)?;
     let data = files::read(&args.file)?;
     let profile = args.counters.as_deref().map(launch::read_profile).transpose()?;
-    let samples = args.samples.as_deref().map(read_samples).transpose()?;
-    let slice =
-        waits::slice(&data, &args.select.selection(), profile.as_ref(), samples.as_ref()).within(|| args.file.display().to_string())?;
+    let samples = args.samples.iter().map(|path| read_samples(path)).collect::<Result<Vec<PcSamples>>>()?;
+    let given = waits::Given { profile: profile.as_ref(), samples: &samples, blame: args.blame.into() };
+    let slice = waits::slice(&data, &args.select.selection(), given).within(|| args.file.display().to_string())?;
     output::emit(&args.output, colour, &slice, render)?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn read_samples(path: &Path) -> Result<PcSamples> {
-    PcSamples::from_json(&files::read(path)?).within(|| path.display().to_string())
+    pc_samples::read(&files::read(path)?).within(|| path.display().to_string())
 }

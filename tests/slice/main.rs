@@ -1,0 +1,8 @@
+//! Slices of kernels that are assembled here: with samples of every kind of file, and where LEO, the best published analyser, goes wrong.
+
+#[path = "../hip_compiler/mod.rs"]
+mod hip_compiler;
+
+mod assembled;
+mod samples;
+mod weaknesses;
