@@ -68,7 +68,7 @@ pub fn samples() -> Vec<String> {
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("a plain name"))
         .collect();
     names.sort();
-    assert_eq!(names.len(), 13);
+    assert_eq!(names.len(), 14);
     names
 }
 
