@@ -6,13 +6,14 @@
 //! Nobody else rewrites such code, so what stands beside `scale` is LLVM's disassembler, which only reads it: the gfx90a code of the same file, in the same run, on one
 //! core. Wanted: 20 MB of code per second on two cores, and at most three times the memory of the file when unbundled. The lines say whether it is so.
 
+mod llvm;
+
 use std::fs;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use criterion::{Criterion, Throughput};
-use llvm_oracle::Disassembler;
 use rewriter_tests::corpora::Corpus;
 use rewriter_tests::{place, real_code};
 use wavetap::offload_bundle::Input;
@@ -43,26 +44,17 @@ fn forget_peak() {
 }
 
 /// MB of code that LLVM disassembles in a second.
-fn llvm(file: &Path) -> Option<f64> {
+fn llvm_rate(file: &Path) -> Option<f64> {
     let code: Vec<_> = real_code::of_file(file).expect("readable").into_iter().filter(|code| code.target.name() == COMPARED).collect();
-    let mut disassembler = Disassembler::new(COMPARED).expect("the Rust toolchain has LLVM");
     let bytes: usize = code.iter().map(|part| part.bytes.len()).sum();
     let start = Instant::now();
-    for part in &code {
-        let mut at = 0;
-        while at + 4 <= part.bytes.len() {
-            at += disassembler.raw(&part.bytes[at..], part.address + at as u64).map_or(4, |(size, text)| {
-                black_box(text);
-                size
-            });
-        }
-    }
+    llvm::disassemble(&code);
     (bytes > 0).then(|| bytes as f64 / 1e6 / start.elapsed().as_secs_f64())
 }
 
 /// One library: a line.
 fn measure(file: &Path, counters: Counters) {
-    let theirs = llvm(file);
+    let theirs = llvm_rate(file);
     let data = fs::read(file).expect("readable");
     let unbundled: u64 = {
         let input = Input::parse(&data).expect("parses");

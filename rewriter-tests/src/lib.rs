@@ -9,6 +9,7 @@
 //! - [`fillings`]: random words for rows of the instruction tables;
 //! - [`instrumented`]: a code object as compiled and as instrumented, side by side;
 //! - [`kernels`]: kernels that run on the CPU and in the emulator;
+//! - [`machine_code`]: kernels made up from seeds directly in machine code;
 //! - [`made_up`]: kernels made up from seeds;
 //! - [`sample`]: a sample on one target in one counter mode, original and instrumented;
 //! - [`place`]: folders and files of the project;
@@ -28,6 +29,7 @@ pub mod counts;
 pub mod fillings;
 pub mod instrumented;
 pub mod kernels;
+pub mod machine_code;
 pub mod made_up;
 pub mod place;
 pub mod random;

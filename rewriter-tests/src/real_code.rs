@@ -28,9 +28,17 @@ pub struct Code {
 /// If the file cannot be read or taken apart.
 pub fn of_file(file: &Path) -> Result<Vec<Code>, Failure> {
     let data = fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
-    let wrong = |e: wavetap::error::Error| format!("{}: {e}", file.display());
+    of_bytes(&file.file_name().unwrap_or_default().to_string_lossy(), &data)
+}
+
+/// [`of_file`] for a file's content.
+///
+/// # Errors
+/// If it cannot be taken apart.
+pub fn of_bytes(name: &str, data: &[u8]) -> Result<Vec<Code>, Failure> {
+    let wrong = |e: wavetap::error::Error| format!("{name}: {e}");
     let mut all = Vec::new();
-    for found in Input::parse(&data).map_err(wrong)?.code_objects() {
+    for found in Input::parse(data).map_err(wrong)?.code_objects() {
         let target = found.target.map_or_else(String::new, ToString::to_string);
         // Code for targets that are not known is none of ours; that of known ones must be readable.
         let known =
@@ -42,7 +50,7 @@ pub fn of_file(file: &Path) -> Result<Vec<Code>, Failure> {
         let Some(isa) = object.target() else { continue };
         for section in object.elf().sections.iter().filter(|s| s.is_executable() && s.has_contents()) {
             let bytes = object.elf().contents(section).map_err(wrong)?.to_vec();
-            let name = format!("{} {target} {}", file.file_name().unwrap_or_default().to_string_lossy(), section.name);
+            let name = format!("{name} {target} {}", section.name);
             all.push(Code { name, target: isa, address: section.address, bytes });
         }
     }
