@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 
 use md5::{Digest, Md5};
 use wavetap::code_object::{CodeObject, LineTable, demangle};
-use wavetap::emulator::{DispatchStats, Trace};
+use wavetap::emulator::DispatchStats;
 use wavetap::error::Result;
 use wavetap::isa::{self, Target};
-use wavetap::profile::file::{Backend, Counts, ExecCounts, KernelTotals, Origin, Profile, ScalarCounts, SiteTotals, Work};
+use wavetap::profile::file::{Backend, KernelTotals, Origin, Profile, SiteTotals, Work};
 use wavetap::profile::map::Source;
 
 use crate::images::Loaded;
@@ -60,7 +60,7 @@ impl Tracer {
         work.global_bytes += stats.global_bytes;
         work.lds_bytes += stats.lds_bytes;
         let Some(trace) = &stats.trace else { return Ok(()) };
-        let sites = sites_of(trace, id.0);
+        let sites = trace.sites(id);
         let code = CodeObject::parse(&loaded.bytes)?;
         let original = Originals::of(loaded, kernel, &code);
         for (address, counts) in sites {
@@ -77,24 +77,6 @@ impl Tracer {
         }
         Ok(())
     }
-}
-
-fn sites_of(trace: &Trace, object: u32) -> BTreeMap<u64, Counts> {
-    let mut sites = BTreeMap::new();
-    for (place, counts) in trace.exec_sites.iter().filter(|(place, _)| place.object.0 == object) {
-        let counts = ExecCounts {
-            executions: counts.executions,
-            agreements: counts.agreements,
-            lanes_before: counts.lanes_before,
-            lanes_after: counts.lanes_after,
-            empty: counts.empty,
-        };
-        sites.insert(place.address, Counts::Exec(counts));
-    }
-    for (place, counts) in trace.branches.iter().filter(|(place, _)| place.object.0 == object) {
-        sites.insert(place.address, Counts::Scalar(ScalarCounts { executions: counts.executions, taken: counts.taken }));
-    }
-    sites
 }
 
 /// From addresses of a rewritten kernel to those of the original. Instructions that the rewrite added have none.
@@ -164,16 +146,7 @@ fn empty(kernel: &str, names: &Names) -> KernelTotals {
         demangled: demangle(kernel).into_owned(),
         target: names.target.clone(),
         object: names.original.clone(),
-        mode: None,
-        dispatches: 0,
-        waves: 0,
-        dropped: 0,
-        unfinished: 0,
-        shared_records: false,
-        before: None,
-        after: None,
-        uncounted_callees: Vec::new(),
         work: Some(Work::default()),
-        branches: Vec::new(),
+        ..KernelTotals::default()
     }
 }

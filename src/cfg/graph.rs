@@ -71,6 +71,8 @@ pub struct Cfg {
     block_of: Vec<BlockId>,
     entry: BlockId,
     reverse_postorder: Vec<BlockId>,
+    /// By block: its place in `reverse_postorder`.
+    places: Vec<u32>,
 }
 
 impl Cfg {
@@ -118,7 +120,9 @@ impl Cfg {
         }
         let entry = block_of[body.entry().index()];
         let reverse_postorder = reverse_postorder(&blocks, entry);
-        Cfg { blocks, block_of, entry, reverse_postorder }
+        let mut places = vec![0; blocks.len()];
+        reverse_postorder.iter().enumerate().for_each(|(place, block)| places[block.index()] = place as u32);
+        Cfg { blocks, block_of, entry, reverse_postorder, places }
     }
 
     /// How many blocks there are.
@@ -172,6 +176,24 @@ impl Cfg {
     #[must_use]
     pub fn reverse_postorder(&self) -> &[BlockId] {
         &self.reverse_postorder
+    }
+
+    /// The place of a block in [`Cfg::reverse_postorder`].
+    ///
+    /// # Panics
+    /// If the block is not of this graph.
+    #[must_use]
+    pub fn place_of(&self, block: BlockId) -> u32 {
+        self.places[block.index()]
+    }
+
+    /// Whether an edge from one block to another goes back in [`Cfg::reverse_postorder`]: it closes a loop.
+    ///
+    /// # Panics
+    /// If one of the blocks is not of this graph.
+    #[must_use]
+    pub fn retreats(&self, from: BlockId, to: BlockId) -> bool {
+        self.place_of(from) >= self.place_of(to)
     }
 
     /// The dominator tree, rooted in the entry.

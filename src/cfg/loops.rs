@@ -31,10 +31,6 @@ pub struct Loops {
 
 impl Loops {
     pub(super) fn find(cfg: &Cfg, dominators: &DominatorTree) -> Loops {
-        let mut position = vec![0; cfg.len()];
-        for (index, block) in cfg.reverse_postorder().iter().enumerate() {
-            position[block.index()] = index;
-        }
         let mut irreducible = false;
         let mut loops: Vec<(Loop, FixedBitSet)> = Vec::new();
         for &header in cfg.reverse_postorder() {
@@ -42,7 +38,7 @@ impl Loops {
             for edge in &cfg.block(header).predecessors {
                 if dominators.dominates(header, edge.block) {
                     latches.push(edge.block);
-                } else if position[edge.block.index()] >= position[header.index()] {
+                } else if cfg.retreats(edge.block, header) {
                     irreducible = true;
                 }
             }

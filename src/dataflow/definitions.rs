@@ -35,13 +35,22 @@ pub struct ValueId {
     entry_of: Option<u16>,
 }
 
+/// Where a value was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Made {
+    /// It was there when the body was entered.
+    AtEntry,
+    /// An instruction, or what it calls, wrote it.
+    At(InstId),
+    /// Values came together at the beginning of a block.
+    Where(BlockId),
+}
+
 /// Answers which definitions reach a use.
 #[derive(Debug)]
 pub struct Definitions<'a> {
     body: &'a Body,
     cfg: &'a Cfg,
-    /// By block: its place in reverse postorder.
-    order: Vec<u32>,
     loops: Loops,
     versions: Versions,
     masks: Masks,
@@ -55,8 +64,6 @@ impl<'a> Definitions<'a> {
     /// Prepares to answer for one body.
     #[must_use]
     pub fn new(body: &'a Body, cfg: &'a Cfg, summaries: &Summaries) -> Self {
-        let mut order = vec![0; cfg.len()];
-        cfg.reverse_postorder().iter().enumerate().for_each(|(index, block)| order[block.index()] = index as u32);
         let loops = cfg.loops();
         let versions = Versions::compute(body, cfg, &loops, summaries);
         let masks = Masks::compute(Context { body, cfg, loops: &loops, versions: &versions });
@@ -65,7 +72,7 @@ impl<'a> Definitions<'a> {
             _ => None,
         };
         let calls = body.ids().filter_map(called).collect();
-        Definitions { body, cfg, order, loops, versions, masks, calls, indexed: Accesses::indexed(body) }
+        Definitions { body, cfg, loops, versions, masks, calls, indexed: Accesses::indexed(body) }
     }
 
     /// Every definition of any part of `reg` that may reach `use_inst`, ascending. Only what the instruction reads has any.
@@ -140,6 +147,27 @@ impl<'a> Definitions<'a> {
         self.versions.read_at(id, reg).map(value)
     }
 
+    /// Where the values were made that an instruction reads of a register: [`Definitions::values`] of instructions on a path without these are the same.
+    ///
+    /// # Panics
+    /// If `id` is not of this body.
+    pub fn made(&self, id: InstId, reg: Reg) -> impl Iterator<Item = Made> {
+        self.versions.read(id, reg).map(|version| match self.versions.node(version) {
+            Node::Entry => Made::AtEntry,
+            Node::Write { inst, .. } | Node::Call { inst, .. } => Made::At(inst),
+            Node::Merge { block, .. } => Made::Where(block),
+        })
+    }
+
+    /// Whether all lanes that are active at `inner` are certainly active at `outer`, if that has been executed before in the same round of all loops.
+    ///
+    /// # Panics
+    /// If one of them is not of this body.
+    #[must_use]
+    pub fn covers(&self, outer: InstId, inner: InstId) -> bool {
+        self.masks.covers(self.versions.exec_before(outer), self.versions.exec_before(inner))
+    }
+
     /// The instruction that formed the innermost mask of lanes which everything that an instruction does is certainly under: a branch on lanes whose end has not come. None where that
     /// is not known, and where it may be all lanes of the wave.
     ///
@@ -159,7 +187,7 @@ impl<'a> Definitions<'a> {
         let Some(from) = from else { return Some(lanes) };
         if self.masks.covers(self.versions.exec_at(block).0, lanes) {
             Some(self.versions.exec_at(from).1)
-        } else if self.order[from.index()] >= self.order[block.index()] {
+        } else if self.cfg.retreats(from, block) {
             self.masks.outside(Context { body: self.body, cfg: self.cfg, loops: &self.loops, versions: &self.versions }, lanes, block)
         } else {
             Some(lanes)

@@ -84,21 +84,16 @@ impl Masks {
         let Context { cfg, versions, .. } = context;
         let count = versions.len();
         let mut masks = Masks { parents: vec![NONE; count], depths: vec![0; count], visits: vec![(0, 0); count] };
-        let order = {
-            let mut order = vec![0_u32; cfg.len()];
-            cfg.reverse_postorder().iter().enumerate().for_each(|(index, block)| order[block.index()] = index as u32);
-            order
-        };
         // What comes into a merge from later code is assumed, and looked at when a round has ended.
         let mut assumed = vec![Bound::Empty; count];
         for round in 0.. {
-            let bounds = masks.round(context, &order, &assumed);
+            let bounds = masks.round(context, &assumed);
             let mut holds = true;
             for (version, position, node) in versions.all() {
                 let Node::Merge { block, operands } = node else { continue };
                 let mut bound = assumed[version as usize];
                 for (from, operand) in versions.merged(cfg, block, operands) {
-                    if from.is_some_and(|from| order[from.index()] >= order[block.index()]) {
+                    if from.is_some_and(|from| cfg.retreats(from, block)) {
                         let incoming = if position == EXEC { Bound::Within(operand) } else { bounds[operand as usize] };
                         bound = masks.join(bound, masks.leave(context, incoming, block, version));
                     }
@@ -117,7 +112,7 @@ impl Masks {
     }
 
     /// One round over all versions: the tree, and the bounds of masks in registers.
-    fn round(&mut self, context: Context<'_>, order: &[u32], assumed: &[Bound]) -> Vec<Bound> {
+    fn round(&mut self, context: Context<'_>, assumed: &[Bound]) -> Vec<Bound> {
         let Context { body, cfg, versions, .. } = context;
         let mut bounds = vec![Bound::Unknown; versions.len()];
         for (version, position, node) in versions.all() {
@@ -137,7 +132,7 @@ impl Masks {
                 Node::Merge { block, operands } => {
                     let mut bound = assumed[version as usize];
                     for (from, operand) in versions.merged(cfg, block, operands) {
-                        if from.is_none_or(|from| order[from.index()] < order[block.index()]) {
+                        if from.is_none_or(|from| !cfg.retreats(from, block)) {
                             let incoming = if position == EXEC { Bound::Within(operand) } else { bounds[operand as usize] };
                             bound = self.join(bound, incoming);
                         }

@@ -20,7 +20,7 @@ mod versions;
 mod waits;
 
 pub use access::Accesses;
-pub use definitions::{Definition, Definitions, ValueId};
+pub use definitions::{Definition, Definitions, Made, ValueId};
 pub use liveness::Liveness;
 pub use regset::RegSet;
 pub use summary::{Summaries, Summary};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::loader::ObjectId;
 use super::origins::Origins;
 use super::timing::ModelledTime;
+use crate::profile::file::{Counts, ExecCounts, ScalarCounts};
 
 /// The place of an instruction: the object and the virtual address in it (as in its ELF file).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,7 +61,28 @@ pub struct Trace {
     pub executed: BTreeMap<CodeAddress, u64>,
 }
 
+impl From<ExecSiteCounts> for Counts {
+    fn from(counts: ExecSiteCounts) -> Counts {
+        let ExecSiteCounts { executions, agreements, lanes_before, lanes_after, empty } = counts;
+        Counts::Exec(ExecCounts { executions, agreements, lanes_before, lanes_after, empty })
+    }
+}
+
+impl From<BranchCounts> for Counts {
+    fn from(BranchCounts { executions, taken }: BranchCounts) -> Counts {
+        Counts::Scalar(ScalarCounts { executions, taken })
+    }
+}
+
 impl Trace {
+    /// The counts of one object's sites by address, as a profile has them.
+    #[must_use]
+    pub fn sites(&self, object: ObjectId) -> BTreeMap<u64, Counts> {
+        let vector = self.exec_sites.iter().map(|(place, counts)| (place, Counts::from(*counts)));
+        let scalar = self.branches.iter().map(|(place, counts)| (place, Counts::from(*counts)));
+        vector.chain(scalar).filter(|(place, _)| place.object == object).map(|(place, counts)| (place.address, counts)).collect()
+    }
+
     /// Adds the counts of another trace.
     pub fn merge(&mut self, other: &Trace) {
         for (place, counts) in &other.exec_sites {

@@ -149,7 +149,7 @@ pub struct Work {
 }
 
 /// One kernel's totals.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct KernelTotals {
     /// Mangled name.
     pub name: String,

@@ -337,15 +337,8 @@ mod tests {
             demangled: "k()".to_owned(),
             target: "gfx90a".to_owned(),
             object: "00".to_owned(),
-            mode: None,
             dispatches: 1,
             waves: 2,
-            dropped: 0,
-            unfinished: 0,
-            shared_records: false,
-            before: None,
-            after: None,
-            uncounted_callees: Vec::new(),
             work: Some(Work { instructions, global_bytes: 8, lds_bytes: 0 }),
             branches: vec![SiteTotals {
                 address: 0x1000,
@@ -353,6 +346,7 @@ mod tests {
                 source: None,
                 counts: Counts::Scalar(ScalarCounts { executions: 9, taken }),
             }],
+            ..KernelTotals::default()
         });
         profile
     }

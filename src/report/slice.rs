@@ -74,7 +74,7 @@ pub(super) fn chain_lines(chains: &[Chain], (blame, unit): (Blame, &str), most: 
         let mask = chain.mask.iter().filter(|_| chain.evidence.active_lanes.is_some());
         lines.extend(chain.path.iter().chain(mask).map(step_line));
         if chain.through_memory {
-            lines.push(style.dim("              a value of these was loaded from memory that it is not known who wrote"));
+            lines.push(style.dim("              a value of these was loaded from memory that it is not certain who wrote"));
         }
     }
     if chains.len() > most {

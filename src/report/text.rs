@@ -326,16 +326,11 @@ mod tests {
             dispatches: 1,
             waves: 32,
             dropped: 3,
-            unfinished: 0,
-            shared_records: false,
-            before: None,
-            after: None,
-            uncounted_callees: Vec::new(),
-            work: None,
             branches: vec![
                 site(0x1a40, "s_and_saveexec_b64 s[0:1], vcc", Counts::Exec(exec)),
                 site(0x1a44, "s_cbranch_execz 4", Counts::Scalar(ScalarCounts { executions: 32, taken: 0 })),
             ],
+            ..KernelTotals::default()
         });
         Report::new(&profile, RunInfo { strict: Some(true), seed: Some(7), exit_code: Some(0) })
     }

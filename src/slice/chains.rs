@@ -65,7 +65,8 @@ pub struct Chain {
     /// What left the operation blamed its lanes: the branch that formed the mask under which it runs, and the comparison that this took it from. Empty if that is no branch.
     #[serde(default)]
     pub mask: Vec<Step>,
-    /// Whether a value on the path was loaded from LDS or scratch memory, and it is not known by which store it was written: the path goes on with the load's address.
+    /// Whether a value on the path was loaded from LDS or scratch memory, and it is not known for certain by which store it was written: the path goes on with the load's address, or
+    /// with the nearest of several stores.
     #[serde(default)]
     pub through_memory: bool,
 }

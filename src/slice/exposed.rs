@@ -164,10 +164,8 @@ fn at(operation: Operation) -> Option<InstId> {
 impl Context<'_> {
     /// Predicts all waits from each other. `waits` are those of an instruction each, in address order.
     pub(super) fn predict(&mut self, waits: &[&[Wait]]) {
-        let mut place = vec![0; self.cfg.len()];
-        self.cfg.reverse_postorder().iter().enumerate().for_each(|(index, block)| place[block.index()] = index);
         let mut order: Vec<&[Wait]> = waits.to_vec();
-        order.sort_by_key(|waits| (place[self.cfg.block_of(waits[0].inst).index()], waits[0].inst));
+        order.sort_by_key(|waits| (self.cfg.place_of(self.cfg.block_of(waits[0].inst)), waits[0].inst));
         // Without loops the first round, in the order of execution, is the last.
         let rounds = if self.loops.all().is_empty() && !self.loops.irreducible() { 1 } else { ROUNDS };
         for round in 0..rounds {

@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 
 use super::chains::{Context, Edge, Step};
 use super::latency;
-use super::memory::Origin;
+use super::memory::{Code, Origin};
 use crate::dataflow::Definition;
 use crate::entity::InstId;
 use crate::isa::{self, Reg, RegFile, Role, scalar};
@@ -52,9 +52,13 @@ impl Context<'_> {
         let (mut at, mut data_only) = (cause, false);
         while path.steps.len() < LONGEST + 1 {
             // The operation that is waited for takes its time for its address; of what comes before, the value matters.
-            let origin = if at == cause { None } else { self.stores.origin(self.body, &self.definitions, at, |id| self.executed(id)) };
+            let code = Code { body: self.body, cfg: self.cfg, definitions: &self.definitions };
+            let origin = if at == cause { None } else { self.stores.origin(code, at, |id| self.executed(id)) };
             let stored = match origin {
-                Some(Origin::Store(store)) => Some((store, Edge::Memory)),
+                Some(Origin::Store { inst, certain }) => {
+                    path.through_memory |= !certain;
+                    Some((inst, Edge::Memory))
+                }
                 Some(Origin::OnlyStore(store)) => Some((store, Edge::ThroughMemory)),
                 Some(Origin::Unknown) => {
                     path.through_memory = true;

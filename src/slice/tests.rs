@@ -17,18 +17,10 @@ pub(super) fn totals(waves: u64, branches: Vec<SiteTotals>) -> KernelTotals {
         name: "test".to_owned(),
         demangled: "test".to_owned(),
         target: "gfx90a".to_owned(),
-        object: String::new(),
-        mode: None,
         dispatches: 1,
         waves,
-        dropped: 0,
-        unfinished: 0,
-        shared_records: false,
-        before: None,
-        after: None,
-        uncounted_callees: Vec::new(),
-        work: None,
         branches,
+        ..KernelTotals::default()
     }
 }
 
@@ -329,6 +321,46 @@ fn what_was_spilled_comes_from_where_it_was_stored() {
     for chain in [last(&kernel(16, false)), last(&kernel(8, true))] {
         assert!(chain.through_memory && chain.path.iter().all(|step| step.edge != Edge::Memory), "{chain:?}");
     }
+}
+
+#[test]
+fn the_store_that_a_path_leads_from_is_meant() {
+    let (v, s) = (|n| Reg::vector(n, 1), |n| Reg::scalar(n, 1));
+    let slot = |op: Op| op.reads_as(Role::Saddr, s(32)).offset(8);
+    let spill = |from| slot(local("scratch_store_dword", Memory::Scratch, Flags::STORE).reads_as(Role::Vdata, v(from)));
+    let reload = || slot(local("scratch_load_dword", Memory::Scratch, Flags::LOAD).writes(v(20)));
+    let used = |listing: Listing| listing.push(vmcnt0()).push(global(1, 20)).push(vmcnt0()).push(end()).kernel();
+    // The store that the last load's address came from, and whether it is certain.
+    let stored = |body: &Body| {
+        let last = chains_of(body, None).into_iter().max_by_key(|chain| chain.address).expect("a chain");
+        let store = last.path.iter().find(|step| step.edge == Edge::Memory).map(|step| step.address);
+        (store, !last.through_memory)
+    };
+    // 0x8 is the last before the reload by address, and no path leads from there.
+    let other_path = Listing::at(0).push(spill(10)).push(branch_scc1("on")).push(spill(11)).push(end()).label("on").push(reload());
+    assert_eq!(stored(&used(other_path)), (Some(0x0), true));
+    // One of two paths stores nothing.
+    let half = Listing::at(0).push(branch_scc1("on")).push(spill(10)).label("on").push(reload());
+    assert_eq!(stored(&used(half)), (Some(0x4), false));
+    let either = Listing::at(0).push(spill(10)).push(branch_scc1("on")).push(spill(11)).label("on").push(reload());
+    assert_eq!(stored(&used(either)), (Some(0x8), false));
+    // The round before stored what this one reloads, the first round what was there before the loop.
+    let rounds = |moved: bool| {
+        let mut listing = Listing::at(0).label("again").push(reload()).push(op("s_x")).push(spill(11));
+        if moved {
+            listing = listing.push(op("s_add_u32").writes(s(32)).reads(s(32)));
+        }
+        used(listing.push(branch_scc1("again")))
+    };
+    assert_eq!(stored(&rounds(false)), (Some(0x8), false));
+    // Each round has a place of its own.
+    assert_eq!(stored(&rounds(true)), (None, false));
+    // A store of some of the lanes leaves the rest.
+    let saved = Reg::scalar(2, 2);
+    let narrow = op("s_and_saveexec_b64").writes(saved).reads(Reg::VCC).implicit(Implicit::EXEC, Implicit::EXEC);
+    let restore = op("s_or_b64").writes(Reg::EXEC).reads(Reg::EXEC).reads(saved);
+    let some = Listing::at(0).push(spill(10)).push(narrow).push(spill(11)).push(restore).push(reload());
+    assert_eq!(stored(&used(some)), (Some(0x8), false));
 }
 
 #[test]

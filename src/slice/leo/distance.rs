@@ -36,17 +36,11 @@ const RETREATS: usize = 3;
 #[derive(Debug)]
 pub(super) struct Distances<'a> {
     graph: Graph<'a>,
-    /// Position of each block in reverse postorder.
-    order: Vec<u32>,
 }
 
 impl<'a> Distances<'a> {
     pub(super) fn new(graph: Graph<'a>) -> Self {
-        let mut order = vec![0; graph.cfg.len()];
-        for (position, block) in graph.cfg.reverse_postorder().iter().enumerate() {
-            order[block.index()] = position as u32;
-        }
-        Distances { graph, order }
+        Distances { graph }
     }
 
     /// The mean number of instructions from each of `producers` to `consumer`, over all paths that take as few retreating edges as possible; in
@@ -82,7 +76,7 @@ impl<'a> Distances<'a> {
             let mut all: Option<Paths> = None;
             for edge in &cfg.block(*block).successors {
                 let to = edge.block;
-                let retreats = self.order[to.index()] <= self.order[block.index()];
+                let retreats = cfg.retreats(*block, to);
                 // Arrivals by a forward edge belong to the layer without retreating edges, those by a retreating one to the first with one.
                 let paths = match (before, retreats) {
                     (None, false) if to == home => Some(arrival),
