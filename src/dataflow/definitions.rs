@@ -49,11 +49,11 @@ pub enum Made {
 /// Answers which definitions reach a use.
 #[derive(Debug)]
 pub struct Definitions<'a> {
-    body: &'a Body,
-    cfg: &'a Cfg,
+    pub(super) body: &'a Body,
+    pub(super) cfg: &'a Cfg,
     loops: Loops,
-    versions: Versions,
-    masks: Masks,
+    pub(super) versions: Versions,
+    pub(super) masks: Masks,
     /// What calls may write.
     calls: Vec<(InstId, RegSet)>,
     /// Registers are accessed by numbers that are not known.
@@ -183,7 +183,7 @@ impl<'a> Definitions<'a> {
     }
 
     /// The lanes that matter, at the end of the predecessor of a block: what they are within there.
-    fn lanes_before(&self, lanes: Version, block: BlockId, from: Option<BlockId>) -> Option<Version> {
+    pub(super) fn lanes_before(&self, lanes: Version, block: BlockId, from: Option<BlockId>) -> Option<Version> {
         let Some(from) = from else { return Some(lanes) };
         if self.masks.covers(self.versions.exec_at(block).0, lanes) {
             Some(self.versions.exec_at(from).1)

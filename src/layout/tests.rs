@@ -4,6 +4,7 @@ use super::*;
 use crate::entity::{InstId, ProgramPoint, Side};
 use crate::isa::{self, Reg, Value};
 use crate::kernel::edit::{Edits, Item, Label, Snippet};
+use crate::kernel::random::Random;
 use crate::kernel::{Body, BodyKind, Image, Reason, Stop};
 
 const ORIGINAL: u64 = 0x1900;
@@ -102,23 +103,6 @@ fn an_instruction_that_the_loader_changes_is_not_copied() {
     }
 }
 
-/// A deterministic generator (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-}
-
 /// Marks and branches between them, with an end that is reachable.
 fn random_code(random: &mut Random) -> Vec<u32> {
     let count = 3 + random.below(24) as usize;
@@ -178,7 +162,7 @@ fn expected(body: &Body, code: &[u8], edits: &Edits, mut decide: impl FnMut() ->
 #[test]
 fn edited_code_does_what_the_edits_say() {
     for seed in 0..400 {
-        let random = &mut Random(seed);
+        let random = &mut Random::new(seed);
         let code = words(&random_code(random));
         let body = body(&code);
         let mut inserts = Vec::new();
@@ -207,7 +191,7 @@ fn edited_code_does_what_the_edits_say() {
 #[test]
 fn long_branches_go_through_islands() {
     for seed in 0..12 {
-        let random = &mut Random(seed);
+        let random = &mut Random::new(seed);
         let code = words(&random_code(random));
         let body = body(&code);
         let long = |number: u32| Snippet { items: (0..6_000).map(|_| inserted(number).items.remove(0)).collect() };

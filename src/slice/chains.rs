@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::WaitCertainty;
+use super::access::LaneAccess;
 use super::counts::{BlockCounts, CountSource};
 use super::evidence::SelfBlame;
 use super::exposed::{self, AS_THEY_ARE, Cause, DOUBLED, HALVED, Stalls, expected, normalise};
@@ -21,7 +22,7 @@ use super::latency::Cycles;
 use super::memory::Stores;
 use super::path::Path;
 use crate::cfg::{Cfg, Loops};
-use crate::dataflow::{Definition, Definitions, Wait};
+use crate::dataflow::{Definition, Definitions, Strides, Wait};
 use crate::entity::InstId;
 use crate::isa::{Reg, scalar};
 use crate::kernel::Body;
@@ -86,6 +87,9 @@ pub struct Evidence {
     pub stable: bool,
     /// Lanes that are active on average where the operation is executed, if a site that counts lanes formed its mask.
     pub active_lanes: Option<f64>,
+    /// How the lanes of an access to global memory lie to each other, where that follows from the code.
+    #[serde(default)]
+    pub access: Option<LaneAccess>,
     /// All of this in a word; none by a rule that does not say.
     #[serde(default)]
     pub confidence: Option<Confidence>,
@@ -168,6 +172,8 @@ pub(super) struct Context<'a> {
     pub(super) stalls: Stalls,
     /// By operation, from where on.
     pub(super) paths: RefCell<FxHashMap<InstId, Path>>,
+    /// With what is known of the accesses that were asked for.
+    pub(super) strides: RefCell<(Strides, FxHashMap<InstId, Option<LaneAccess>>)>,
     pub(super) counts: &'a BlockCounts,
     pub(super) totals: Option<&'a KernelTotals>,
 }
@@ -207,6 +213,7 @@ impl Context<'_> {
                     hidden_cycles: cause.between.cycles(),
                     stable,
                     active_lanes,
+                    access: if cause.by_callee { None } else { self.lane_access(cause.inst) },
                     confidence: Some(Confidence::of(cause.certainty, known, stable)),
                 },
                 reading: self.reading(cause, *share, active_lanes, source),
@@ -241,8 +248,15 @@ impl Context<'_> {
             None => format!("{address:#x}"),
         };
         let what = if cause.by_callee { "what the function called left under way" } else { self.body.inst(cause.inst).name() };
+        let access = if cause.by_callee { None } else { self.lane_access(cause.inst) };
+        let scattered = match access.filter(|access| access.scattered()) {
+            Some(LaneAccess { stride, line, used, .. }) => {
+                format!("; lanes are {} bytes apart, {used} of {line} bytes of a line are used", stride.unsigned_abs())
+            }
+            None => String::new(),
+        };
         let lanes = lanes.map_or_else(String::new, |lanes| format!("; {lanes:.1} of {} lanes active", self.body.target().wave_size()));
-        format!("{:.0} % of this wait is predicted to be for {what} at {place}{lanes}", 100.0 * share)
+        format!("{:.0} % of this wait is predicted to be for {what} at {place}{lanes}{scattered}", 100.0 * share)
     }
 }
 

@@ -167,6 +167,7 @@ fn self_blame(body: &Body, address: u64, id: InstId, place: &Place, source: &dyn
             hidden_cycles: 0,
             stable: true,
             active_lanes: None,
+            access: None,
             confidence: Some(if place.stalled.is_empty() { Confidence::Low } else { Confidence::Medium }),
         },
         reading: format!("waves wait here for {}", class.words()),

@@ -80,14 +80,14 @@ impl Cause {
     }
 
     /// What is left of the usual latency.
-    pub(super) fn left(&self, numerator: u64) -> u64 {
-        self.left_of(self.latency.typical, numerator)
+    fn left(&self) -> u64 {
+        self.left_of(self.latency.typical, AS_THEY_ARE)
     }
 }
 
 /// Who arrives last first.
 fn by_arrival(causes: &[Cause]) -> Vec<usize> {
-    let left = |index: &usize| causes[*index].left(AS_THEY_ARE);
+    let left = |index: &usize| causes[*index].left();
     let mut order: Vec<usize> = (0..causes.len()).filter(|index| left(index) > 0).collect();
     order.sort_by_key(|index| Reverse(left(index)));
     order
@@ -97,7 +97,7 @@ fn by_arrival(causes: &[Cause]) -> Vec<usize> {
 pub(super) fn expected(causes: &[Cause]) -> f64 {
     let (mut cycles, mut rest) = (0.0, 1.0);
     for index in by_arrival(causes) {
-        cycles += rest * causes[index].frequency * causes[index].left(AS_THEY_ARE) as f64;
+        cycles += rest * causes[index].frequency * causes[index].left() as f64;
         rest *= 1.0 - causes[index].frequency;
     }
     cycles
@@ -120,8 +120,7 @@ pub(super) fn shares(causes: &[Cause], numerator: u64) -> Vec<f64> {
     let mut over = vec![1.0; causes.len()];
     let mut effects = vec![0.0; causes.len()];
     while let Some(&(to, ..)) = points.last() {
-        while let Some(&(left, index, weight)) = points.last().filter(|(left, ..)| *left == to) {
-            debug_assert_eq!(left, to);
+        while let Some(&(_, index, weight)) = points.last().filter(|(left, ..)| *left == to) {
             over[index] = f64::max(over[index] - weight, 0.0);
             points.pop();
         }
@@ -188,7 +187,7 @@ impl Context<'_> {
     pub(super) fn causes(&self, waits: &[Wait], reach: impl Fn(Cycles) -> u64) -> Vec<Cause> {
         let target = self.body.target();
         let latency = |operation: Operation| match operation {
-            Operation::Inst(id) => latency::of(target, self.body.inst(id)),
+            Operation::Inst(id) => self.scattered(id, latency::of(target, self.body.inst(id))),
             Operation::Callee(_) | Operation::Caller => latency::unknown_memory(target),
         };
         let wait = waits[0].inst;

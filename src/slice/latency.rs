@@ -22,6 +22,12 @@ impl From<LatencyRange> for Cycles {
 }
 
 impl Cycles {
+    /// The range with this much more in each place.
+    #[must_use]
+    pub fn longer_by(self, more: u32) -> Cycles {
+        Cycles { min: self.min.saturating_add(more), typical: self.typical.saturating_add(more), max: self.max.saturating_add(more) }
+    }
+
     /// The range of the slower of two.
     #[must_use]
     pub fn slower(self, other: Cycles) -> Cycles {

@@ -6,6 +6,7 @@
 //! the model says so in every output. Samples and traces of a run say how long waves really stood ([`evidence`], and [`text_samples`] where they have no addresses); [`mod@blame`] has the rules by which
 //! stalls are divided, ours and that of [`leo`].
 
+pub mod access;
 pub mod blame;
 pub mod chains;
 pub mod counts;
@@ -238,8 +239,8 @@ pub fn slice_kernel(
     let definitions = Definitions::new(body, &cfg, values);
     let stores = Stores::of(body, &definitions);
     let (loops, stalls) = (cfg.loops(), Stalls::default());
-    let paths = RefCell::default();
-    let mut context = chains::Context { body, cfg: &cfg, definitions, stores, loops, stalls, paths, counts: &counts, totals };
+    let (paths, strides) = (RefCell::default(), RefCell::default());
+    let mut context = chains::Context { body, cfg: &cfg, definitions, stores, loops, stalls, paths, strides, counts: &counts, totals };
     let all = Waits::compute(body, &cfg, summaries);
     let by_instruction: Vec<&[Wait]> = all.all().chunk_by(|a, b| a.inst == b.inst).collect();
     context.predict(&by_instruction);

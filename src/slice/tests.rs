@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::access::LaneAccess;
 use super::chains::{Chain, Edge};
 use super::counts::{BlockCounts, CountSource};
 use super::*;
@@ -471,4 +472,39 @@ fn samples_are_divided_among_causes_and_those_of_other_code_are_refused() {
     assert_eq!(wrong(&[(0x0, "global_load_dword v1, v[10:11], off", 1, 0)]), None);
     assert!(wrong(&[(0x0, "s_nop 0", 1, 0)]).is_some_and(|why| why.contains("saw `s_nop 0` at 0x0")));
     assert!(wrong(&[(0x2, "", 1, 0)]).is_some_and(|why| why.contains("0x2, where none begins")));
+}
+
+#[test]
+fn scattered_lanes_are_named_and_take_longer() {
+    let v = |n| Reg::vector(n, 1);
+    let kernel = |by: i8| {
+        let exec = |op: Op| op.implicit(Implicit::EXEC, Implicit::empty());
+        let load = |to| {
+            op("global_load_dword")
+                .memory(Memory::Global, Counters::VM, Flags::LOAD)
+                .transfers(4)
+                .writes(v(to))
+                .implicit(Implicit::EXEC, Implicit::empty())
+        };
+        Listing::at(0)
+            .push(exec(op("v_lshlrev_b32").writes(v(1)).int(by).reads(v(0))))
+            .push(exec(op("v_mov_b32").writes(v(2)).int(0)))
+            .push(load(10).reads_as(Role::Addr, v(2)))
+            .push(load(11).reads_as(Role::Addr, v(1)))
+            .push(vmcnt0())
+            .push(end())
+            .kernel()
+    };
+    let of_last = |by| {
+        let chains = chains_of(&kernel(by), None);
+        chains.into_iter().find(|chain| chain.path[1].address == 0xc).expect("the last load is blamed")
+    };
+    let (dense, scattered) = (of_last(2), of_last(8));
+    assert_eq!(dense.evidence.access, Some(LaneAccess { bytes: 4, stride: 4, line: 64, used: 64 }));
+    assert_eq!(scattered.evidence.access, Some(LaneAccess { bytes: 4, stride: 256, line: 64, used: 4 }));
+    // 64 lines instead of 4.
+    assert_eq!(scattered.evidence.latency.typical - dense.evidence.latency.typical, 60);
+    assert!(scattered.share > dense.share + 0.05, "{} {}", scattered.share, dense.share);
+    assert!(!dense.reading.contains("apart"), "{}", dense.reading);
+    assert!(scattered.reading.ends_with("; lanes are 256 bytes apart, 4 of 64 bytes of a line are used"), "{}", scattered.reading);
 }

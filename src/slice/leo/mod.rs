@@ -331,6 +331,7 @@ impl ChainMaker<'_> {
                 hidden_cycles: share.hidden,
                 stable: false,
                 active_lanes: None,
+                access: None,
                 confidence: None,
             },
             reading,
