@@ -5,9 +5,49 @@ use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
-use wavetap::profile::file::{Counts, KernelTotals, Profile, SiteTotals};
+use wavetap::emulator::Trace;
+use wavetap::profile::file::{Counts, ExecCounts, KernelTotals, Profile, ScalarCounts, SiteTotals};
 
 use crate::Failure;
+
+/// The totals of one dispatch of a kernel as the emulator traced it, without the texts of its sites.
+#[must_use]
+pub fn traced(kernel: &str, object: &str, waves: u64, trace: &Trace) -> KernelTotals {
+    let mut totals = KernelTotals {
+        name: kernel.to_owned(),
+        demangled: kernel.to_owned(),
+        target: String::new(),
+        object: object.to_owned(),
+        mode: None,
+        dispatches: 1,
+        waves,
+        dropped: 0,
+        unfinished: 0,
+        shared_records: false,
+        before: None,
+        after: None,
+        uncounted_callees: Vec::new(),
+        work: None,
+        branches: Vec::new(),
+    };
+    let site = |address: u64, counts: Counts| SiteTotals { address, instruction: String::new(), source: None, counts };
+    for (place, counts) in &trace.exec_sites {
+        let counts = ExecCounts {
+            executions: counts.executions,
+            agreements: counts.agreements,
+            lanes_before: counts.lanes_before,
+            lanes_after: counts.lanes_after,
+            empty: counts.empty,
+        };
+        totals.branches.push(site(place.address, Counts::Exec(counts)));
+    }
+    for (place, counts) in &trace.branches {
+        let counts = ScalarCounts { executions: counts.executions, taken: counts.taken };
+        totals.branches.push(site(place.address, Counts::Scalar(counts)));
+    }
+    totals.branches.sort_by_key(|site| site.address);
+    totals
+}
 
 /// Reads a profile file.
 ///

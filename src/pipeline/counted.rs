@@ -7,7 +7,8 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::object::{Object, Opened, digest, everything, target_id};
+use super::object::{Object, Opened, digest, every_object, target_id};
+use super::options::Selection;
 use super::rewrite::EVERY_KERNEL;
 use crate::cfg::{BodyId, Cfg, Exit, Program};
 use crate::code_object::{CodeObject, Field, Kernel, demangle};
@@ -67,11 +68,14 @@ pub(super) struct Given<'p> {
 }
 
 impl<'p> Given<'p> {
+    /// `entries` says which entries of bundles are meant, if not those that the HIP runtime will see.
+    ///
     /// # Errors
     /// As [`check`].
-    pub(super) fn of(profile: &'p Profile, input: &Input<'_>) -> Result<Given<'p>> {
+    pub(super) fn of(profile: &'p Profile, input: &Input<'_>, entries: &[String]) -> Result<Given<'p>> {
         let mut objects = Vec::new();
-        for found in everything(input) {
+        // Of all targets: that the selected code did not run does not make it another file's.
+        for found in every_object(input, entries, &Selection::default())? {
             // One that cannot be read is no object that was counted.
             let Ok(code) = CodeObject::parse(found.bytes) else { continue };
             let digest = digest(found.bytes);
@@ -88,8 +92,11 @@ impl<'p> Given<'p> {
     /// What of it is of one object. `target` is its processor.
     ///
     /// # Errors
-    /// Unsupported or limit if the counts of a kernel contradict each other.
+    /// Unsupported if the object was rewritten, or the profile has a kernel twice with different sites; limit if a sum does not fit 64 bits.
     pub(super) fn object(&self, object: &Opened<'_>, digest: &str, target: Target, image: &Image<'_>) -> Result<ObjectCounts<'p>> {
+        if object.code.is_rewritten() {
+            return Err(Error::unsupported("this code was rewritten: its counts belong to the original"));
+        }
         let program = Program::of(target, image);
         let runs = object.code.kernels().iter().map(|kernel| self.run(kernel, object, digest, &program));
         let runs = runs.collect::<Result<Vec<Run<'p>>>>()?;

@@ -60,11 +60,11 @@ pub struct Listed<'a> {
 ///
 /// # Errors
 /// Malformed or unsupported if the input or a selected code object cannot be taken apart; malformed if a selection selects nothing or the profile is of another
-/// input; what `sink` reports.
+/// input; unsupported if there is a profile and selected code was rewritten; what `sink` reports.
 pub fn disassemble(data: &[u8], listed: &Listed<'_>, sink: &mut dyn Sink) -> Result<Vec<String>> {
     let input = Input::parse(data)?;
     let (opened, mut refused) = open(&input, listed)?;
-    let given = listed.profile.map(|profile| Given::of(profile, &input)).transpose()?;
+    let given = listed.profile.map(|profile| Given::of(profile, &input, &listed.entries)).transpose()?;
     for object in &opened {
         let target = object.code.target();
         match target {

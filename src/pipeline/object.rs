@@ -113,7 +113,7 @@ pub(super) fn every_object<'i>(input: &'i Input<'_>, entries: &[String], selecti
     let mut objects: Vec<Found<'i>> = if entries.is_empty() {
         input.code_objects().collect()
     } else {
-        let all = everything(input);
+        let all: Vec<Found<'i>> = if input.bundles.is_empty() { input.code_objects().collect() } else { bundled(input).collect() };
         if let Some(missing) = entries.iter().find(|id| !all.iter().any(|found| entry_id(found.place) == **id)) {
             let ids: Vec<String> = all.iter().map(|found| entry_id(found.place)).collect();
             return Err(Error::malformed(format!("no code object {missing:?} (bundle.entry); there are {}", ids.join(", "))));
@@ -140,11 +140,6 @@ pub(super) fn every_object<'i>(input: &'i Input<'_>, entries: &[String], selecti
     let mut ids = ids.iter();
     objects.retain(|_| ids.next().is_some_and(|id| selection.has_target(id)));
     Ok(objects)
-}
-
-/// All code objects of an input.
-pub(super) fn everything<'i>(input: &'i Input<'_>) -> Vec<Found<'i>> {
-    if input.bundles.is_empty() { input.code_objects().collect() } else { bundled(input).collect() }
 }
 
 /// All code objects in bundles, those included that the HIP runtime is not told of.

@@ -155,7 +155,8 @@ impl CountedText {
             lines.push(style.warn(&format!("not counted in {} more kernels", self.uncounted.len() - NAMES_SHOWN)));
         }
         if self.more {
-            lines.push(style.warn("it may have run more often than is counted, through pointers or where originals run"));
+            let how = if self.kernels.is_empty() { "uncounted" } else { "more often than is counted" };
+            lines.push(style.warn(&format!("it may have run {how}: through pointers, or as an original beside copies that count")));
         }
         lines
     }

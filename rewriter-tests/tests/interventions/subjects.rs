@@ -8,13 +8,13 @@ use std::path::Path;
 use rewriter_tests::kernels::build::{self, Sources, Variant};
 use rewriter_tests::kernels::launch;
 use rewriter_tests::machine_code::{Frame, MachineKernel, Wish};
-use rewriter_tests::{Failure, command, made_up, place};
+use rewriter_tests::{Failure, command, counts, made_up, place};
 use wavetap::cfg::Program;
 use wavetap::code_object::CodeObject;
 use wavetap::emulator::{DispatchStats, LatencyOverride, Options, StallReason, Timing};
 use wavetap::kernel::Image;
 use wavetap::offload_bundle::Input;
-use wavetap::profile::file::{Counts, ExecCounts, KernelTotals, Profile, ScalarCounts, SiteTotals};
+use wavetap::profile::file::Profile;
 use wavetap::profile::time::TimeProfile;
 use wavetap::slice::blame::StallCycles;
 
@@ -34,45 +34,9 @@ fn timed(kernel: &str, stats: &DispatchStats) -> Timed {
     }
     let trace = stats.trace.as_ref().expect("tracing was on");
     timed.executions = trace.executed.iter().map(|(place, times)| (place.address, *times)).collect();
-    let mut totals = totals(kernel, stats.waves);
-    let site = |address: u64, counts: Counts| SiteTotals { address, instruction: String::new(), source: None, counts };
-    for (place, counts) in &trace.exec_sites {
-        let counts = ExecCounts {
-            executions: counts.executions,
-            agreements: counts.agreements,
-            lanes_before: counts.lanes_before,
-            lanes_after: counts.lanes_after,
-            empty: counts.empty,
-        };
-        totals.branches.push(site(place.address, Counts::Exec(counts)));
-    }
-    for (place, counts) in &trace.branches {
-        let counts = ScalarCounts { executions: counts.executions, taken: counts.taken };
-        totals.branches.push(site(place.address, Counts::Scalar(counts)));
-    }
-    totals.branches.sort_by_key(|site| site.address);
+    let totals = counts::traced(kernel, "", stats.waves, trace);
     timed.totals.insert(kernel.to_owned(), totals);
     timed
-}
-
-fn totals(kernel: &str, waves: u64) -> KernelTotals {
-    KernelTotals {
-        name: kernel.to_owned(),
-        demangled: kernel.to_owned(),
-        target: String::new(),
-        object: String::new(),
-        mode: None,
-        dispatches: 1,
-        waves,
-        dropped: 0,
-        unfinished: 0,
-        shared_records: false,
-        before: None,
-        after: None,
-        uncounted_callees: Vec::new(),
-        work: None,
-        branches: Vec::new(),
-    }
 }
 
 fn options(latencies: &[LatencyOverride], chance: Option<u64>) -> Options {
