@@ -99,7 +99,7 @@ pub struct InspectArgs {
 /// operations that a wait waits for, "waited for at 1e14" the way back.
 ///
 /// With --counters each counted branch shows what `wavetap report` says of it: executions, how often all active lanes agreed, active lanes before and
-/// after; of a scalar branch how often it was taken. A function's counts are those of all kernels that are named above it, added up. Blocks of which it is
+/// after; of a scalar branch how often it was taken. A function's counts are those of all kernels that its heading names, added up. Blocks of which it is
 /// certain say how often they were executed, or "not executed in this run".
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

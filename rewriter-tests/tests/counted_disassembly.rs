@@ -220,7 +220,7 @@ fn a_function_has_the_counts_of_all_its_kernels() {
 
 #[test]
 fn a_refusal_is_said_where_it_is_known_to_be_of_that_kernel() {
-    let (data, _, mut profile) = calls();
+    let (data, object, mut profile) = calls();
     let refused = |target: &str, name: &str| Refused {
         name: name.to_owned(),
         demangled: name.to_owned(),
@@ -237,6 +237,19 @@ fn a_refusal_is_said_where_it_is_known_to_be_of_that_kernel() {
     profile.refused = vec![refused("gfx90a", DIRECT)];
     assert_eq!(why(&profile, "gfx90a"), Uncounted::Refused { reason: "pc_read".to_owned(), detail: "where".to_owned() });
     assert_eq!(why(&profile, "gfx906"), Uncounted::NotCounted, "nothing is said of other targets");
+    // Counted in one run and refused in another: the counts are not all.
+    let mut added_up = profile.clone();
+    added_up.kernels.push(counts::traced(DIRECT, &object, 4, &Trace::default()));
+    let code = disassembled(&data, &added_up, &["gfx90a"]);
+    let direct = named(&code, DIRECT);
+    assert!(direct.blocks.iter().all(|block| block.executions.is_none()));
+    assert!(
+        Listing::default().code(direct).contains("\n  counted: 1 dispatch, 4 waves\n  not in all runs: left uncounted: pc_read: where\n")
+    );
+    added_up.refused.clear();
+    let code = disassembled(&data, &added_up, &["gfx90a"]);
+    assert!(named(&code, DIRECT).blocks.iter().all(|block| block.executions == Some(4)));
+
     // The function that it calls may have run for it.
     let code = disassembled(&data, &profile, &["gfx90a"]);
     let scramble = named(&code, "_Z8scramblej").counted.as_ref().expect("there is a profile");

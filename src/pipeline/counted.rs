@@ -15,7 +15,7 @@ use crate::code_object::{CodeObject, Field, Kernel, demangle};
 use crate::error::{Error, Result, ResultExt};
 use crate::instrument::end_of_wave;
 use crate::isa::Target;
-use crate::kernel::Image;
+use crate::kernel::{Body, Flow, Image};
 use crate::offload_bundle::Input;
 use crate::profile::file::{Counts, KernelTotals, Origin, Profile, SiteTotals};
 use crate::profile::map::Refused;
@@ -101,7 +101,9 @@ impl<'p> Given<'p> {
         let runs = object.code.kernels().iter().map(|kernel| self.run(kernel, object, digest, &program));
         let runs = runs.collect::<Result<Vec<Run<'p>>>>()?;
         let shared = shared(&program);
-        Ok(ObjectCounts { profile: self.profile, runs, program, shared })
+        let jumps = |body: &Body| body.ids().any(|inst| body.flow(inst) == Flow::IndirectJump);
+        let jumps = program.bodies().iter().any(jumps);
+        Ok(ObjectCounts { profile: self.profile, runs, program, shared, jumps })
     }
 
     fn run(&self, kernel: &Kernel, object: &Opened<'_>, digest: &str, program: &Program) -> Result<Run<'p>> {
@@ -180,6 +182,8 @@ pub(super) struct ObjectCounts<'p> {
     runs: Vec<Run<'p>>,
     program: Program,
     shared: BTreeMap<BodyId, BTreeSet<BodyId>>,
+    /// Whether some body jumps to an unknown place, maybe into the middle of a function.
+    jumps: bool,
 }
 
 impl ObjectCounts<'_> {
@@ -215,6 +219,10 @@ impl ObjectCounts<'_> {
                 counted.uncounted.push(uncounted(Uncounted::Original));
             }
             counted.more |= original;
+            // Added up with a run that was instrumented in another way.
+            if runs_it && matches!(run.why, Uncounted::Refused { .. }) {
+                counted.uncounted.push(uncounted(run.why.clone()));
+            }
             for site in here() {
                 add(&mut sites, site).within(|| format!("kernel {}", totals.demangled))?;
             }
@@ -224,7 +232,7 @@ impl ObjectCounts<'_> {
         }
         if let Some(own) = own.filter(|_| sharing.is_none() && counted.is_everything()) {
             let sites: Vec<SiteTotals> = sites.into_values().collect();
-            self.annotate_blocks(code, own, &sites);
+            self.annotate_blocks(code, own, &counted.kernels, &sites);
         }
         if code.name.is_some() || !counted.kernels.is_empty() {
             code.counted = Some(counted);
@@ -233,7 +241,7 @@ impl ObjectCounts<'_> {
     }
 
     /// Says how often blocks were executed where that follows. All counts of the piece are there.
-    fn annotate_blocks(&self, code: &mut CodeText, own: BodyId, sites: &[SiteTotals]) {
+    fn annotate_blocks(&self, code: &mut CodeText, own: BodyId, kernels: &[CountedKernel], sites: &[SiteTotals]) {
         let body = self.program.body(own);
         let cfg = Cfg::build(body);
         // What goes into a block comes out of it only if calls return and no way in is unknown.
@@ -244,8 +252,11 @@ impl ObjectCounts<'_> {
         }
         let counts = if code.kind == CodeKind::Kernel {
             let Some(run) = self.runs.iter().find(|run| run.entry == code.address && !run.preloaded) else { return };
-            let Some(totals) = run.totals.as_deref() else { return };
+            // Others that run it enter it as they like.
+            let (Some(totals), [_]) = (run.totals.as_deref(), kernels) else { return };
             BlockCounts::derive(body, &cfg, Some(totals))
+        } else if self.jumps {
+            return;
         } else {
             BlockCounts::derive_entered(body, &cfg, sites)
         };

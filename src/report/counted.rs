@@ -15,7 +15,7 @@ pub struct CountedText {
     pub complete: bool,
     /// The kernels that were counted and run it: of a kernel itself, of a function all that are known to call it or have counts in it.
     pub kernels: Vec<CountedKernel>,
-    /// The kernels that are known to run it where they are executed, and of which there are no counts here.
+    /// The kernels that are known to run it where they are executed, and of which there are no counts here, or not of all runs that were added up.
     pub uncounted: Vec<UncountedKernel>,
     /// Whether it may have run more often than is counted, although no known call says so: through pointers, or as an original beside the copies that count.
     pub more: bool,
@@ -146,7 +146,8 @@ impl CountedText {
         }
         for (index, kernel) in self.uncounted.iter().enumerate() {
             if Some(&*kernel.name) == itself {
-                lines.push(style.warn(&format!("no counts: {}", kernel.why)));
+                let when = if self.kernels.iter().any(|counted| counted.name == kernel.name) { "not in all runs" } else { "no counts" };
+                lines.push(style.warn(&format!("{when}: {}", kernel.why)));
             } else if index < NAMES_SHOWN {
                 lines.push(style.warn(&format!("not counted in {}: {}", kernel.demangled, kernel.why)));
             }
