@@ -106,7 +106,7 @@ pub struct InspectArgs {
   wavetap disasm hip-samples/bin/divergence --target gfx90a
   wavetap disasm app --kernel 'reduce*' --target gfx90a --source
   wavetap disasm app --function 'helper*' --bytes
-  wavetap profile -o app.profile -- app && wavetap disasm app --counters app.profile
+  wavetap profile -o app.profile -- ./app && wavetap disasm app --counters app.profile
   wavetap disasm app --format json | jq '.objects[].code[] | {name, pressure}'
   diff <(llvm-objdump -d k.co) <(wavetap disasm --plain k.co)")]
 pub struct DisasmArgs {
