@@ -97,11 +97,16 @@ pub struct InspectArgs {
 ///
 /// The columns V, A and S are the vector, accumulation and scalar registers that are live behind the instruction. A note "waits for 1e08" names the
 /// operations that a wait waits for, "waited for at 1e14" the way back.
+///
+/// With --counters each counted branch shows what `wavetap report` says of it: executions, how often all active lanes agreed, active lanes before and
+/// after; of a scalar branch how often it was taken. A function's counts are those of all kernels that its heading names, added up. Blocks of which it is
+/// certain say how often they were executed, or "not executed in this run".
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   wavetap disasm hip-samples/bin/divergence --target gfx90a
   wavetap disasm app --kernel 'reduce*' --target gfx90a --source
   wavetap disasm app --function 'helper*' --bytes
+  wavetap profile -o app.profile -- ./app && wavetap disasm app --counters app.profile
   wavetap disasm app --format json | jq '.objects[].code[] | {name, pressure}'
   diff <(llvm-objdump -d k.co) <(wavetap disasm --plain k.co)")]
 pub struct DisasmArgs {
@@ -114,6 +119,9 @@ pub struct DisasmArgs {
     pub function: Vec<String>,
     #[command(flatten)]
     pub entry: EntryArgs,
+    /// Counts of a run of this file: shown beside the branches that they are of
+    #[arg(long, value_name = "PROFILE")]
+    pub counters: Option<PathBuf>,
     /// Show the words of each instruction
     #[arg(long)]
     pub bytes: bool,
@@ -127,7 +135,7 @@ pub struct DisasmArgs {
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     pub hide: Vec<Hidden>,
     /// Only addresses, instructions and words, in the form of `llvm-objdump -d`
-    #[arg(long, conflicts_with_all = ["bytes", "source", "source_path", "hide"])]
+    #[arg(long, conflicts_with_all = ["bytes", "source", "source_path", "hide", "counters"])]
     pub plain: bool,
     #[command(flatten)]
     pub output: OutputArgs,

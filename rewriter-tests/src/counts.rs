@@ -5,9 +5,26 @@ use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
+use wavetap::emulator::Trace;
 use wavetap::profile::file::{Counts, KernelTotals, Profile, SiteTotals};
 
 use crate::Failure;
+
+/// The totals of one dispatch of a kernel as the emulator traced it, without the texts of its sites. `object` is the digest of the one object that was loaded.
+#[must_use]
+pub fn traced(kernel: &str, object: &str, waves: u64, trace: &Trace) -> KernelTotals {
+    let site = |(address, counts)| SiteTotals { address, instruction: String::new(), source: None, counts };
+    let sites = trace.executed.keys().next().map(|place| trace.sites(place.object)).unwrap_or_default();
+    KernelTotals {
+        name: kernel.to_owned(),
+        demangled: kernel.to_owned(),
+        object: object.to_owned(),
+        dispatches: 1,
+        waves,
+        branches: sites.into_iter().map(site).collect(),
+        ..KernelTotals::default()
+    }
+}
 
 /// Reads a profile file.
 ///

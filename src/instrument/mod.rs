@@ -330,7 +330,7 @@ impl Originals {
 }
 
 /// An instruction of a function that ends the wave, if control can reach one. It does not go on behind an abort.
-fn end_of_wave(body: &Body) -> Option<u64> {
+pub(crate) fn end_of_wave(body: &Body) -> Option<u64> {
     let mut seen = vec![false; body.len()];
     let mut work = vec![body.entry()];
     while let Some(inst) = work.pop() {

@@ -269,6 +269,8 @@ impl FlowFacts {
                 loop_header: self.loops.innermost(id).map(|index| label(self.loops.all()[index].header)),
                 predecessors: labels(&block.predecessors),
                 successors: labels(&block.successors),
+                executions: None,
+                executions_source: None,
             }
         };
         self.cfg.ids().filter(|id| self.inside(*id, body, range)).map(block).collect()

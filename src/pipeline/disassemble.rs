@@ -5,6 +5,7 @@ use std::ops::Range;
 
 pub use super::annotate::SourceText;
 use super::annotate::{Surroundings, annotate};
+use super::counted::Given;
 use super::kernel_facts::{kernel_facts, kernel_target};
 use super::object::{Opened, digest, every_object, place_name};
 use super::options::Selection;
@@ -17,6 +18,7 @@ use crate::error::{Error, Kind, Result, ResultExt};
 use crate::isa::Target;
 use crate::kernel::{Body, BodyKind, CallTarget, Image};
 use crate::offload_bundle::Input;
+use crate::profile::file::Profile;
 use crate::report::disassembly::{CodeKind, CodeText, ObjectFacts, Sink};
 
 /// What to disassemble and how.
@@ -32,6 +34,8 @@ pub struct Listed<'a> {
     pub workgroup: Option<u32>,
     /// Where the text of source lines comes from, if it is wanted.
     pub source_text: Option<&'a SourceText<'a>>,
+    /// Counts of a run, to be shown beside what they count.
+    pub profile: Option<&'a Profile>,
 }
 
 /// Disassembles the selected code into `sink`: all executable sections, or only the selected kernels (with the functions that they may call) and functions.
@@ -55,14 +59,16 @@ pub struct Listed<'a> {
 /// ```
 ///
 /// # Errors
-/// Malformed or unsupported if the input or a selected code object cannot be taken apart; malformed if a selection selects nothing; what `sink` reports.
+/// Malformed or unsupported if the input or a selected code object cannot be taken apart; malformed if a selection selects nothing or the profile is of another
+/// input; unsupported if there is a profile and selected code was rewritten; what `sink` reports.
 pub fn disassemble(data: &[u8], listed: &Listed<'_>, sink: &mut dyn Sink) -> Result<Vec<String>> {
     let input = Input::parse(data)?;
     let (opened, mut refused) = open(&input, listed)?;
+    let given = listed.profile.map(|profile| Given::of(profile, &input, &listed.entries)).transpose()?;
     for object in &opened {
         let target = object.code.target();
         match target {
-            Some(target) => list(object, target, listed, sink, &mut refused).within(|| place_name(object.place))?,
+            Some(target) => list(object, target, (listed, given.as_ref()), sink, &mut refused).within(|| place_name(object.place))?,
             None => return Err(Error::internal("an object of an unknown processor was opened")),
         }
     }
@@ -121,9 +127,17 @@ struct Part<'o> {
 }
 
 /// Lists one object.
-fn list(object: &Opened<'_>, target: Target, listed: &Listed<'_>, sink: &mut dyn Sink, refused: &mut Vec<String>) -> Result<()> {
+fn list(
+    object: &Opened<'_>,
+    target: Target,
+    (listed, given): (&Listed<'_>, Option<&Given<'_>>),
+    sink: &mut dyn Sink,
+    refused: &mut Vec<String>,
+) -> Result<()> {
     let code = &object.code;
     let image = Image::of(code)?;
+    let digest = digest(object.bytes);
+    let counts = given.map(|given| given.object(object, &digest, target, &image)).transpose()?;
     // Nothing says what waves a function is for: those of the kernels beside it.
     let target = code.kernels().first().and_then(|kernel| kernel_target(code, kernel)).unwrap_or(target);
     let choice = Choice::of(code, target, &image, listed);
@@ -147,7 +161,7 @@ fn list(object: &Opened<'_>, target: Target, listed: &Listed<'_>, sink: &mut dyn
         bare: object.place.is_none(),
         target: object.target_id.clone(),
         code_object_version: code.version(),
-        digest: digest(object.bytes),
+        digest,
         line_table: lines.is_some(),
     })?;
     for (section, start, bytes) in executable(code)? {
@@ -167,6 +181,7 @@ fn list(object: &Opened<'_>, target: Target, listed: &Listed<'_>, sink: &mut dyn
                 kernel: part.kernel.map(|kernel| kernel_facts(code, kernel, listed.workgroup)),
                 problem: None,
                 pressure: None,
+                counted: None,
                 blocks: Vec::new(),
                 loops: Vec::new(),
                 instructions: Vec::new(),
@@ -189,6 +204,9 @@ fn list(object: &Opened<'_>, target: Target, listed: &Listed<'_>, sink: &mut dyn
             refused.extend(text.problem.iter().map(|problem| format!("control flow of {problem}, in {}", place_name(object.place))));
             let target = body.map_or(target, Body::target);
             annotate(&mut text, target, rest, body, &around);
+            if let Some(counts) = &counts {
+                counts.annotate(&mut text)?;
+            }
             sink.code(text)?;
         }
     }

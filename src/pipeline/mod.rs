@@ -8,6 +8,7 @@
 //! Files, processes and terminals are no business of this module: bytes in, values out.
 
 mod annotate;
+mod counted;
 mod disassemble;
 mod inspect;
 mod kernel_facts;

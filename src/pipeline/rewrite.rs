@@ -33,7 +33,7 @@ const UNSUPPORTED_OBJECT: &str = "unsupported_object";
 /// Reason of a kernel whose instrumented code the independent checker finds fault with.
 const UNVERIFIED: &str = "unverified";
 /// Stands for the kernels of a code object that cannot be read.
-const EVERY_KERNEL: &str = "*";
+pub(super) const EVERY_KERNEL: &str = "*";
 /// What the new code of a kernel is called in the symbol table.
 const CODE_SUFFIX: &str = ".wavetap";
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::counted::{self, Named};
 use super::object::{Object, objects};
 use super::options::Selection;
 use crate::code_object::demangle;
@@ -36,10 +37,7 @@ pub fn slice(data: &[u8], selection: &Selection, Given { profile, samples, blame
     let input = Input::parse(data)?;
     let objects = objects(&input, selection)?;
     if let Some(profile) = profile {
-        let known = |kernel: &KernelTotals| objects.iter().any(|object| object.digest == kernel.object);
-        if !profile.kernels.is_empty() && !profile.kernels.iter().any(known) {
-            return Err(Error::malformed("the profile is of another file: none of its code objects is in this one"));
-        }
+        counted::check(profile, &objects.iter().map(Named::of).collect::<Vec<_>>())?;
     }
     let mut given = samples.iter().map(|samples| Fitted::new(&objects, samples)).collect::<Result<Vec<Fitted<'_>>>>()?;
     given.sort_by_key(|fitted| fitted.given.kind);

@@ -6,10 +6,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::counted::CountedText;
+use super::model::BranchCounts;
 use super::occupancy::Occupancy;
 use crate::error::{Error, Result};
 use crate::profile::hex;
 use crate::profile::map::Source;
+use crate::slice::counts::CountSource;
 
 /// Schema of a disassembly.
 pub const SCHEMA: &str = "wavetap.disasm/2";
@@ -90,6 +93,9 @@ pub struct CodeText {
     /// The most live registers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pressure: Option<Pressure>,
+    /// Whose counts are at its instructions, if a profile was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<CountedText>,
     /// The basic blocks, by address.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<BlockText>,
@@ -183,6 +189,12 @@ pub struct BlockText {
     pub predecessors: Vec<String>,
     /// Labels of the blocks control goes to.
     pub successors: Vec<String>,
+    /// How often waves executed it, where that was counted or follows from what was: 0 says that nothing in it ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executions: Option<u64>,
+    /// How the number of executions is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executions_source: Option<CountSource>,
 }
 
 /// A natural loop.
@@ -228,6 +240,9 @@ pub struct InstText {
     /// Addresses of the waits that wait for this operation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waited_at: Vec<HexAddress>,
+    /// What was counted at it: the sum over [`CountedText::kernels`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<BranchCounts>,
     /// Registers live behind it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<Live>,

@@ -9,7 +9,7 @@ use super::disassembly::{
     WaitedText,
 };
 use super::table::grouped;
-use super::text::{Style, counted, place};
+use super::text::{Style, counted, counts_text, place};
 use crate::profile::map::Source;
 
 /// Where notes begin, counted from the instruction.
@@ -87,8 +87,13 @@ impl Listing {
         let mut lines = Vec::new();
         let range = format!("{:x}-{:x}: {} bytes", code.address, code.end, grouped(code.end - code.address));
         let section = if code.section.is_empty() { "" } else { &code.section };
+        let itself = code.name.as_deref().filter(|_| code.kind == CodeKind::Kernel);
+        let profile_lines = code.counted.as_ref().map(|counted| counted.lines(itself, self.style)).unwrap_or_default();
+        let profile_lines = profile_lines.into_iter().map(|line| format!("  {line}"));
         let Some(name) = &code.name else {
-            return vec![self.style.dim(&format!("code that no symbol names, {section} {range}"))];
+            lines.push(self.style.dim(&format!("code that no symbol names, {section} {range}")));
+            lines.extend(profile_lines);
+            return lines;
         };
         lines.push(self.style.bold(code.demangled.as_deref().unwrap_or(name)));
         let what = if code.kind == CodeKind::Kernel { "kernel" } else { "function" };
@@ -120,6 +125,7 @@ impl Listing {
         if let Some(problem) = &code.problem {
             lines.push(self.style.warn(&format!("  control flow is not followed: {problem}")));
         }
+        lines.extend(profile_lines);
         lines
     }
 
@@ -168,6 +174,10 @@ impl Listing {
         if !from.is_empty() {
             facts.push(format!("from {}", from.join(" ")));
         }
+        match block.executions {
+            Some(0) => facts.push("not executed in this run".to_owned()),
+            executions => facts.extend(executions.map(|count| counted(count, "execution", "executions"))),
+        }
         let label = self.style.bold(&format!("{}:", block.label));
         if facts.is_empty() { label } else { format!("{label}{}", self.style.dim(&format!("  ; {}", facts.join(", ")))) }
     }
@@ -194,7 +204,10 @@ impl Listing {
         let _ = write!(line, "  {shown}");
         if !notes.is_empty() {
             let gap = NOTE_COLUMN.saturating_sub(text.chars().count()).max(2);
-            let _ = write!(line, "{}{}", " ".repeat(gap), self.style.dim(&format!("; {}", notes.join("; "))));
+            let notes = format!("; {}", notes.join("; "));
+            let diverges = inst.counts.is_some_and(|counts| counts.diverges());
+            let notes = if diverges { self.style.warn(&notes) } else { self.style.dim(&notes) };
+            let _ = write!(line, "{}{notes}", " ".repeat(gap));
         }
         line
     }
@@ -207,6 +220,7 @@ impl Listing {
         notes.extend(
             inst.to.as_ref().map(|to| if to.name == "unknown" { "→ an unknown place".to_owned() } else { format!("→ {}", to.name) }),
         );
+        notes.extend(inst.counts.as_ref().map(counts_text));
         notes.extend(inst.names.as_ref().and_then(|names| Some(format!("= {:x} {}", names.address?.0, names.name))));
         if self.waits {
             notes.extend(waits(&inst.waits));

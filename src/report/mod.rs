@@ -7,6 +7,7 @@
 
 mod arrows;
 pub mod compare;
+pub mod counted;
 pub mod disassembly;
 pub mod html;
 pub mod inspect;

@@ -192,7 +192,9 @@ impl Branch {
 }
 
 impl BranchCounts {
-    fn new(counts: &Counts) -> BranchCounts {
+    /// The counters with what follows from them.
+    #[must_use]
+    pub fn new(counts: &Counts) -> BranchCounts {
         match *counts {
             Counts::Exec(ExecCounts { executions, agreements, lanes_before, lanes_after, empty }) => {
                 let divergences = executions.saturating_sub(agreements);
@@ -215,6 +217,21 @@ impl BranchCounts {
             BranchCounts::Scalar { taken: 0, .. } => "never taken".to_owned(),
             BranchCounts::Scalar { executions, taken } if executions == taken => "always taken".to_owned(),
             BranchCounts::Scalar { executions, taken } => format!("taken in {} of executions", percent(taken, executions)),
+        }
+    }
+
+    /// Whether lanes went different ways at it.
+    #[must_use]
+    pub fn diverges(&self) -> bool {
+        matches!(self, BranchCounts::Exec { divergences: 1.., .. })
+    }
+
+    /// At how many of its executions all active lanes agreed: `50 %`; none where it was not executed or is a scalar branch.
+    #[must_use]
+    pub fn agreement(&self) -> Option<String> {
+        match *self {
+            BranchCounts::Exec { executions, agreements, .. } if executions > 0 => Some(percent(agreements, executions)),
+            _ => None,
         }
     }
 

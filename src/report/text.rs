@@ -13,6 +13,9 @@ const WAITS_SHOWN: usize = 12;
 /// Causes of waits shown for each kernel: `slice` shows more.
 const CHAINS_SHOWN: usize = 2;
 
+/// Said of counts of a run that was cut short.
+pub(super) const DID_NOT_END: &str = "the run did not end: these are the counts collected up to then";
+
 /// How text is decorated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Style {
@@ -61,7 +64,7 @@ impl Style {
 pub fn render(report: &Report, style: Style) -> String {
     let mut lines = vec![ran_on(report)];
     if !report.complete {
-        lines.push(style.warn("the run did not end: these are the counts collected up to then"));
+        lines.push(style.warn(DID_NOT_END));
     }
     if report.kernels.is_empty() {
         lines.push("no instrumented kernel was dispatched".to_owned());
@@ -109,17 +112,8 @@ pub fn ran_on(report: &Report) -> String {
 fn kernel_lines(kernel: &Kernel, style: Style, lines: &mut Vec<String>) {
     lines.push(style.bold(&kernel.demangled));
     lines.push(style.dim(&format!("  {}", facts(kernel))));
-    for (count, what) in [
-        (kernel.dropped, "waves are missing from the counts: the record buffer was full (see --records)"),
-        (kernel.unfinished, "waves began and never ended: their counts may be incomplete"),
-    ] {
-        if count > 0 {
-            lines.push(style.warn(&format!("  {} {what}", grouped(count))));
-        }
-    }
-    if !kernel.uncounted_callees.is_empty() {
-        lines.push(format!("  not counted: branches within called functions ({})", kernel.uncounted_callees.join(", ")));
-    }
+    lines.extend(missing_waves(kernel.dropped, kernel.unfinished).map(|line| style.warn(&format!("  {line}"))));
+    lines.extend(not_counted(&kernel.uncounted_callees).map(|line| format!("  {line}")));
     if kernel.branches.is_empty() {
         lines.push("  no branches".to_owned());
     }
@@ -127,6 +121,45 @@ fn kernel_lines(kernel: &Kernel, style: Style, lines: &mut Vec<String>) {
     scalar_lines(&kernel.branches, style, lines);
     wait_lines(&kernel.waits, style, lines);
     chain_lines(&kernel.chains, (Blame::Exposed, "samples"), CHAINS_SHOWN, style, lines);
+}
+
+/// What is missing from the counts of a kernel of whose waves so many were dropped and so many did not end.
+pub(super) fn missing_waves(dropped: u64, unfinished: u64) -> impl Iterator<Item = String> {
+    let all = [
+        (dropped, "waves are missing from the counts: the record buffer was full (see --records)"),
+        (unfinished, "waves began and never ended: their counts may be incomplete"),
+    ];
+    all.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{} {what}", grouped(count)))
+}
+
+/// Of which functions branches are missing, if of any.
+pub(super) fn not_counted(callees: &[String]) -> Option<String> {
+    (!callees.is_empty()).then(|| format!("not counted: branches within called functions ({})", callees.join(", ")))
+}
+
+/// The counts of a branch in one line, in the terms of the tables.
+pub(super) fn counts_text(counts: &BranchCounts) -> String {
+    let mut parts = Vec::new();
+    match *counts {
+        BranchCounts::Exec { executions, agreements, empty, .. } => {
+            parts.push(counted(executions, "execution", "executions"));
+            if let Some(agreement) = counts.agreement() {
+                parts.push(format!("{} ({agreement})", counted(agreements, "agreement", "agreements")));
+            }
+            if empty > 0 {
+                parts.push(format!("{} empty", grouped(empty)));
+            }
+            parts.extend(counts.average_lanes().map(|(before, after)| format!("lanes {before:.1} → {after:.1}")));
+        }
+        BranchCounts::Scalar { executions, taken } => {
+            parts.push(counted(executions, "execution", "executions"));
+            if executions > 0 {
+                parts.push(format!("{} taken", grouped(taken)));
+                parts.push(format!("{} not taken", grouped(executions.saturating_sub(taken))));
+            }
+        }
+    }
+    format!("{}: {}", parts.join(", "), counts.verdict())
 }
 
 /// `gfx90a, 1 dispatch, 32 waves, counters in LDS, occupancy 8 → 8 waves per SIMD`.

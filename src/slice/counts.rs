@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::cfg::{Cfg, EdgeKind};
 use crate::entity::BlockId;
 use crate::kernel::Body;
-use crate::profile::file::{Counts, KernelTotals};
+use crate::profile::file::{Counts, KernelTotals, SiteTotals};
 
 /// How a number of executions is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,17 +27,31 @@ pub enum CountSource {
 #[derive(Debug, Clone)]
 pub struct BlockCounts {
     blocks: Vec<(Option<u64>, CountSource)>,
+    consistent: bool,
 }
 
 impl BlockCounts {
     /// Works out the executions of a kernel's blocks. Without `totals`, all are unknown.
     #[must_use]
     pub fn derive(body: &Body, cfg: &Cfg, totals: Option<&KernelTotals>) -> BlockCounts {
-        let unknown = BlockCounts { blocks: vec![(None, CountSource::Unknown); cfg.len()] };
-        let Some(totals) = totals else { return unknown };
+        let Some(totals) = totals else {
+            return BlockCounts { blocks: vec![(None, CountSource::Unknown); cfg.len()], consistent: true };
+        };
+        // Without dropped and unfinished waves every wave arrives once; otherwise the sites alone must do.
+        let complete = totals.dropped == 0 && totals.unfinished == 0;
+        Self::of_sites(body, cfg, &totals.branches, complete, complete.then_some(totals.waves))
+    }
+
+    /// Works out the executions of the blocks of code that is entered unknown times: a function, from counters of which none is missing.
+    #[must_use]
+    pub fn derive_entered(body: &Body, cfg: &Cfg, sites: &[SiteTotals]) -> BlockCounts {
+        Self::of_sites(body, cfg, sites, true, None)
+    }
+
+    fn of_sites(body: &Body, cfg: &Cfg, sites: &[SiteTotals], complete: bool, arrivals: Option<u64>) -> BlockCounts {
         let mut solver = Solver::new(cfg);
         let mut counted = vec![false; cfg.len()];
-        for site in &totals.branches {
+        for site in sites {
             let Some(id) = body.at(site.address) else { continue };
             let block = cfg.block_of(id);
             counted[block.index()] = true;
@@ -52,16 +66,20 @@ impl BlockCounts {
                 }
             }
         }
-        // Without dropped and unfinished waves every wave arrives once; otherwise the sites alone must do.
-        let complete = totals.dropped == 0 && totals.unfinished == 0;
-        solver.solve(complete.then_some(totals.waves));
-        let consistent = complete && !solver.contradiction;
+        solver.solve(arrivals);
+        let consistent = !solver.contradiction;
         let label = |(index, count): (usize, Option<u64>)| match count {
             Some(count) if counted[index] => (Some(count), CountSource::Counted),
-            Some(count) if consistent => (Some(count), CountSource::Derived),
+            Some(count) if complete && consistent => (Some(count), CountSource::Derived),
             _ => (None, CountSource::Unknown),
         };
-        BlockCounts { blocks: solver.blocks.into_iter().enumerate().map(label).collect() }
+        BlockCounts { blocks: solver.blocks.into_iter().enumerate().map(label).collect(), consistent }
+    }
+
+    /// Whether no two counters contradict each other. Where they do, waves did not take the ways that the graph has.
+    #[must_use]
+    pub fn is_consistent(&self) -> bool {
+        self.consistent
     }
 
     /// The executions of a block, and how they are known.
@@ -109,12 +127,12 @@ impl<'a> Solver<'a> {
         }
     }
 
-    fn solve(&mut self, waves: Option<u64>) {
+    fn solve(&mut self, arrivals: Option<u64>) {
         self.changed = true;
         while std::mem::take(&mut self.changed) && !self.contradiction {
             for block in self.cfg.ids() {
-                // What comes in from outside is known but for the entry of incomplete counts.
-                let outside = if block == self.cfg.entry() { waves } else { Some(0) };
+                // What comes in from outside is known but for an entry that is reached unknown times.
+                let outside = if block == self.cfg.entry() { arrivals } else { Some(0) };
                 if let Some(outside) = outside {
                     self.balance(block, outside, true);
                 }

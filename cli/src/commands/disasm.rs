@@ -12,7 +12,7 @@ use wavetap::report::listing::Listing;
 
 use crate::args::{ColorChoice, DisasmArgs, Format, Hidden};
 use crate::disassembly::{Form, Writer};
-use crate::{files, output};
+use crate::{files, launch, output};
 
 /// Exit code: it ran, and some of the code could not be disassembled.
 const REFUSED: u8 = 1;
@@ -24,6 +24,7 @@ pub fn run(args: &DisasmArgs, colour: ColorChoice) -> Result<ExitCode> {
     }
     output::check(&args.output)?;
     let data = files::read_or_stdin(&args.file)?;
+    let profile = args.counters.as_deref().map(launch::read_profile).transpose()?;
     let sources = Sources::below(&args.source_path);
     let source_text = |file: &str, line: u32| sources.line(file, line);
     let mut listed = Listed {
@@ -32,6 +33,7 @@ pub fn run(args: &DisasmArgs, colour: ColorChoice) -> Result<ExitCode> {
         entries: args.entry.entry.clone(),
         workgroup: args.entry.workgroup,
         source_text: None,
+        profile: profile.as_ref(),
     };
     if args.source || !args.source_path.is_empty() {
         listed.source_text = Some(&source_text);

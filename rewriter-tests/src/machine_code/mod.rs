@@ -142,13 +142,20 @@ impl Frame {
         text
     }
 
+    /// The code object with the kernel in it.
+    #[must_use]
+    pub fn object(&self, kernel: &MachineKernel) -> Vec<u8> {
+        let mut object = self.object.clone();
+        object[self.offset..self.offset + kernel.code.len()].copy_from_slice(&kernel.code);
+        object
+    }
+
     /// Runs it.
     ///
     /// # Errors
     /// What the emulator did not like.
     pub fn run(&self, kernel: &MachineKernel, options: Options) -> Result<DispatchStats, Failure> {
-        let mut object = self.object.clone();
-        object[self.offset..self.offset + kernel.code.len()].copy_from_slice(&kernel.code);
+        let object = self.object(kernel);
         let text = |e: wavetap::error::Error| e.to_string();
         let device_target = Target::by_name(self.target.name()).unwrap_or(self.target);
         let mut device = Device::new(device_target, Options { strict: false, fuel: FUEL, threads: 1, ..options });

@@ -8,13 +8,13 @@ use std::path::Path;
 use rewriter_tests::kernels::build::{self, Sources, Variant};
 use rewriter_tests::kernels::launch;
 use rewriter_tests::machine_code::{Frame, MachineKernel, Wish};
-use rewriter_tests::{Failure, command, made_up, place};
+use rewriter_tests::{Failure, command, counts, made_up, place};
 use wavetap::cfg::Program;
 use wavetap::code_object::CodeObject;
-use wavetap::emulator::{CodeAddress, DispatchStats, LatencyOverride, Options, StallReason, Timing};
+use wavetap::emulator::{DispatchStats, LatencyOverride, Options, StallReason, Timing};
 use wavetap::kernel::Image;
 use wavetap::offload_bundle::Input;
-use wavetap::profile::file::{KernelTotals, Profile, SiteTotals};
+use wavetap::profile::file::Profile;
 use wavetap::profile::time::TimeProfile;
 use wavetap::slice::blame::StallCycles;
 
@@ -34,18 +34,9 @@ fn timed(kernel: &str, stats: &DispatchStats) -> Timed {
     }
     let trace = stats.trace.as_ref().expect("tracing was on");
     timed.executions = trace.executed.iter().map(|(place, times)| (place.address, *times)).collect();
-    let mut totals = totals(kernel, stats.waves);
-    // One object was loaded.
-    if let Some(CodeAddress { object, .. }) = trace.executed.keys().next() {
-        let site = |(address, counts)| SiteTotals { address, instruction: String::new(), source: None, counts };
-        totals.branches = trace.sites(*object).into_iter().map(site).collect();
-    }
+    let totals = counts::traced(kernel, "", stats.waves, trace);
     timed.totals.insert(kernel.to_owned(), totals);
     timed
-}
-
-fn totals(kernel: &str, waves: u64) -> KernelTotals {
-    KernelTotals { name: kernel.to_owned(), demangled: kernel.to_owned(), dispatches: 1, waves, ..KernelTotals::default() }
 }
 
 fn options(latencies: &[LatencyOverride], chance: Option<u64>) -> Options {
