@@ -7,10 +7,10 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::object::{Object, Opened, digest, every_object, target_id};
+use super::object::{Object, Opened, digest, every_object, place_name, target_id};
 use super::options::Selection;
 use super::rewrite::EVERY_KERNEL;
-use crate::cfg::{BodyId, Cfg, Exit, Program};
+use crate::cfg::{BodyId, Cfg, Program};
 use crate::code_object::{CodeObject, Field, Kernel, demangle};
 use crate::error::{Error, Result, ResultExt};
 use crate::instrument::end_of_wave;
@@ -68,14 +68,15 @@ pub(super) struct Given<'p> {
 }
 
 impl<'p> Given<'p> {
-    /// `entries` says which entries of bundles are meant, if not those that the HIP runtime will see.
+    /// `entries` are the ids of entries of bundles that are meant, besides those that the HIP runtime will see; `opened` is what is to be shown.
     ///
     /// # Errors
-    /// As [`check`].
-    pub(super) fn of(profile: &'p Profile, input: &Input<'_>, entries: &[String]) -> Result<Given<'p>> {
+    /// As [`check`]; unsupported if something that is to be shown was rewritten.
+    pub(super) fn of(profile: &'p Profile, input: &Input<'_>, entries: &[String], opened: &[Opened<'_>]) -> Result<Given<'p>> {
         let mut objects = Vec::new();
         // Of all targets: that the selected code did not run does not make it another file's.
-        for found in every_object(input, entries, &Selection::default())? {
+        let all = Selection::default();
+        for found in every_object(input, &[], &all)?.into_iter().chain(every_object(input, entries, &all)?) {
             // One that cannot be read is no object that was counted.
             let Ok(code) = CodeObject::parse(found.bytes) else { continue };
             let digest = digest(found.bytes);
@@ -84,6 +85,10 @@ impl<'p> Given<'p> {
             }
         }
         check(profile, &objects)?;
+        if let Some(rewritten) = opened.iter().find(|object| object.code.is_rewritten()) {
+            let error = Error::unsupported("this code was rewritten, and counts belong to the original");
+            return Err(error).within(|| place_name(rewritten.place));
+        }
         let several = |refused: &&Refused| objects.iter().filter(|object| object.has(refused)).count() > 1;
         let ambiguous = profile.refused.iter().filter(several).map(|refused| (&*refused.target, &*refused.name)).collect();
         Ok(Given { profile, ambiguous })
@@ -92,11 +97,8 @@ impl<'p> Given<'p> {
     /// What of it is of one object. `target` is its processor.
     ///
     /// # Errors
-    /// Unsupported if the object was rewritten, or the profile has a kernel twice with different sites; limit if a sum does not fit 64 bits.
+    /// Unsupported if the profile has a kernel twice with different sites; limit if a sum does not fit 64 bits.
     pub(super) fn object(&self, object: &Opened<'_>, digest: &str, target: Target, image: &Image<'_>) -> Result<ObjectCounts<'p>> {
-        if object.code.is_rewritten() {
-            return Err(Error::unsupported("this code was rewritten: its counts belong to the original"));
-        }
         let program = Program::of(target, image);
         let runs = object.code.kernels().iter().map(|kernel| self.run(kernel, object, digest, &program));
         let runs = runs.collect::<Result<Vec<Run<'p>>>>()?;
@@ -129,11 +131,12 @@ impl<'p> Given<'p> {
 
     /// Why there may be no counts of a kernel.
     fn why(&self, kernel: &Kernel, target: &str) -> Uncounted {
-        let is_of = |refused: &&Refused| refused.target == target && (refused.name == kernel.name || refused.name == EVERY_KERNEL);
-        match self.profile.refused.iter().find(is_of) {
+        let named = |name: &str| self.profile.refused.iter().find(|refused| refused.target == target && refused.name == name);
+        match named(&kernel.name).or_else(|| named(EVERY_KERNEL)) {
             Some(Refused { target, name, reason, detail, .. }) => {
                 let (reason, detail) = (reason.clone(), detail.clone());
-                if self.ambiguous.contains(&(target, name)) {
+                // An object whose kernels are not known is maybe another one.
+                if name == EVERY_KERNEL || self.ambiguous.contains(&(target, name)) {
                     Uncounted::PerhapsRefused { reason, detail }
                 } else {
                     Uncounted::Refused { reason, detail }
@@ -244,10 +247,10 @@ impl ObjectCounts<'_> {
     fn annotate_blocks(&self, code: &mut CodeText, own: BodyId, kernels: &[CountedKernel], sites: &[SiteTotals]) {
         let body = self.program.body(own);
         let cfg = Cfg::build(body);
-        // What goes into a block comes out of it only if calls return and no way in is unknown.
+        // What goes into a block comes out of it only if calls return and no jump goes where nobody knows.
         let callees = self.program.callees(own);
         let returns = !callees.unknown && callees.bodies.iter().all(|id| end_of_wave(self.program.body(*id)).is_none());
-        if !returns || cfg.blocks().iter().any(|block| block.exit == Some(Exit::Unknown)) {
+        if !returns {
             return;
         }
         let counts = if code.kind == CodeKind::Kernel {

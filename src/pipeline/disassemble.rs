@@ -64,7 +64,7 @@ pub struct Listed<'a> {
 pub fn disassemble(data: &[u8], listed: &Listed<'_>, sink: &mut dyn Sink) -> Result<Vec<String>> {
     let input = Input::parse(data)?;
     let (opened, mut refused) = open(&input, listed)?;
-    let given = listed.profile.map(|profile| Given::of(profile, &input, &listed.entries)).transpose()?;
+    let given = listed.profile.map(|profile| Given::of(profile, &input, &listed.entries, &opened)).transpose()?;
     for object in &opened {
         let target = object.code.target();
         match target {
