@@ -22,7 +22,7 @@ use crate::profile::map::Refused;
 use crate::report::BranchCounts;
 use crate::report::counted::{CountedKernel, CountedText, Uncounted, UncountedKernel};
 use crate::report::disassembly::{CodeKind, CodeText};
-use crate::slice::counts::BlockCounts;
+use crate::slice::counts::{BlockCounts, KernelCounts};
 
 /// What a profile knows a code object by.
 pub(super) struct Named<'a> {
@@ -121,7 +121,7 @@ impl<'p> Given<'p> {
         Ok(Run {
             name: kernel.name.clone(),
             entry: kernel.entry,
-            preloaded: kernel.descriptor.get(Field::KERNARG_PRELOAD_LENGTH) != 0,
+            preloaded: preloaded(kernel),
             why: self.why(kernel, &object.target_id),
             totals,
             reached,
@@ -248,16 +248,14 @@ impl ObjectCounts<'_> {
         let body = self.program.body(own);
         let cfg = Cfg::build(body);
         // What goes into a block comes out of it only if calls return and no jump goes where nobody knows.
-        let callees = self.program.callees(own);
-        let returns = !callees.unknown && callees.bodies.iter().all(|id| end_of_wave(self.program.body(*id)).is_none());
-        if !returns {
+        if !returns(&self.program, own) {
             return;
         }
         let counts = if code.kind == CodeKind::Kernel {
             let Some(run) = self.runs.iter().find(|run| run.entry == code.address && !run.preloaded) else { return };
             // Others that run it enter it as they like.
             let (Some(totals), [_]) = (run.totals.as_deref(), kernels) else { return };
-            BlockCounts::derive(body, &cfg, Some(totals))
+            BlockCounts::derive(body, &cfg, Some(KernelCounts::of(totals)))
         } else if self.jumps {
             return;
         } else {
@@ -273,6 +271,24 @@ impl ObjectCounts<'_> {
             }
         }
     }
+}
+
+/// Whether all that a body may call is known, and none of it ends the wave.
+fn returns(program: &Program, id: BodyId) -> bool {
+    let callees = program.callees(id);
+    !callees.unknown && callees.bodies.iter().all(|id| end_of_wave(program.body(*id)).is_none())
+}
+
+/// Whether waves begin at the entry of a kernel: with preloaded arguments they begin behind it, if the hardware can.
+fn preloaded(kernel: &Kernel) -> bool {
+    kernel.descriptor.get(Field::KERNARG_PRELOAD_LENGTH) != 0
+}
+
+/// The counts of a kernel, with what else follows from them.
+pub(super) fn with_flow<'p>(object: &Object<'_>, totals: &'p KernelTotals) -> KernelCounts<'p> {
+    let flows = object.program.by_name(&totals.name).is_some_and(|id| returns(&object.program, id))
+        && object.code.kernel(&totals.name).is_some_and(|kernel| !preloaded(kernel));
+    KernelCounts { totals, flows }
 }
 
 /// Adds the counts of one kernel to those of others.

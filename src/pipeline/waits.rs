@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::counted::{self, Named};
+use super::counted::{self, Named, with_flow};
 use super::object::{Object, objects};
 use super::options::Selection;
 use crate::code_object::demangle;
@@ -55,7 +55,7 @@ pub fn slice(data: &[u8], selection: &Selection, Given { profile, samples, blame
                 kernel.add_samples(body, &sampled, (fitted.given.kind, fitted.modelled), source);
             }
             if blame == Blame::Leo {
-                kernel.blame_as_leo(body, totals(&kernel.name), source);
+                kernel.blame_as_leo(body, totals(&kernel.name).map(|totals| with_flow(object, totals)), source);
             }
             say_inlined(object, &mut kernel.chains);
         }
@@ -156,7 +156,13 @@ fn slice_object<'p>(
     // Code without descriptors has functions only.
     let kind = if object.code.kernels().is_empty() { BodyKind::Function } else { BodyKind::Kernel };
     for body in object.program.bodies().iter().filter(|body| body.kind() == kind && selected(body.name())) {
-        out.push(slice_kernel(body, &demangle(body.name()), summaries, totals(body.name()), |address| object.source(address)));
+        out.push(slice_kernel(
+            body,
+            &demangle(body.name()),
+            summaries,
+            totals(body.name()).map(|totals| with_flow(object, totals)),
+            |address| object.source(address),
+        ));
     }
 }
 

@@ -9,8 +9,7 @@ use super::slice_kernel;
 use crate::cfg::Cfg;
 use crate::dataflow::{Summaries, WaitSummaries};
 use crate::kernel::Body;
-use crate::profile::file::KernelTotals;
-use crate::slice::counts::BlockCounts;
+use crate::slice::counts::{BlockCounts, KernelCounts};
 
 /// The rule by which a stall is divided among what it may be for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
@@ -90,7 +89,7 @@ pub fn blame_stalls(
     rule: Blame,
     body: &Body,
     summaries: (&WaitSummaries, &Summaries),
-    totals: Option<&KernelTotals>,
+    counted: Option<KernelCounts<'_>>,
     stalls: &BTreeMap<u64, StallCycles>,
 ) -> Vec<BlamedStall> {
     let lasted =
@@ -98,7 +97,7 @@ pub fn blame_stalls(
     match rule {
         Blame::Exposed => {
             let mut weights: BTreeMap<u64, BTreeMap<u64, f64>> = BTreeMap::new();
-            for chain in slice_kernel(body, "", summaries, totals, |_| None).chains {
+            for chain in slice_kernel(body, "", summaries, counted, |_| None).chains {
                 // Behind the stall comes its cause; a stall alone is its own.
                 let cause = chain.path.get(1).map_or(chain.address, |step| step.address);
                 *weights.entry(chain.address).or_default().entry(cause).or_default() += chain.share;
@@ -107,7 +106,7 @@ pub fn blame_stalls(
         }
         Blame::Leo => {
             let cfg = Cfg::build(body);
-            let counts = BlockCounts::derive(body, &cfg, totals);
+            let counts = BlockCounts::derive(body, &cfg, counted);
             let blamer = leo::Blamer::new(body, &cfg, &counts);
             lasted
                 .map(|(id, address, stall)| {

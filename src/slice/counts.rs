@@ -30,15 +30,32 @@ pub struct BlockCounts {
     consistent: bool,
 }
 
-impl BlockCounts {
-    /// Works out the executions of a kernel's blocks. Without `totals`, all are unknown.
+/// Counts of a kernel, and whether more than they say follows from them.
+#[derive(Debug, Clone, Copy)]
+pub struct KernelCounts<'a> {
+    /// The counts.
+    pub totals: &'a KernelTotals,
+    /// Whether waves come in at the kernel's entry only, and what goes into a call comes out of it: all that may be called is known, and none of it ends the wave.
+    pub flows: bool,
+}
+
+impl<'a> KernelCounts<'a> {
+    /// Counts of a kernel of which both hold.
     #[must_use]
-    pub fn derive(body: &Body, cfg: &Cfg, totals: Option<&KernelTotals>) -> BlockCounts {
-        let Some(totals) = totals else {
+    pub fn of(totals: &'a KernelTotals) -> KernelCounts<'a> {
+        KernelCounts { totals, flows: true }
+    }
+}
+
+impl BlockCounts {
+    /// Works out the executions of a kernel's blocks. Without counts, all are unknown.
+    #[must_use]
+    pub fn derive(body: &Body, cfg: &Cfg, counted: Option<KernelCounts<'_>>) -> BlockCounts {
+        let Some(KernelCounts { totals, flows }) = counted else {
             return BlockCounts { blocks: vec![(None, CountSource::Unknown); cfg.len()], consistent: true };
         };
         // Without dropped and unfinished waves every wave arrives once; otherwise the sites alone must do.
-        let complete = totals.dropped == 0 && totals.unfinished == 0;
+        let complete = flows && totals.dropped == 0 && totals.unfinished == 0;
         Self::of_sites(body, cfg, &totals.branches, complete, complete.then_some(totals.waves))
     }
 

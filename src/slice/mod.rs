@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use self::blame::Blame;
 use self::chains::Chain;
-use self::counts::{BlockCounts, CountSource};
+use self::counts::{BlockCounts, CountSource, KernelCounts};
 use self::evidence::KernelSamples;
 use self::exposed::Stalls;
 use self::latency::Cycles;
@@ -36,7 +36,6 @@ use crate::dataflow::{Certainty, Definitions, Operation, Summaries, Wait, WaitSu
 use crate::entity::InstId;
 use crate::isa;
 use crate::kernel::Body;
-use crate::profile::file::KernelTotals;
 use crate::profile::hex;
 use crate::profile::map::Source;
 use crate::profile::pc_samples::SampleKind;
@@ -222,18 +221,19 @@ mod optional_hex {
 
 /// Slices one kernel.
 ///
-/// The summaries say what calls do to operations under way and to registers; `totals` are its counters, if it was profiled; `source` gives the source line of an
+/// The summaries say what calls do to operations under way and to registers; `counted` are its counters, if it was profiled; `source` gives the source line of an
 /// address.
 #[must_use]
 pub fn slice_kernel(
     body: &Body,
     demangled: &str,
     (summaries, values): (&WaitSummaries, &Summaries),
-    totals: Option<&KernelTotals>,
+    counted: Option<KernelCounts<'_>>,
     source: impl Fn(u64) -> Option<Source>,
 ) -> KernelSlice {
     let cfg = Cfg::build(body);
-    let counts = BlockCounts::derive(body, &cfg, totals);
+    let counts = BlockCounts::derive(body, &cfg, counted);
+    let totals = counted.map(|counted| counted.totals);
     let print = |id: InstId| isa::print(body.target(), body.inst(id));
     let (mut waits, mut chains) = (Vec::new(), Vec::new());
     let definitions = Definitions::new(body, &cfg, values);

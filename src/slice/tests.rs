@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use super::access::LaneAccess;
 use super::chains::{Chain, Edge};
-use super::counts::{BlockCounts, CountSource};
+use super::counts::{BlockCounts, CountSource, KernelCounts};
 use super::*;
 use crate::isa::{Branch, Counters, Flags, Implicit, Memory, Reg, Role};
 use crate::kernel::Flow;
 use crate::kernel::assembly::{Listing, Op, branch_scc1, end, op};
 use crate::kernel::random::{Random, random_kernel};
-use crate::profile::file::{Counts, ScalarCounts, SiteTotals};
+use crate::profile::file::{Counts, KernelTotals, ScalarCounts, SiteTotals};
 use crate::profile::pc_samples::{Place, SampleKind, SampledObject};
 
 pub(super) fn totals(waves: u64, branches: Vec<SiteTotals>) -> KernelTotals {
@@ -61,7 +61,7 @@ fn derived_executions_are_those_of_random_walks() {
         let all = round % 2 == 0;
         let sites = branches.iter().filter(|_| all || random.below(2) == 0);
         let sites = sites.map(|id| scalar_site(body.address(*id), visits[id.index()], taken[id.index()])).collect();
-        let counts = BlockCounts::derive(&body, &cfg, Some(&totals(waves, sites)));
+        let counts = BlockCounts::derive(&body, &cfg, Some(KernelCounts::of(&totals(waves, sites))));
         for block in cfg.ids() {
             let (found, source) = counts.of(block);
             assert_eq!(found.is_none(), source == CountSource::Unknown);
@@ -94,7 +94,7 @@ fn contradictions_and_lost_waves_give_no_derived_numbers() {
     let body = Listing::at(0).push(branch_scc1("out")).push(op("s_x")).label("out").push(end()).kernel();
     let cfg = Cfg::build(&body);
     let of = |totals: &KernelTotals| -> Vec<_> {
-        let counts = BlockCounts::derive(&body, &cfg, Some(totals));
+        let counts = BlockCounts::derive(&body, &cfg, Some(KernelCounts::of(totals)));
         cfg.ids().map(|block| counts.of(block)).collect()
     };
     let good = totals(10, vec![scalar_site(0, 10, 4)]);
@@ -104,8 +104,11 @@ fn contradictions_and_lost_waves_give_no_derived_numbers() {
     assert_eq!(of(&fewer)[1], (None, Unknown));
     let impossible = totals(10, vec![scalar_site(0, 10, 11)]);
     assert_eq!(of(&impossible)[1], (None, Unknown));
-    let dropped = KernelTotals { dropped: 1, ..good };
+    let dropped = KernelTotals { dropped: 1, ..good.clone() };
     assert_eq!(of(&dropped), [(Some(10), Counted), (None, Unknown), (None, Unknown)]);
+    // A call that ends some of the waves.
+    let ended = BlockCounts::derive(&body, &cfg, Some(KernelCounts { totals: &good, flows: false }));
+    assert_eq!(cfg.ids().map(|block| ended.of(block)).collect::<Vec<_>>(), of(&dropped));
 }
 
 fn load(name: &'static str, memory: Memory, counters: Counters) -> Op {
@@ -125,7 +128,7 @@ fn waits_are_ranked_by_executions_times_latency() {
         .kernel();
     let profile = totals(2, vec![scalar_site(0x1010, 2000, 1998)]);
     let source = |address| (address == 0x1008).then(|| Source { file: "k.hip".to_owned(), line: 7 });
-    let slice = slice_kernel(&body, "test()", (&WaitSummaries::none(), &Summaries::none()), Some(&profile), source);
+    let slice = slice_kernel(&body, "test()", (&WaitSummaries::none(), &Summaries::none()), Some(KernelCounts::of(&profile)), source);
     let [first, second] = slice.waits.as_slice() else { panic!("two waits: {slice:?}") };
     assert_eq!((first.address, first.counter.as_str(), first.executions), (0x100c, "lgkmcnt", Some(2000)));
     assert_eq!(first.predicted_cycles, 2000 * 64);
@@ -150,7 +153,7 @@ fn waits_are_ranked_by_executions_times_latency() {
 }
 
 fn chains_of(body: &Body, totals: Option<&KernelTotals>) -> Vec<Chain> {
-    let slice = slice_kernel(body, "test()", (&WaitSummaries::none(), &Summaries::none()), totals, |_| None);
+    let slice = slice_kernel(body, "test()", (&WaitSummaries::none(), &Summaries::none()), totals.map(KernelCounts::of), |_| None);
     for wait in &slice.waits {
         let of_wait = |chain: &&Chain| chain.address == wait.address;
         let shares: Vec<f64> = slice.chains.iter().filter(of_wait).map(|chain| chain.share).collect();
@@ -419,7 +422,7 @@ fn coverage_is_of_waits_and_what_they_wait_for() {
         .push(end())
         .kernel();
     let profile = totals(100, vec![scalar_site(0x4, 100, 100)]);
-    let slice = slice_kernel(&body, "test()", (&WaitSummaries::none(), &Summaries::none()), Some(&profile), |_| None);
+    let slice = slice_kernel(&body, "test()", (&WaitSummaries::none(), &Summaries::none()), Some(KernelCounts::of(&profile)), |_| None);
     // Two waits, three loads; the first wait may wait for two, one of which was never executed.
     assert_eq!(slice.coverage, Coverage { nodes: 5, before: 0.8, after: 1.0 });
 }
@@ -446,7 +449,7 @@ fn samples_are_divided_among_causes_and_those_of_other_code_are_refused() {
         .push(end())
         .kernel();
     let profile = totals(100, vec![scalar_site(0x4, 100, 75)]);
-    let mut slice = slice_kernel(&body, "test()", (&WaitSummaries::none(), &Summaries::none()), Some(&profile), |_| None);
+    let mut slice = slice_kernel(&body, "test()", (&WaitSummaries::none(), &Summaries::none()), Some(KernelCounts::of(&profile)), |_| None);
     let samples = sampled(&[(0xc, "s_waitcnt vmcnt(0)", 90, 10), (0x10, "", 7, 7), (0x14, "s_waitcnt vmcnt(0)", 20, 0)]);
     assert_eq!(evidence::misfit(std::slice::from_ref(&body), &samples), None);
     slice.add_samples(&body, &samples, (SampleKind::Stochastic, false), |_| None);
@@ -460,7 +463,7 @@ fn samples_are_divided_among_causes_and_those_of_other_code_are_refused() {
     assert_eq!(seen.places.iter().map(|place| place.address).collect::<Vec<_>>(), [0xc, 0x14, 0x10]);
 
     // What no chain explains is said to be so.
-    let mut slice = slice_kernel(&body, "test()", (&WaitSummaries::none(), &Summaries::none()), Some(&profile), |_| None);
+    let mut slice = slice_kernel(&body, "test()", (&WaitSummaries::none(), &Summaries::none()), Some(KernelCounts::of(&profile)), |_| None);
     slice
         .add_samples(&body, &sampled(&[(0xc, "", 60, 0), (0x10, "", 30, 0), (0x18, "", 10, 0)]), (SampleKind::Stochastic, false), |_| None);
     let alone: Vec<_> =

@@ -12,6 +12,7 @@ use wavetap::isa::Memory;
 use wavetap::kernel::{Body, BodyKind};
 use wavetap::profile::file::KernelTotals;
 use wavetap::slice::blame::{Blame, StallCycles, blame_stalls};
+use wavetap::slice::counts::KernelCounts;
 
 /// A wait is looked at if it has so many hundredths of its kernel's waiting, and only if its operations, each by itself, account for so many of its own.
 const SUBSTANTIAL: u64 = 10;
@@ -137,7 +138,8 @@ pub fn judge(
         let all: u64 = operations.keys().map(|address| base.waited(*address)).sum();
         let mut substantial: Vec<u64> = operations.keys().copied().filter(|wait| base.waited(*wait) * 100 > all * SUBSTANTIAL).collect();
         substantial.sort_by_key(|wait| std::cmp::Reverse(base.waited(*wait)));
-        let blamed = RULES.map(|rule| blame_stalls(rule, body, (&waits, &values), base.totals.get(body.name()), &base.stalls));
+        let blamed =
+            RULES.map(|rule| blame_stalls(rule, body, (&waits, &values), base.totals.get(body.name()).map(KernelCounts::of), &base.stalls));
         for wait in substantial.into_iter().take(MOST_WAITS) {
             let (outside, candidates) = &operations[&wait];
             let mut addresses: Vec<u64> = candidates.iter().map(|(id, _)| body.address(*id)).collect();

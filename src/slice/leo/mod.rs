@@ -45,14 +45,13 @@ use self::distance::Distances;
 use self::graph::{Edge, Graph, Kind};
 use super::blame::StallCycles;
 use super::chains::{Chain, Edge as StepEdge, Evidence, Step};
-use super::counts::BlockCounts;
+use super::counts::{BlockCounts, KernelCounts};
 use super::evidence::SampledPlace;
 use super::{KernelSlice, WaitCertainty, latency};
 use crate::cfg::Cfg;
 use crate::entity::InstId;
 use crate::isa::{self, Flags};
 use crate::kernel::Body;
-use crate::profile::file::KernelTotals;
 use crate::profile::map::Source;
 
 /// Latencies are multiplied by this over 2.
@@ -235,9 +234,9 @@ impl<'a> Blamer<'a> {
 
 impl KernelSlice {
     /// Replaces the chains by those that LEO's blame gives for the same stalls: the samples that the slice has, or, without samples, the cycles that its own chains predict.
-    pub fn blame_as_leo(&mut self, body: &Body, totals: Option<&KernelTotals>, source: impl Fn(u64) -> Option<Source>) {
+    pub fn blame_as_leo(&mut self, body: &Body, counted: Option<KernelCounts<'_>>, source: impl Fn(u64) -> Option<Source>) {
         let cfg = Cfg::build(body);
-        let counts = BlockCounts::derive(body, &cfg, totals);
+        let counts = BlockCounts::derive(body, &cfg, counted);
         let blamer = Blamer::new(body, &cfg, &counts);
         let mut predicted: BTreeMap<u64, u64> = BTreeMap::new();
         for chain in &self.chains {

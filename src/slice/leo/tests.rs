@@ -9,6 +9,7 @@ use super::*;
 use crate::dataflow::{Summaries, WaitSummaries};
 use crate::isa::{Counters, Memory, Reg};
 use crate::kernel::assembly::{Listing, Op, branch_scc1, end, op};
+use crate::profile::file::KernelTotals;
 
 fn load(to: u16, address: u16) -> Op {
     op("global_load_dword").memory(Memory::Global, Counters::VM, Flags::LOAD).writes(Reg::vector(to, 1)).reads(Reg::vector(address, 2))
@@ -24,7 +25,7 @@ fn add(to: u16, from: u16) -> Op {
 
 fn blame(body: &Body, totals: Option<&KernelTotals>, address: u64, stall: StallCycles) -> Vec<(u64, u32)> {
     let stalls = BTreeMap::from([(address, stall)]);
-    let blamed = blame_stalls(Blame::Leo, body, (&WaitSummaries::none(), &Summaries::none()), totals, &stalls);
+    let blamed = blame_stalls(Blame::Leo, body, (&WaitSummaries::none(), &Summaries::none()), totals.map(KernelCounts::of), &stalls);
     let [BlamedStall { address: stalled, causes }] = blamed.as_slice() else { panic!("one stall: {blamed:?}") };
     assert_eq!(*stalled, address);
     assert!((causes.iter().map(|(_, share)| share).sum::<f64>() - 1.0).abs() < 1e-9, "{causes:?}");
@@ -208,13 +209,13 @@ fn rules_by_themselves_say_what_slices_say() {
     let none = (&WaitSummaries::none(), &Summaries::none());
     let stalls = BTreeMap::from([(0x10, 7.into()), (0x14, 0.into()), (0x6, 9.into())]);
     for rule in [Blame::Exposed, Blame::Leo] {
-        let mut slice = slice_kernel(&body, "test()", none, Some(&profile), |_| None);
+        let mut slice = slice_kernel(&body, "test()", none, Some(KernelCounts::of(&profile)), |_| None);
         if rule == Blame::Leo {
-            slice.blame_as_leo(&body, Some(&profile), |_| None);
+            slice.blame_as_leo(&body, Some(KernelCounts::of(&profile)), |_| None);
         }
         let shown: BTreeMap<u64, f64> = slice.chains.iter().map(|chain| (chain.path[1].address, chain.share)).collect();
         // What did not last, and where no instruction begins, is left out.
-        let blamed = blame_stalls(rule, &body, none, Some(&profile), &stalls);
+        let blamed = blame_stalls(rule, &body, none, Some(KernelCounts::of(&profile)), &stalls);
         let [BlamedStall { address: 0x10, causes }] = blamed.as_slice() else { panic!("{blamed:?}") };
         assert_eq!(causes.len(), 2);
         assert!(causes.iter().all(|(cause, share)| (shown[cause] - share).abs() < 1e-9), "{rule:?}: {causes:?} and {shown:?}");
