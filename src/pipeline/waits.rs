@@ -1,6 +1,7 @@
 //! Joining a profile with the code it came from: what waits for what.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use super::counted::{self, Named, with_flow};
 use super::object::{Object, objects};
@@ -16,7 +17,7 @@ use crate::report::Report;
 use crate::slice::blame::Blame;
 use crate::slice::chains::Chain;
 use crate::slice::text_samples::{self, Code};
-use crate::slice::{GivenSamples, KernelSlice, Slice, evidence, slice_kernel};
+use crate::slice::{GivenSamples, KernelSlice, Slice, evidence, slice_stalled};
 
 /// What a slice rests on, and the rule of its chains.
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,7 +46,11 @@ pub fn slice(data: &[u8], selection: &Selection, Given { profile, samples, blame
     for (index, object) in objects.iter().enumerate() {
         let first = kernels.len();
         let totals = |name: &str| profile?.kernels.iter().find(|kernel| kernel.object == object.digest && kernel.name == name);
-        slice_object(object, |name| selection.has_kernel(name), totals, &mut kernels);
+        let stood = |body: &Body| {
+            let sampled = given.iter().find_map(|fitted| fitted.of(index, body));
+            sampled.map(|sampled| evidence::stood_for_memory(body, &sampled)).unwrap_or_default()
+        };
+        slice_object(object, |name| selection.has_kernel(name), (totals, stood), &mut kernels);
         for kernel in &mut kernels[first..] {
             let Some(body) = object.program.by_name(&kernel.name).map(|id| object.program.body(id)) else { continue };
             let source = |address| object.source(address);
@@ -149,20 +154,17 @@ fn fit<'s>(objects: &[Object<'_>], samples: &'s PcSamples) -> Result<Vec<(usize,
 fn slice_object<'p>(
     object: &Object<'_>,
     selected: impl Fn(&str) -> bool,
-    totals: impl Fn(&str) -> Option<&'p KernelTotals>,
+    (totals, stood): (impl Fn(&str) -> Option<&'p KernelTotals>, impl Fn(&Body) -> BTreeSet<u64>),
     out: &mut Vec<KernelSlice>,
 ) {
     let summaries = (&WaitSummaries::compute(&object.program), &Summaries::compute(&object.program));
     // Code without descriptors has functions only.
     let kind = if object.code.kernels().is_empty() { BodyKind::Function } else { BodyKind::Kernel };
     for body in object.program.bodies().iter().filter(|body| body.kind() == kind && selected(body.name())) {
-        out.push(slice_kernel(
-            body,
-            &demangle(body.name()),
-            summaries,
-            totals(body.name()).map(|totals| with_flow(object, totals)),
-            |address| object.source(address),
-        ));
+        let counted = totals(body.name()).map(|totals| with_flow(object, totals));
+        let stood = stood(body);
+        let stood_at = |address| stood.contains(&address);
+        out.push(slice_stalled(body, &demangle(body.name()), summaries, (counted, &stood_at), |address| object.source(address)));
     }
 }
 
@@ -185,7 +187,7 @@ pub fn explain(report: &mut Report, profile: &Profile, data: &[u8]) -> Result<()
     for object in objects(&input, &Selection::default())? {
         let totals = |name: &str| profile.kernels.iter().find(|kernel| kernel.object == object.digest && kernel.name == name);
         let mut slices = Vec::new();
-        slice_object(&object, |name| totals(name).is_some(), totals, &mut slices);
+        slice_object(&object, |name| totals(name).is_some(), (totals, |_| BTreeSet::new()), &mut slices);
         for mut slice in slices {
             say_inlined(&object, &mut slice.chains);
             if let Some(kernel) = report.kernels.iter_mut().find(|kernel| kernel.object == object.digest && kernel.name == slice.name) {

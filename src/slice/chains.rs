@@ -179,19 +179,23 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The causes of what an instruction waits for, in all its counters.
-    pub(super) fn of_waits(&self, waits: &[Wait], source: &dyn Fn(u64) -> Option<Source>) -> Vec<Chain> {
+    /// The causes of what an instruction waits for, in all its counters. Where nothing is predicted to be left to wait for, there are none; if the wave is known to have stood there,
+    /// `stood`, latencies were longer than is known, and the causes are those of which something is left if all are as much longer as is needed.
+    pub(super) fn of_waits(&self, waits: &[Wait], stood: bool, source: &dyn Fn(u64) -> Option<Source>) -> Vec<Chain> {
         let wait = waits[0].inst;
         let causes = self.causes(waits, |latency| u64::from(latency.max) * DOUBLED / AS_THEY_ARE);
-        let shares = kept(exposed::shares(&causes, AS_THEY_ARE));
+        let mut shares = kept(exposed::shares(&causes, AS_THEY_ARE));
         let expected = expected(&causes);
         // A wait at which nothing usually lasts so long costs nothing.
-        if expected < 0.5 {
-            return Vec::new();
+        let unlikely = expected < 0.5;
+        if unlikely {
+            let found = LONGER.iter().filter(|_| stood).map(|numerator| kept(exposed::shares(&causes, *numerator)));
+            let Some(found) = found.into_iter().find(|shares| first(shares).is_some()) else { return Vec::new() };
+            shares = found;
         }
         let (executions, known) = self.counts.of(self.cfg.block_of(wait));
         let top = |numerator| first(&exposed::shares(&causes, numerator));
-        let stable = top(HALVED).is_none_or(|index| Some(index) == first(&shares)) && top(DOUBLED) == first(&shares);
+        let stable = !unlikely && top(HALVED).is_none_or(|index| Some(index) == first(&shares)) && top(DOUBLED) == first(&shares);
         let mut chains = Vec::new();
         for (cause, share) in causes.iter().zip(&shares).filter(|(_, share)| **share > 0.0) {
             let cycles = executions.unwrap_or(1) as f64 * expected * share;
@@ -214,9 +218,9 @@ impl Context<'_> {
                     stable,
                     active_lanes,
                     access: if cause.by_callee { None } else { self.lane_access(cause.inst) },
-                    confidence: Some(Confidence::of(cause.certainty, known, stable)),
+                    confidence: Some(if unlikely { Confidence::Low } else { Confidence::of(cause.certainty, known, stable) }),
                 },
-                reading: self.reading(cause, *share, active_lanes, source),
+                reading: self.reading(cause, *share, unlikely, active_lanes, source),
                 path: path.steps,
                 mask: path.mask,
                 through_memory: path.through_memory,
@@ -241,7 +245,7 @@ impl Context<'_> {
         }
     }
 
-    fn reading(&self, cause: &Cause, share: f64, lanes: Option<f64>, source: &dyn Fn(u64) -> Option<Source>) -> String {
+    fn reading(&self, cause: &Cause, share: f64, unlikely: bool, lanes: Option<f64>, source: &dyn Fn(u64) -> Option<Source>) -> String {
         let address = self.body.address(cause.inst);
         let place = match source(address) {
             Some(Source { file, line }) => format!("{}:{line}", file.rsplit('/').next().unwrap_or(&file)),
@@ -256,9 +260,13 @@ impl Context<'_> {
             None => String::new(),
         };
         let lanes = lanes.map_or_else(String::new, |lanes| format!("; {lanes:.1} of {} lanes active", self.body.target().wave_size()));
-        format!("{:.0} % of this wait is predicted to be for {what} at {place}{lanes}{scattered}", 100.0 * share)
+        let predicted = if unlikely { "by prediction not waited for, and if at all then" } else { "predicted to be" };
+        format!("{:.0} % of this wait is {predicted} for {what} at {place}{lanes}{scattered}", 100.0 * share)
     }
 }
+
+/// Latencies as they are and longer: numerators over 2.
+const LONGER: [u64; 4] = [AS_THEY_ARE, DOUBLED, 2 * DOUBLED, 8 * DOUBLED];
 
 /// Shares without the small ones.
 fn kept(mut shares: Vec<f64>) -> Vec<f64> {

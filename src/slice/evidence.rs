@@ -145,6 +145,13 @@ impl SelfBlame {
     }
 }
 
+/// The waits at which samples saw waves stand for memory, or do not say why they stood.
+#[must_use]
+pub fn stood_for_memory(body: &Body, sampled: &SampledObject) -> BTreeSet<u64> {
+    let stood = sampled.places.range(body.span()).filter(|(_, place)| place.waiting() > 0);
+    stood.filter(|(_, place)| SelfBlame::of(place, true) == SelfBlame::MemoryLatency).map(|(address, _)| *address).collect()
+}
+
 /// A stall of which no cause is known.
 fn self_blame(body: &Body, address: u64, id: InstId, place: &Place, source: &dyn Fn(u64) -> Option<Source>) -> Chain {
     let counters = isa::wait_count(body.target(), body.inst(id)).unwrap_or_default();

@@ -227,8 +227,20 @@ mod optional_hex {
 pub fn slice_kernel(
     body: &Body,
     demangled: &str,
-    (summaries, values): (&WaitSummaries, &Summaries),
+    summaries: (&WaitSummaries, &Summaries),
     counted: Option<KernelCounts<'_>>,
+    source: impl Fn(u64) -> Option<Source>,
+) -> KernelSlice {
+    slice_stalled(body, demangled, summaries, (counted, &|_| false), source)
+}
+
+/// [`slice_kernel`] with the instructions where waves are known to have `stood`, by address: their waits have causes although nothing is predicted to be left to wait for.
+#[must_use]
+pub fn slice_stalled(
+    body: &Body,
+    demangled: &str,
+    (summaries, values): (&WaitSummaries, &Summaries),
+    (counted, stood): (Option<KernelCounts<'_>>, &dyn Fn(u64) -> bool),
     source: impl Fn(u64) -> Option<Source>,
 ) -> KernelSlice {
     let cfg = Cfg::build(body);
@@ -244,7 +256,7 @@ pub fn slice_kernel(
     let all = Waits::compute(body, &cfg, summaries);
     let by_instruction: Vec<&[Wait]> = all.all().chunk_by(|a, b| a.inst == b.inst).collect();
     context.predict(&by_instruction);
-    chains.extend(by_instruction.iter().flat_map(|waits| context.of_waits(waits, &source)));
+    chains.extend(by_instruction.iter().flat_map(|waits| context.of_waits(waits, stood(body.address(waits[0].inst)), &source)));
     for wait in all.all() {
         let mut operations: Vec<OperationSlice> = wait
             .operations
