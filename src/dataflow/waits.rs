@@ -191,9 +191,9 @@ pub(crate) fn may_not_count(inst: &Inst) -> bool {
     inst.variant.encoding == Encoding::Mubuf && inst.variant.memory == Memory::None
 }
 
-/// The counters a target has.
+/// The counters in which a target's operations count.
 pub(crate) fn counters_of(target: Target) -> impl Iterator<Item = Counter> {
-    Counter::ALL.into_iter().filter(move |counter| target.largest_wait(*counter).is_some())
+    Counter::ALL.into_iter().filter(move |counter| target.counts_in(*counter))
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -304,7 +304,8 @@ impl Core<'_> {
     }
 
     fn bounds(&self, file: RegFile, first: u16, count: u16) -> Step {
-        let end = first + count;
+        // What M0 adds to a number may be anything.
+        let end = first.saturating_add(count);
         let allocated = match file {
             RegFile::Vector => self.wave.vgpr.len() as u16,
             RegFile::Accum => self.wave.agpr.len() as u16,
@@ -347,7 +348,7 @@ impl Core<'_> {
 
     /// A 64-bit scalar by the code of its low half.
     pub(super) fn scalar64(&mut self, op: &Op, code: u16) -> Step<u64> {
-        if !self.launch.strict && code + 1 < self.wave.sgpr_count {
+        if !self.launch.strict && code.saturating_add(1) < self.wave.sgpr_count {
             return Ok(self.wave.pair(code));
         }
         if code == scalar::NULL {

@@ -5,8 +5,8 @@
 //! rule that its own meaning gives it (a selection, a mask, a shift, a move between lanes), and none is reported that cannot matter. Among the fillings are those in
 //! which an undefined source equals the other, for comparisons.
 //!
-//! Reported is the use of undefined bits as the condition of a branch, as EXEC, in an address, as the number of a lane, and a store to memory that
-//! others see of a value none of whose bits is known (parts of a wide store may be padding). Global memory counts as written.
+//! Reported is the use of undefined bits as the condition of a branch, as EXEC, in an address, as the number of a lane or of a register, and a store to memory
+//! that others see of a value none of whose bits is known (parts of a wide store may be padding). Global memory counts as written.
 
 use smallvec::SmallVec;
 
@@ -27,6 +27,7 @@ enum Use {
     Address,
     Lane,
     Target,
+    Register,
 }
 
 impl Use {
@@ -35,6 +36,7 @@ impl Use {
             Use::Address => "an address",
             Use::Lane => "the number of a lane",
             Use::Target => "the target of a branch",
+            Use::Register => "the number of a register",
         }
     }
 }
@@ -52,6 +54,36 @@ enum Across {
     Matrix,
 }
 
+/// Which of the register numbers that an instruction names M0 is added to.
+#[derive(Clone, Copy)]
+struct Relative {
+    source: bool,
+    destination: bool,
+    /// Ten bits for the source and ten from bit 16 on for the destination; otherwise the whole of it for both.
+    parts: bool,
+    /// Both registers are read and written.
+    swaps: bool,
+}
+
+impl Relative {
+    fn of(name: &str) -> Option<Relative> {
+        let swaps = name.starts_with("v_swaprel");
+        let (source, destination) = (swaps || name.contains("movrels"), swaps || name.contains("movreld") || name.contains("movrelsd"));
+        (source || destination).then_some(Relative { source, destination, parts: swaps || name.contains("movrelsd_2"), swaps })
+    }
+
+    /// The bits of M0 that count.
+    fn bits(self) -> u32 {
+        if self.parts { 0x03ff_03ff } else { u32::MAX }
+    }
+
+    /// What is added to the numbers of the source and of the destination.
+    fn offsets(self, m0: u32) -> [u32; 2] {
+        let [source, destination] = if self.parts { [m0 & 0x3ff, m0 >> 16 & 0x3ff] } else { [m0, m0] };
+        [if self.source { source } else { 0 }, if self.destination { destination } else { 0 }]
+    }
+}
+
 /// What an instruction does to undefined bits; found once.
 pub(super) struct Rule {
     kind: Kind,
@@ -64,6 +96,7 @@ pub(super) struct Rule {
     reads_scc: bool,
     writes_scc: bool,
     writes_exec: bool,
+    relative: Option<Relative>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -116,6 +149,7 @@ impl Rule {
             reads_scc: false,
             writes_scc: false,
             writes_exec: false,
+            relative: Relative::of(name),
         };
         if kind != Kind::Nothing {
             rule.registers(inst, class);
@@ -126,6 +160,46 @@ impl Rule {
     /// Whether it writes EXEC.
     pub(super) fn writes_exec(&self) -> bool {
         self.writes_exec
+    }
+
+    /// The same with the registers that an instruction accesses where it names others, by what is in M0.
+    fn moved(&self, relative: Relative, inst: &Inst, m0: u32) -> Rule {
+        let mut rule = Rule {
+            vectors: SmallVec::new(),
+            scalars: SmallVec::new(),
+            writes: SmallVec::new(),
+            scalar_writes: SmallVec::new(),
+            uses: SmallVec::new(),
+            relative: None,
+            ..*self
+        };
+        let [source_by, destination_by] = relative.offsets(m0);
+        for operand in &inst.operands {
+            let Some(reg) = operand.reg() else { continue };
+            let (is_source, by) = match operand.role {
+                Role::Src0 => (true, source_by),
+                Role::Vdst | Role::Sdst => (false, destination_by),
+                _ => continue,
+            };
+            let end = if reg.file == RegFile::Scalar { scalar::EXEC } else { VECTORS };
+            let first = u32::from(reg.first).saturating_add(by);
+            if first.saturating_add(reg.dwords.into()) > end.into() {
+                // EXEC is always known; where there is no such register the instruction itself stops.
+                continue;
+            }
+            let (reads, writes) = match reg.file {
+                RegFile::Scalar => (&mut rule.scalars, &mut rule.scalar_writes),
+                _ => (&mut rule.vectors, &mut rule.writes),
+            };
+            let span = (first as u16, u16::from(reg.dwords));
+            if is_source || relative.swaps {
+                reads.push(span);
+            }
+            if !is_source || relative.swaps {
+                writes.push(span);
+            }
+        }
+        rule
     }
 
     fn registers(&mut self, inst: &Inst, class: Class) {
@@ -171,6 +245,9 @@ impl Rule {
         }
     }
 }
+
+/// Vector registers of a wave.
+const VECTORS: u16 = 256;
 
 fn registers(spans: &[Span]) -> impl Iterator<Item = usize> + '_ {
     spans.iter().flat_map(|&(first, count)| usize::from(first)..usize::from(first + count))
@@ -240,6 +317,17 @@ pub(super) fn known_address(core: &Core, file: RegFile, register: u16) -> Step {
     if lanes == 0 { Ok(()) } else { report(core, at, Use::Address.text(), Some(lanes.trailing_zeros() as u8)) }
 }
 
+/// With `s_set_gpr_idx_on`: what of M0 is added to register numbers, and of which operands.
+const INDEX: u32 = 0xff;
+const INDEXED_SOURCES: u32 = 0x7000;
+const INDEXED_DESTINATION: u32 = 0x8000;
+
+/// Checks what M0 adds to register numbers.
+fn known_number(core: &Core, bits: u32) -> Step {
+    let undefined = core.wave.checks.known.scalar(scalar::M0) & bits;
+    if undefined == 0 { Ok(()) } else { report(core, scalar_slot(scalar::M0), Use::Register.text(), None) }
+}
+
 fn addresses(core: &mut Core, op: &Op, rule: &Rule) -> Step {
     uses(core, rule)?;
     let exec = core.wave.exec();
@@ -266,11 +354,18 @@ fn addresses(core: &mut Core, op: &Op, rule: &Rule) -> Step {
 }
 
 fn compute(core: &mut Core, op: &Op, rule: &Rule) -> Step {
+    if let Some(relative) = rule.relative {
+        known_number(core, relative.bits())?;
+        return compute(core, op, &rule.moved(relative, &op.inst, core.wave.sgpr[usize::from(scalar::M0)]));
+    }
     if !rule.uses.is_empty() {
         uses(core, rule)?;
     }
     let exec = core.wave.exec();
     let indexed = op.class == Class::Valu && core.wave.mode & GPR_IDX_EN != 0;
+    if indexed {
+        known_number(core, INDEX | INDEXED_SOURCES | INDEXED_DESTINATION)?;
+    }
     let known = &mut core.wave.checks.known;
     let read = if matches!(rule.across, Across::No | Across::Part) { exec } else { core.wave.lanes };
     let mut undefined = 0;
@@ -315,11 +410,10 @@ struct Outcome {
 fn compare(core: &mut Core, op: &Op, rule: &Rule, indexed: bool) -> Step {
     let friendly = core.launch.friendly();
     let mut touched: SmallVec<[usize; 16]> = registers(&rule.vectors).chain(registers(&rule.writes)).collect();
-    let relative = op.inst.variant.name.contains("movrel");
-    if indexed || relative {
-        let m0 = core.wave.sgpr[usize::from(scalar::M0)];
-        let offset = if relative { m0 & 0x3ff } else { m0 & 0xff };
-        let further: SmallVec<[usize; 8]> = touched.iter().map(|at| at + offset as usize).filter(|&at| at < 256).collect();
+    let m0 = core.wave.sgpr[usize::from(scalar::M0)];
+    let index = if indexed { (m0 & INDEX) as usize } else { 0 };
+    if indexed {
+        let further: SmallVec<[usize; 8]> = touched.iter().map(|at| at + index).filter(|&at| at < usize::from(VECTORS)).collect();
         touched.extend(further);
     }
     touched.sort_unstable();
@@ -349,13 +443,13 @@ fn compare(core: &mut Core, op: &Op, rule: &Rule, indexed: bool) -> Step {
         }
         (core.wave.scc, core.wave.trapsts, core.wave.pc, core.wave.jumped, core.wave.status) = (scc, trapsts, pc, jumped, status);
     }
-    settle(core, rule, &touched, &outcomes)
+    let origin = origin(core, rule, if m0 & INDEXED_SOURCES == 0 { 0 } else { index });
+    settle(core, rule, &touched, &outcomes, origin)
 }
 
 /// Takes what differs between the outcomes as undefined.
-fn settle(core: &mut Core, rule: &Rule, touched: &[usize], outcomes: &[Outcome]) -> Step {
+fn settle(core: &mut Core, rule: &Rule, touched: &[usize], outcomes: &[Outcome], origin: Origin) -> Step {
     let Some((first, others)) = outcomes.split_first() else { return Ok(()) };
-    let origin = origin(core, rule);
     let lanes = core.wave.lanes;
     let known = &mut core.wave.checks.known;
     for (n, &at) in touched.iter().enumerate() {
@@ -394,10 +488,12 @@ fn settle(core: &mut Core, rule: &Rule, touched: &[usize], outcomes: &[Outcome])
     Ok(())
 }
 
-/// Where the undefined bits among the sources come from.
-fn origin(core: &Core, rule: &Rule) -> Origin {
+/// Where the undefined bits among the sources come from; `index` is added to the numbers of some.
+fn origin(core: &Core, rule: &Rule, index: usize) -> Origin {
     let known = &core.wave.checks.known;
-    let vector = registers(&rule.vectors).find(|&at| known.lanes(at) & core.wave.exec() != 0).map(|at| known.origin(at));
+    let indexed = registers(&rule.vectors).map(|at| at + index).filter(|&at| at < usize::from(VECTORS) || index == 0);
+    let mut vectors = indexed.chain(registers(&rule.vectors));
+    let vector = vectors.find(|&at| known.lanes(at) & core.wave.exec() != 0).map(|at| known.origin(at));
     let scalar =
         || registers(&rule.scalars).find(|&code| known.scalar(code as u16) != 0).map(|code| known.origin(scalar_slot(code as u16)));
     vector.or_else(scalar).unwrap_or(Origin::Condition)

@@ -73,8 +73,10 @@ fn flat_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
 
 fn scratch_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
     check_flat_scratch(core)?;
+    let signed = core.launch.target.signed_scratch_offsets();
+    let extended = |value: u32| if signed { i64::from(value as i32) } else { i64::from(value) };
     let scalar = match op.source(Role::Saddr, Ty::B32) {
-        Source::Scalar(code) => i64::from(core.scalar(op, code)?),
+        Source::Scalar(code) => extended(core.scalar(op, code)?),
         _ => 0,
     };
     let vaddr = op.source(Role::Vaddr, Ty::B32);
@@ -83,7 +85,7 @@ fn scratch_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
         return undefined("a scaled offset of scratch memory");
     }
     let fixed = i64::from(op.inst.modifiers.offset) + scalar;
-    Ok(std::array::from_fn(|lane| Place::Scratch(i64::from(values[lane] as u32) + fixed)))
+    Ok(std::array::from_fn(|lane| Place::Scratch(extended(values[lane] as u32) + fixed)))
 }
 
 /// Where software sets FLAT_SCRATCH, a wrong value would reach another wave's scratch.

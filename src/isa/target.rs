@@ -506,6 +506,12 @@ impl Target {
         self.set().generation
     }
 
+    /// Whether the registers that a scratch instruction adds up are signed (LLVM, `hasSignedScratchOffsets`).
+    #[must_use]
+    pub fn signed_scratch_offsets(self) -> bool {
+        self.set().generation >= 12
+    }
+
     /// Whether there is global data share.
     #[must_use]
     pub fn has_gds(self) -> bool {

@@ -136,6 +136,14 @@ impl Target {
     pub fn largest_wait(self, counter: Counter) -> Option<u8> {
         self.wait_format().largest(counter)
     }
+
+    /// Whether operations count in a wait counter. gfx12 has kept the instruction that waits for `vmcnt` and `lgkmcnt`, but these have been split, and nothing
+    /// counts in them any more.
+    #[must_use]
+    pub fn counts_in(self, counter: Counter) -> bool {
+        let split = self.largest_wait(Counter::Load).is_some();
+        self.largest_wait(counter).is_some() && !(split && matches!(counter, Counter::Vm | Counter::Lgkm))
+    }
 }
 
 /// How the instructions of a generation wait (from `isa-tables/waits.yaml`).
@@ -412,6 +420,18 @@ mod tests {
         for (generation, name, counts, bits) in cases {
             assert_eq!(format(generation).write(name, of(counts)), Some(bits), "{generation} {name} {counts:?}");
             assert_eq!(format(generation).read(name, bits), Some(of(counts)), "{generation} {name} {bits:#x}");
+        }
+    }
+
+    #[test]
+    fn counters_are_those_that_instructions_count_in() {
+        for target in Target::all() {
+            let all = crate::isa::variants(target).fold(Counters::empty(), |all, variant| all | variant.counters);
+            for counter in Counter::ALL {
+                let (counted, counts) = (all.contains(counter.flag()), target.counts_in(counter));
+                // Some have a counter of exports and none of these.
+                assert!(counted == counts || (counts && counter == Counter::Exp), "{} {}", target.name(), counter.name());
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use crate::cfg::{Cfg, Worklist};
 use crate::dataflow::{FlatMemory, Kind, MOST, Operation, RegSet, WaitSummaries, Written, counters_of, kind, may_not_count, written_by};
 use crate::entity::InstId;
-use crate::isa::{Counter, Reg, RegFile, Value, issued, wait_count};
+use crate::isa::{Counter, Reg, RegFile, Target, Value, issued, wait_count};
 use crate::kernel::{Body, BodyKind, Flow};
 
 /// Kinds of operations, by number.
@@ -43,6 +43,12 @@ fn key(counter: Counter, whose: Whose, position: usize) -> u32 {
     ((counter as u32) << 1 | whose as u32) << 16 | position as u32
 }
 
+/// The counters whose operations write registers. Those of the others, such as stores, are not followed, whoever issued them: no wait in a function may ever
+/// be for its caller's.
+fn writing_counters(target: Target) -> impl Iterator<Item = Counter> {
+    counters_of(target).filter(|counter| written_by(*counter) != Written::Nothing)
+}
+
 /// Operations of which only that they exist is known: in a counter, of a call or of the caller.
 type Unknown = (Counter, Operation);
 
@@ -59,7 +65,7 @@ impl State {
     fn at_entry(body: &Body) -> State {
         let mut state = State { arrivals: Vec::new(), kinds: [[NONE; KINDS]; COUNTERS], unknown: SmallVec::new() };
         if body.kind() == BodyKind::Function {
-            for counter in counters_of(body.target()) {
+            for counter in writing_counters(body.target()) {
                 state.kinds[counter as usize][Kind::Unordered as usize] = 0;
                 state.unknown.push((counter, Operation::Caller));
             }
@@ -186,7 +192,7 @@ impl<'a> Arrivals<'a> {
             let written = written_by(counter);
             Queue { counter, written, youngest: 0, complete: 0, kinds: [0; KINDS], slots: Vec::new(), filled: Vec::new() }
         };
-        let queues = counters_of(body.target()).filter(|counter| written_by(*counter) != Written::Nothing).map(queue).collect();
+        let queues = writing_counters(body.target()).map(queue).collect();
         Arrivals { body, cfg, summaries, queues, unknown: SmallVec::new() }
     }
 

@@ -119,30 +119,42 @@ pub fn private(state: &State) -> usize {
 
 /// Where an access is in a lane's private memory.
 fn private_place(inst: &Inst, state: &State, lane: usize, bytes: usize) -> Option<Option<usize>> {
+    // From gfx12 on the registers are signed.
+    let extended = |value: u64| if state.generation >= 12 { i64::from(value as i32) as u64 } else { value };
     let vaddr = match inst.operand(Role::Vaddr).filter(|operand| operand.reg().is_some()) {
-        Some(operand) => access::number(&words(state, operand, lane, 0, 1)?),
+        Some(operand) => extended(access::number(&words(state, operand, lane, 0, 1)?)),
         None => 0,
     };
     let saddr = match inst.operand(Role::Saddr).and_then(Operand::reg) {
-        Some(reg) => u64::from(state.sgpr[usize::from(reg.first)]),
+        Some(reg) => extended(u64::from(state.sgpr[usize::from(reg.first)])),
         None => 0,
     };
-    let at = (vaddr + saddr).wrapping_add(i64::from(inst.modifiers.offset) as u64) as usize;
-    (at + bytes <= private(state)).then_some(Some(lane * private(state) + at))
+    let at = vaddr.wrapping_add(saddr).wrapping_add(i64::from(inst.modifiers.offset) as u64) as usize;
+    (at.checked_add(bytes)? <= private(state)).then_some(Some(lane * private(state) + at))
 }
 
-/// Offsets, scalar or of each lane, that reach somewhere in the lane's memory.
+/// Offsets, scalar or of each lane, that reach somewhere in the lane's memory. Where they may be negative, either may be.
 fn prepare_scratch(inst: &Inst, state: &mut State, random: &mut Random, bytes: u64) {
     let align = if bytes >= 4 { 4 } else { bytes };
     // Dwords of a wide access need no more alignment than one.
     let mut left = private(state) as u64 - bytes - inst.modifiers.offset as u64;
-    if let Some(saddr) = inst.operand(Role::Saddr).and_then(Operand::reg).filter(|reg| (16..100).contains(&reg.first)) {
+    let saddr = inst.operand(Role::Saddr).and_then(Operand::reg).filter(|reg| (16..100).contains(&reg.first));
+    let vaddr = inst.operand(Role::Vaddr).and_then(Operand::reg);
+    // What one register has more the other has less.
+    let moved = if state.generation >= 12 && saddr.is_some() && vaddr.is_some() {
+        let distance = (random.below(private(state) as u64) * align) as u32;
+        if random.below(2) == 0 { distance } else { distance.wrapping_neg() }
+    } else {
+        0
+    };
+    if let Some(saddr) = saddr {
         let offset = random.below(left / align / 2 + 1) * align;
-        state.sgpr[usize::from(saddr.first)] = offset as u32;
+        state.sgpr[usize::from(saddr.first)] = (offset as u32).wrapping_add(moved);
         left -= offset;
     }
-    if let Some(vaddr) = inst.operand(Role::Vaddr).and_then(Operand::reg) {
-        state.vgpr[usize::from(vaddr.first)] = std::array::from_fn(|_| (random.below(left / align + 1) * align) as u32);
+    if let Some(vaddr) = vaddr {
+        let offset = |_| (random.below(left / align + 1) * align) as u32;
+        state.vgpr[usize::from(vaddr.first)] = std::array::from_fn(offset).map(|offset| offset.wrapping_sub(moved));
     }
 }
 

@@ -92,6 +92,28 @@ fn nothing_of_inserted_code_is_under_way_at_calls_and_returns() {
 }
 
 #[test]
+fn what_a_caller_left_under_way_has_arrived_once_a_function_has_waited() {
+    let text = |waits: &[&str]| {
+        let waits = waits.join("\n");
+        format!(
+            "s_call_b64 s[30:31], @function\ns_endpgm\nfunction:\n{waits}\nv_mov_b32_e32 v2, v1\n+ v_readlane_b32 s20, v1, 0\ns_setpc_b64 s[30:31]"
+        )
+    };
+    let old = ["s_waitcnt 0"];
+    let new = ["s_wait_loadcnt 0", "s_wait_dscnt 0", "s_wait_samplecnt 0", "s_wait_bvhcnt 0", "s_wait_expcnt 0", "s_wait_kmcnt 0"];
+    for (target, waits) in [("gfx900", &old[..]), ("gfx1011", &old), ("gfx1030/64", &old), ("gfx1100", &old), ("gfx1200", &new)] {
+        // Functions need not wait for stores, which write no register.
+        settled(target, &text(waits));
+        // Every other counter counts something that does.
+        for left_out in 0..waits.len() {
+            let mut fewer = waits.to_vec();
+            fewer.remove(left_out);
+            finds(target, &text(&fewer), Rule::Wait, "{v1}");
+        }
+    }
+}
+
+#[test]
 fn inserted_code_goes_forward() {
     for target in ["gfx900", "gfx1200"] {
         finds(target, "s_mov_b32 s4, 0\n+ on:\n+ s_cbranch_scc1 @on\ns_endpgm", Rule::Branch, "round for ever");
