@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::access::LaneAccess;
-use super::chains::{Chain, Edge};
+use super::chains::{Chain, Confidence, Edge};
 use super::counts::{BlockCounts, CountSource, KernelCounts};
 use super::*;
 use crate::isa::{Branch, Counters, Flags, Implicit, Memory, Reg, Role};
@@ -292,6 +292,25 @@ fn rounds_of_a_loop_in_between_hide_latency() {
         chains.iter().map(|chain| chain.predicted_cycles / 10).sum::<u64>()
     };
     assert_eq!([predicted(1), predicted(10), predicted(100)], [320 - 12, 320 - 4 - 10 * 8, 0]);
+}
+
+#[test]
+fn where_waves_stood_unpredicted_the_last_to_arrive_is_blamed() {
+    // Two loads, then a loop that outlasts the usual latency.
+    let listing = Listing::at(0).push(global(1, 10)).push(op("s_x")).push(op("s_x")).push(global(2, 12)).label("again").push(op("s_x"));
+    let body = listing.push(branch_scc1("again")).push(vmcnt0()).push(end()).kernel();
+    let totals = totals(10, vec![scalar_site(0x14, 600, 590)]);
+    assert_eq!(chains_of(&body, Some(&totals)), []);
+    let none = (&WaitSummaries::none(), &Summaries::none());
+    let stood = |address| address == 0x18;
+    let slice = slice_stalled(&body, "test()", none, (Some(KernelCounts::of(&totals)), &stood), |_| None);
+    assert_eq!(blamed(&slice.chains)[0].0, 0xc, "{:?}", slice.chains);
+    for chain in &slice.chains {
+        assert_eq!((chain.predicted_cycles, chain.evidence.confidence), (0, Some(Confidence::Low)));
+        assert!(chain.reading.contains("by prediction not waited for"), "{}", chain.reading);
+    }
+    let elsewhere = slice_stalled(&body, "test()", none, (Some(KernelCounts::of(&totals)), &|address| address == 0x0), |_| None);
+    assert_eq!(elsewhere.chains, []);
 }
 
 fn steps(chain: &Chain) -> Vec<(Edge, u64)> {
