@@ -308,7 +308,7 @@ mod tests {
         let cfg = Cfg::build(body);
         let summaries = Summaries::none();
         let definitions = Definitions::new(body, &cfg, &summaries);
-        let used = body.ids().filter(|id| body.inst(*id).name() == "use").last().expect("a use");
+        let used = body.ids().rfind(|id| body.inst(*id).name() == "use").expect("a use");
         let address = body.inst(used).operands.iter().find(|operand| operand.access == Access::Read).expect("an operand");
         Strides::default().of(&definitions, used, address)
     }

@@ -71,7 +71,7 @@ impl Context<'_> {
     pub(super) fn scattered(&self, id: InstId, latency: Cycles) -> Cycles {
         let target = self.body.target();
         let bandwidth = u64::from(target.machine(MachineFact::L1Bandwidth).typical);
-        let extra = self.lane_access(id).map_or(0, |access| access.extra(target.wave_size().into(), bandwidth));
+        let extra = self.lane_access(id).map_or(0, |access| access.extra(target.wave_size(), bandwidth));
         latency.longer_by(u32::try_from(extra).unwrap_or(u32::MAX))
     }
 }

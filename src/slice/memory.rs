@@ -162,7 +162,9 @@ impl Stores {
                 }
             }
         }
-        let (mut nearest, mut certain) = (None, memory != Memory::Lds || (self.lds.len() == stores.len() && !self.calls));
+        // Other waves write LDS whenever they come to it.
+        let elsewhere = |writer: &Writer| writer.may_write(memory) && !stores.iter().any(|store| store.inst == writer.inst);
+        let (mut nearest, mut certain) = (None, memory != Memory::Lds || !self.writers.iter().any(elsewhere));
         let mut seen = FxHashSet::default();
         let own = code.cfg.block_of(load);
         let mut work = VecDeque::from([(own, code.cfg.block(own).first..load, true)]);
