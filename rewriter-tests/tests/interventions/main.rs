@@ -4,11 +4,11 @@
 //! Neither rule is told the latencies: those of kernels in machine code and of compiled ones are drawn by chance, each instruction with a share of hits of its own
 //! ([`wavetap::emulator::Timing::chance`]); those of the samples are what the model's caches and queues give.
 //!
-//! Quick: some kernels in machine code. Full: more of them; with `BLESS=1` that writes `docs/blame.md`:
+//! Quick: some kernels in machine code. Full: more of them, compiled ones and the samples; with `BLESS=1` that writes `docs/blame.md`:
 //!
 //!     BLESS=1 WAVETAP_FULL_TESTS=1 cargo test -p rewriter-tests --test interventions -- --nocapture
 //!
-//! `WAVETAP_BLAMED=machine,compiled,samples` takes these instead, and prints the page alone: each operation of a wait is a run of the kernel, of which compiled ones and samples have long ones.
+//! `WAVETAP_BLAMED=machine` takes these alone (others: `compiled`, `samples`), and prints the page.
 
 mod page;
 mod subjects;
@@ -46,7 +46,7 @@ fn blames_beside_what_waits_are_for() {
     let sources = made_up::sources().expect("the sources");
     let samples = real_code::sample_files();
     let parts = std::env::var("WAVETAP_BLAMED").ok();
-    let wanted = |part: &str| parts.as_deref().unwrap_or("machine").split(',').any(|other| other == part);
+    let wanted = |part: &str| parts.as_deref().unwrap_or("machine,compiled,samples").split(',').any(|other| other == part);
     let mut tasks: Vec<Task> = Vec::new();
     if wanted("machine") {
         tasks.extend((0..if full() { FULL } else { QUICK }).map(Task::Machine));

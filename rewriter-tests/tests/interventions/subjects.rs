@@ -94,13 +94,11 @@ pub fn sample(path: &Path, target: &str) -> Result<Vec<Outcome>, Failure> {
         runs += 1;
         let (times, trace) = (folder.path().join(format!("{runs}.time")), folder.path().join(format!("{runs}.trace")));
         let mut arguments: Vec<OsString> = ["run", "--backend", "emulator", "--target", target].map(OsString::from).to_vec();
+        arguments.extend(["--timing", "--format", "json", "--report"].map(OsString::from));
+        arguments.push(times.clone().into());
+        arguments.extend(latencies.iter().flat_map(|latency| ["--latency".into(), latency.to_string().into()]));
         arguments.extend(["--trace".into(), trace.clone().into(), "--".into(), path.into()]);
-        let mut environment = vec![("WAVETAP_TIMING", times.clone().into_os_string())];
-        if !latencies.is_empty() {
-            let texts: Vec<String> = latencies.iter().map(ToString::to_string).collect();
-            environment.push(("WAVETAP_LATENCY", texts.join(",").into()));
-        }
-        command::run(&wavetap, &arguments, &environment, place::root())?.exited(0)?;
+        command::run(&wavetap, &arguments, &[], place::root())?.exited(0)?;
         let read = |path: &Path| fs::read(path).map_err(|e| format!("{}: {e}", path.display()));
         let profile = TimeProfile::from_json(&read(&times)?).map_err(|e| e.to_string())?;
         let counts = Profile::from_json(&read(&trace)?).map_err(|e| e.to_string())?;
