@@ -428,18 +428,15 @@ fn the_branch_that_left_the_lanes_is_named() {
     assert_eq!(mask(0x18), [], "behind the branch all lanes are back");
 }
 
+/// Two loads for one wait, the second of which a branch may leave out, and another load with a wait of its own.
+fn two_loads_then_one() -> Body {
+    let listing = Listing::at(0).push(global(1, 10)).push(branch_scc1("join")).push(global(2, 12)).label("join").push(vmcnt0());
+    listing.push(global(3, 1)).push(vmcnt0()).push(end()).kernel()
+}
+
 #[test]
 fn coverage_is_of_waits_and_what_they_wait_for() {
-    let body = Listing::at(0)
-        .push(global(1, 10))
-        .push(branch_scc1("join"))
-        .push(global(2, 12))
-        .label("join")
-        .push(vmcnt0())
-        .push(global(3, 1))
-        .push(vmcnt0())
-        .push(end())
-        .kernel();
+    let body = two_loads_then_one();
     let profile = totals(100, vec![scalar_site(0x4, 100, 100)]);
     let slice = slice_kernel(&body, "test()", (&WaitSummaries::none(), &Summaries::none()), Some(KernelCounts::of(&profile)), |_| None);
     // Two waits, three loads; the first wait may wait for two, one of which was never executed.
@@ -457,16 +454,7 @@ fn sampled(places: &[(u64, &str, u64, u64)]) -> SampledObject {
 #[test]
 fn samples_are_divided_among_causes_and_those_of_other_code_are_refused() {
     // Two causes of one wait, 75 and 25 %, and another wait.
-    let body = Listing::at(0)
-        .push(global(1, 10))
-        .push(branch_scc1("join"))
-        .push(global(2, 12))
-        .label("join")
-        .push(vmcnt0())
-        .push(global(3, 1))
-        .push(vmcnt0())
-        .push(end())
-        .kernel();
+    let body = two_loads_then_one();
     let profile = totals(100, vec![scalar_site(0x4, 100, 75)]);
     let mut slice = slice_kernel(&body, "test()", (&WaitSummaries::none(), &Summaries::none()), Some(KernelCounts::of(&profile)), |_| None);
     let samples = sampled(&[(0xc, "s_waitcnt vmcnt(0)", 90, 10), (0x10, "", 7, 7), (0x14, "s_waitcnt vmcnt(0)", 20, 0)]);
