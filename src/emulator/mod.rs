@@ -31,6 +31,7 @@ mod buffer;
 mod code;
 mod compare;
 mod convert;
+mod copied;
 mod core;
 mod device;
 mod dispatch;

@@ -209,6 +209,10 @@ impl Pending {
             }
         }
         for operation in done {
+            // What LDS's counter says of an operation that went to memory proves nothing of that.
+            if operation.kind == Kind::FlatMemory && operation.order.is_none() {
+                continue;
+            }
             // A flat operation is done when either counter has proved it.
             self.operations.iter_mut().for_each(|list| list.retain(|other| other.id != operation.id));
             for at in slots(&operation.written) {

@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 use crate::isa::{Access, Branch, Condition, Inst, RegFile, Role, scalar};
 
+use super::copied::Move;
 use super::core::{Core, GPR_IDX_EN, LANES, Launch, Step, Stop, active};
 use super::fault::FaultKind;
 use super::known::{Origin, name_of, scalar_slot};
@@ -97,6 +98,7 @@ pub(super) struct Rule {
     writes_scc: bool,
     writes_exec: bool,
     relative: Option<Relative>,
+    moves: Option<Move>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -150,6 +152,7 @@ impl Rule {
             writes_scc: false,
             writes_exec: false,
             relative: Relative::of(name),
+            moves: Move::of(inst),
         };
         if kind != Kind::Nothing {
             rule.registers(inst, class);
@@ -381,6 +384,9 @@ fn compute(core: &mut Core, op: &Op, rule: &Rule) -> Step {
         }
     }
     if undefined != 0 || indexed || (rule.reads_scc && known.scc) {
+        if !indexed && rule.moves.is_some_and(|moves| moves.carry(core, op)) {
+            return Ok(());
+        }
         return compare(core, op, rule, indexed);
     }
     let written = if rule.across == Across::Matrix { u64::MAX } else { exec };
