@@ -5,6 +5,7 @@ use crate::isa::{Encoding, Implicit, Inst, Role, Target, decode};
 use super::fault::{FaultKind, MemoryAccess};
 use super::loader::{CodeRange, ObjectId};
 use super::memory::View;
+use super::named::Names;
 use super::op::{Meaning, Op};
 use super::{
     brain, compare, convert, dot, image, lane_access, lds, matrix, movement, packed, pair, scalar, scalar_control, scalar_memory, scaled,
@@ -32,6 +33,7 @@ struct Range {
 pub(super) struct Code {
     ranges: Vec<Range>,
     pub ops: Vec<Op>,
+    names: Names,
     recent: usize,
 }
 
@@ -93,7 +95,7 @@ impl Code {
         let first = self.ops.len();
         let mut next = self.decode_one(pc, slot, target, memory)?;
         for _ in 1..MAX_PLAIN {
-            let Some(op) = self.ops.last().filter(|op| op.is_plain()) else { break };
+            let Some(op) = self.ops.last().filter(|op| op.plain != 0) else { break };
             debug_assert_eq!(op.next, next);
             let range = &self.ranges[self.recent];
             let slot = ((next - range.start) / 4) as usize;
@@ -108,7 +110,7 @@ impl Code {
         }
         let mut plain = 0;
         for op in self.ops[first..].iter_mut().rev() {
-            plain = if op.is_plain() { plain + 1 } else { 0 };
+            plain = if op.plain == 0 { 0 } else { plain + 1 };
             op.plain = plain;
         }
         Ok(first)
@@ -123,7 +125,9 @@ impl Code {
         let inst =
             decode(target, &bytes[..length as usize]).map_err(|error| FaultKind::Undecodable { reason: error.to_string().into() })?;
         let place = (range.object, pc - range.base, pc);
-        let op = pair::op(target, &inst, place).or_else(|| Some(Op::new(target, inst.clone(), meaning(target, &inst)?, place)));
+        let named = self.names.of(target, &inst);
+        let op = pair::op(target, &inst, &named, &mut self.names, place)
+            .or_else(|| Some(Op::new(target, inst.clone(), named.meaning?, &named, place)));
         let Some(op) = op else { return Err(FaultKind::UnknownInstruction { name: inst.variant.name.into() }) };
         let next = op.next;
         self.ops.push(Op { replay: range.replay, ..op });

@@ -28,7 +28,7 @@ impl Address {
         if !matches!(inst.variant.encoding, Encoding::Global | Encoding::Flat) || inst.modifiers.scale_offset {
             return None;
         }
-        let Source::Vector(vector) = Op::by_role(inst, Role::Vaddr, Ty::B32) else { return None };
+        let Source::Vector(vector) = Op::by_role(inst, Role::Vaddr, Ty::B32, false) else { return None };
         Some(Address { vector, base: Op::scalar_of(inst, Role::Saddr), offset: i64::from(inst.modifiers.offset) as u64 })
     }
 

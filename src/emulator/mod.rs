@@ -55,6 +55,7 @@ mod matrix_hazard;
 mod memory;
 mod missing;
 mod movement;
+mod named;
 mod op;
 mod origins;
 mod packed;

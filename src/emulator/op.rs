@@ -1,14 +1,14 @@
 //! A decoded instruction made ready to run: its meaning found by name once, operands resolved, its role in traces and rules known.
 
 use crate::isa::{
-    Branch, Condition, Counters, Flags, Half, Inst, Memory as MemoryKind, Modifier, Operand, Reg, RegFile, Role, Target, Value, ValueType,
-    WaitCount, issued, scalar, wait_count,
+    Condition, Counters, Half, Inst, Modifier, Operand, Reg, RegFile, Role, Target, Value, ValueType, WaitCount, issued, scalar, wait_count,
 };
 
 use super::core::{Core, Step};
 use super::float::Env;
 use super::lanes::{BitOperation, Comparison, Operation};
 use super::loader::ObjectId;
+use super::named::Named;
 use super::undefined::Rule;
 
 /// How the bits of a vector operand are understood. The `F` types flush denormals as MODE says, the `B` types never do; negate and absolute value act on
@@ -216,7 +216,9 @@ pub(super) struct Op {
     pub unknown: Rule,
     /// The operations of an instruction that is two.
     pub pair: Option<Box<[Op; 2]>>,
-    /// How many instructions from this one on are [plain](Op::is_plain) and follow each other, in the list of those decoded, too.
+    /// How many instructions from this one on are plain and follow each other, in the list of those decoded, too. All that a plain one does is to change
+    /// registers and memory: the next instruction follows it, the wave goes on, it counts for no [`Site`], and it does not ask for the time. The worker that
+    /// runs such instructions in a row asserts it.
     pub plain: u32,
     /// For the short way of a vector instruction.
     pub quick: Option<Box<super::vector_fast::Quick>>,
@@ -288,8 +290,8 @@ impl Op {
     }
 
     /// [`Op::source`] before there is an `Op`.
-    pub(super) fn by_role(inst: &Inst, role: Role, ty: Ty) -> Source {
-        inst.operand(role).map_or(Source::None, |operand| source(operand, ty, is_signed64(inst)))
+    pub(super) fn by_role(inst: &Inst, role: Role, ty: Ty, signed64: bool) -> Source {
+        inst.operand(role).map_or(Source::None, |operand| source(operand, ty, signed64))
     }
 
     /// The scalar register code of an operand.
@@ -313,7 +315,7 @@ impl Op {
     }
 
     /// Resolves an instruction at an address.
-    pub(super) fn new(target: Target, mut inst: Inst, meaning: Meaning, place: Place) -> Op {
+    pub(super) fn new(target: Target, mut inst: Inst, (run, semantics): Meaning, named: &Named, place: Place) -> Op {
         // A conversion of 8-bit floats has no field for where its result goes: to all of the register.
         if let Some(sdwa) = inst.modifiers.sdwa.as_mut()
             && !inst.variant.layout.modifiers.iter().any(|(modifier, _)| *modifier == Modifier::DstSel)
@@ -321,8 +323,6 @@ impl Op {
             sdwa.dst_sel = 6;
         }
         let (object, address, pc) = place;
-        let (run, semantics) = meaning;
-        let flags = inst.variant.flags;
         let name = inst.variant.name;
         let dst = inst
             .operands
@@ -337,23 +337,17 @@ impl Op {
             Semantics::Packed32 { .. } => [Ty::B64; 4],
             _ => [Ty::B32; 4],
         };
-        let src = super::vector::sources(&inst, &types, dst);
+        let Named { class, trans, signed64, dot, accum_write, accum_read, scalar_buffer, samples, matrix, .. } = *named;
+        let src = super::vector::sources(&inst, &types, dst, signed64);
         let halves = super::vector::halves(&inst, &src);
         let written = inst.operands.iter().find(|operand| operand.reg().is_some() && operand.reg() == dst);
         let dst_half = written.map_or(Half::Whole, |operand| operand.half);
         let (run, quick) = super::vector_fast::faster(run, &semantics, &inst, src, dst);
         let (run, global) = super::global_fast::faster(run, &semantics, &inst);
-        let class = classify(&inst);
-        let site = classify_site(&inst);
-        let trans = flags.contains(Flags::TRANS) || is_trans(name);
+        let site = if named.may_be_site { classify_site(&inst) } else { Site::None };
         let modifiers = inst.modifiers;
         let partial = modifiers.sdwa.is_some_and(|s| s.dst_sel != 6) || (class == Class::Valu && modifiers.op_sel & 8 != 0);
-        let matrix = super::matrix::Shape::parse(name);
         let next = pc + u64::from(inst.size);
-        let signed64 = is_signed64(&inst);
-        let dot = name.starts_with("v_dot");
-        let (accum_write, accum_read) = (name == "v_accvgpr_write_b32", name == "v_accvgpr_read_b32");
-        let scalar_buffer = name.starts_with("s_buffer_");
         let slots = match inst.operands.first().map(|operand| operand.value) {
             Some(Value::Imm(count)) if name == "s_nop" => (count as u8 & 0xf) + 1,
             _ => 1,
@@ -365,18 +359,17 @@ impl Op {
         let displacement = inst.branch_displacement().or(imm).unwrap_or(0);
         let imm = imm.unwrap_or(0);
         let scalars = [Role::Src0, Role::Src1, Role::Src2].map(|role| {
-            let of = |ty: Ty| Self::by_role(&inst, role, ty);
+            let of = |ty: Ty| Self::by_role(&inst, role, ty, signed64);
             [of(Ty::B32), of(Ty::B64)]
         });
         let quick = match semantics {
             Semantics::Packed32 { .. } => super::vector_fast::packed32_sources(&inst, &scalars, dst),
             _ => quick,
         };
-        let samples = super::sampler::is_sampling(name);
         let waits = wait_count(target, &inst).unwrap_or_default();
         // X counts translations of addresses, which are done at once here: it proves no result.
         let counters = issued(&inst).difference(Counters::X);
-        let unknown = Rule::new(&inst, class);
+        let unknown = Rule::new(&inst, class, &named.traits);
         Op {
             run,
             semantics,
@@ -412,80 +405,9 @@ impl Op {
             waits,
             unknown,
             pair: None,
-            plain: 0,
+            plain: u32::from(named.plain && site == Site::None),
             quick,
         }
-    }
-
-    /// Whether all it does is to change registers and memory: the next instruction follows it, the wave goes on, it counts for no [`Site`], and it does not ask
-    /// for the time. The worker that runs such instructions in a row asserts it.
-    pub(super) fn is_plain(&self) -> bool {
-        let inst = &self.inst;
-        let name = inst.variant.name;
-        let kind = match self.class {
-            Class::Valu => true,
-            Class::Salu => ![
-                "s_getpc",
-                "s_get_pc",
-                "s_getreg",
-                "s_setreg",
-                "s_subvector",
-                "s_cbranch",
-                "s_sendmsg",
-                "s_add_pc",
-                "s_barrier",
-                "s_sleep",
-            ]
-            .iter()
-            .any(|other| name.starts_with(other)),
-            Class::Smem => name.starts_with("s_load_") || name.starts_with("s_buffer_load_"),
-            Class::Vmem => true,
-            Class::Lds => !name.contains("gws"),
-            Class::Wait => name.starts_with("s_wait"),
-            Class::Branch => false,
-            Class::Other => matches!(name, "s_nop" | "s_delay_alu" | "s_clause"),
-        };
-        kind && self.site == Site::None && inst.variant.branch == Branch::None
-    }
-}
-
-/// A 32-bit literal is sign-extended where the operation is one on signed 64-bit numbers, and zero-extended elsewhere.
-fn is_signed64(inst: &Inst) -> bool {
-    inst.variant.name.contains("_i64")
-}
-
-fn is_trans(name: &str) -> bool {
-    ["v_exp_", "v_log_", "v_rcp_", "v_rsq_", "v_sqrt_", "v_sin_", "v_cos_"].iter().any(|prefix| name.starts_with(prefix))
-}
-
-fn classify(inst: &Inst) -> Class {
-    use crate::isa::Encoding as E;
-    let name = inst.variant.name;
-    match inst.variant.encoding {
-        E::Sop1 | E::Sop2 | E::Sopk | E::Sopc => {
-            if matches!(name, "s_setpc_b64" | "s_swappc_b64" | "s_call_b64" | "s_rfe_b64" | "s_rfe_restore_b64") {
-                Class::Branch
-            } else {
-                Class::Salu
-            }
-        }
-        E::Sopp => {
-            if name.starts_with("s_cbranch") || name == "s_branch" {
-                Class::Branch
-            } else if name.starts_with("s_wait") || name == "s_barrier" {
-                Class::Wait
-            } else {
-                Class::Other
-            }
-        }
-        E::Smem => Class::Smem,
-        E::Ds => Class::Lds,
-        E::Flat | E::Global | E::Scratch | E::Mubuf | E::Mtbuf | E::Mimg => Class::Vmem,
-        E::Exp => Class::Other,
-        _ => match inst.variant.memory {
-            MemoryKind::None => Class::Valu,
-            _ => Class::Vmem,
-        },
     }
 }
 

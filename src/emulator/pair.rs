@@ -4,7 +4,14 @@ use crate::isa::{Encoding, HalfOperation, Inst, Modifiers, Operand, Reg, Role, T
 
 use super::code;
 use super::core::{Core, Step, undefined};
+use super::named::{Named, Names};
 use super::op::{Op, Place, Semantics, Source};
+
+/// The rows of both operations of a pair where they are alone, if it is one.
+pub(super) fn rows(target: Target, inst: &Inst) -> Option<[&'static Variant; 2]> {
+    let [first, second] = inst.halves()?;
+    Some([row(target, &first)?, row(target, &second)?])
+}
 
 /// The row of an operation where it is alone, for its meaning: forms differ in nothing that matters here.
 fn row(target: Target, half: &HalfOperation<'_>) -> Option<&'static Variant> {
@@ -36,23 +43,34 @@ pub(super) fn unknown(target: Target, variant: &'static Variant) -> impl Iterato
     })
 }
 
-fn half(target: Target, inst: &Inst, half: &HalfOperation<'_>, neg: u8, place: Place) -> Option<Op> {
+/// An operation of a pair, given its row where it is alone.
+fn half(
+    (target, names): (Target, &mut Names),
+    inst: &Inst,
+    (variant, half): (&'static Variant, &HalfOperation<'_>),
+    neg: u8,
+    place: Place,
+) -> Option<Op> {
     let operands = half.operands().map(|operand| Operand { role: role(operand.role), ..*operand }).collect();
     let modifiers = Modifiers { neg, ..Modifiers::default() };
-    let alone = Inst { variant: row(target, half)?, operands, modifiers, ..inst.clone() };
-    Some(Op::new(target, alone.clone(), code::meaning(target, &alone)?, place))
+    let alone = Inst { variant, operands, modifiers, ..inst.clone() };
+    let named = names.of(target, &alone);
+    Some(Op::new(target, alone, named.meaning?, &named, place))
 }
 
 /// The operation of an instruction that is two.
-pub(super) fn op(target: Target, inst: &Inst, place: Place) -> Option<Op> {
-    let [first, second] = inst.halves()?;
+pub(super) fn op(target: Target, inst: &Inst, named: &Named, names: &mut Names, place: Place) -> Option<Op> {
+    let ([first, second], rows) = (inst.halves()?, named.halves?);
     // The signs of the sources, from bit 4 those of the second operation.
     let neg = inst.modifiers.neg;
     if inst.modifiers != (Modifiers { neg, ..Modifiers::default() }) {
         return None;
     }
-    let pair = [half(target, inst, &first, neg & 7, place)?, half(target, inst, &second, neg >> 4, place)?];
-    let whole = Op::new(target, inst.clone(), (run, Semantics::Own), place);
+    let pair = [
+        half((target, names), inst, (rows[0], &first), neg & 7, place)?,
+        half((target, names), inst, (rows[1], &second), neg >> 4, place)?,
+    ];
+    let whole = Op::new(target, inst.clone(), (run, Semantics::Own), named, place);
     Some(Op { pair: Some(Box::new(pair)), ..whole })
 }
 

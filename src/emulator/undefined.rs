@@ -10,12 +10,13 @@
 
 use smallvec::SmallVec;
 
-use crate::isa::{Access, Branch, Condition, Inst, RegFile, Role, scalar};
+use crate::isa::{Access, Inst, RegFile, Role, scalar};
 
 use super::copied::Move;
 use super::core::{Core, GPR_IDX_EN, LANES, Launch, Step, Stop, active};
 use super::fault::FaultKind;
 use super::known::{Origin, name_of, scalar_slot};
+use super::named::{Relative, Traits};
 use super::op::{Class, Op, Source};
 use super::pending::slot;
 
@@ -55,36 +56,6 @@ enum Across {
     Matrix,
 }
 
-/// Which of the register numbers that an instruction names M0 is added to.
-#[derive(Clone, Copy)]
-struct Relative {
-    source: bool,
-    destination: bool,
-    /// Ten bits for the source and ten from bit 16 on for the destination; otherwise the whole of it for both.
-    parts: bool,
-    /// Both registers are read and written.
-    swaps: bool,
-}
-
-impl Relative {
-    fn of(name: &str) -> Option<Relative> {
-        let swaps = name.starts_with("v_swaprel");
-        let (source, destination) = (swaps || name.contains("movrels"), swaps || name.contains("movreld") || name.contains("movrelsd"));
-        (source || destination).then_some(Relative { source, destination, parts: swaps || name.contains("movrelsd_2"), swaps })
-    }
-
-    /// The bits of M0 that count.
-    fn bits(self) -> u32 {
-        if self.parts { 0x03ff_03ff } else { u32::MAX }
-    }
-
-    /// What is added to the numbers of the source and of the destination.
-    fn offsets(self, m0: u32) -> [u32; 2] {
-        let [source, destination] = if self.parts { [m0 & 0x3ff, m0 >> 16 & 0x3ff] } else { [m0, m0] };
-        [if self.source { source } else { 0 }, if self.destination { destination } else { 0 }]
-    }
-}
-
 /// What an instruction does to undefined bits; found once.
 pub(super) struct Rule {
     kind: Kind,
@@ -101,8 +72,9 @@ pub(super) struct Rule {
     moves: Option<Move>,
 }
 
+/// How an instruction is looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Nothing,
     Compute,
     /// Addresses must be known; the rest is [`super::strict`]'s.
@@ -112,31 +84,17 @@ enum Kind {
 }
 
 impl Rule {
-    pub(super) fn new(inst: &Inst, class: Class) -> Rule {
-        let name = inst.variant.name;
-        let kind = match (class, inst.variant.branch) {
-            _ if name.starts_with("s_setreg") || name.starts_with("s_getreg") || name.starts_with("s_barrier") => Kind::Nothing,
-            // The exchanges between lanes are computations.
-            (Class::Lds, _) if name.contains("permute") || name.contains("swizzle") => Kind::Compute,
-            (Class::Smem | Class::Vmem | Class::Lds, _) => Kind::Memory,
-            (Class::Branch, Branch::Conditional(Condition::Scc0 | Condition::Scc1)) => Kind::BranchScc,
-            (Class::Branch, Branch::Conditional(Condition::VccZ | Condition::VccNz)) => Kind::BranchVcc,
-            (Class::Branch, _) => Kind::Memory,
-            (Class::Valu | Class::Salu, _) => Kind::Compute,
-            (Class::Wait | Class::Other, _) => Kind::Nothing,
-        };
+    pub(super) fn new(inst: &Inst, class: Class, named: &Traits) -> Rule {
+        let kind = named.kind;
         let modifiers = &inst.modifiers;
         let moved = modifiers.dpp.is_some() || modifiers.dpp8.is_some() || class == Class::Lds;
-        let lanes =
-            ["readlane", "readfirstlane", "writelane", "permlane", "movrel", "swap", "mov_b64_dpp"].iter().any(|part| name.contains(part));
         let part = modifiers.sdwa.is_some_and(|sdwa| sdwa.dst_sel != 6)
             || modifiers.op_sel & 8 != 0
             || inst.operands.iter().any(|operand| operand.access != Access::Read && operand.half != crate::isa::Half::Whole)
-            || ["16", "fp8", "bf8", "u8"].iter().any(|part| name.contains(part));
-        let matrix = ["v_mfma", "v_smfmac", "v_wmma", "v_swmmac"].iter().any(|start| name.starts_with(start));
+            || named.parts;
         let across = match () {
-            () if matrix => Across::Matrix,
-            () if moved || lanes => Across::Yes,
+            () if named.matrix => Across::Matrix,
+            () if moved || named.lanes => Across::Yes,
             () if part => Across::Part,
             () => Across::No,
         };
@@ -151,11 +109,11 @@ impl Rule {
             reads_scc: false,
             writes_scc: false,
             writes_exec: false,
-            relative: Relative::of(name),
+            relative: named.relative,
             moves: Move::of(inst),
         };
         if kind != Kind::Nothing {
-            rule.registers(inst, class);
+            rule.registers(inst, class, named.selects_lane);
         }
         rule
     }
@@ -205,15 +163,14 @@ impl Rule {
         rule
     }
 
-    fn registers(&mut self, inst: &Inst, class: Class) {
+    fn registers(&mut self, inst: &Inst, class: Class, selects_lane: bool) {
         for operand in &inst.operands {
             let Some(reg) = operand.reg() else { continue };
             if operand.access == Access::Write || (reg.file == RegFile::Scalar && reg.first >= 128) {
                 continue;
             }
             let span = (slot(reg.file, reg.first) as u16, u16::from(operand.dwords.max(1)));
-            let name = inst.variant.name;
-            let lane = matches!(operand.role, Role::Src1) && (name.contains("readlane") || name.contains("writelane"));
+            let lane = matches!(operand.role, Role::Src1) && selects_lane;
             let used = match operand.role {
                 _ if self.kind == Kind::Memory && class == Class::Branch => Some(Use::Target),
                 Role::Vdata | Role::Data0 | Role::Data1 | Role::Sdata | Role::Vdst | Role::Old => None,

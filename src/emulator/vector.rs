@@ -7,8 +7,8 @@ use super::float::{self, Env};
 use super::op::{High, Op, Semantics, Source, Ty};
 
 /// The sources of an instruction in the order its meaning takes them.
-pub(super) fn sources(inst: &Inst, types: &[Ty; 4], dst: Option<Reg>) -> [Source; 4] {
-    let role = |role: Role, ty: Ty| Op::by_role(inst, role, ty);
+pub(super) fn sources(inst: &Inst, types: &[Ty; 4], dst: Option<Reg>, signed64: bool) -> [Source; 4] {
+    let role = |role: Role, ty: Ty| Op::by_role(inst, role, ty, signed64);
     let mut all = [role(Role::Src0, types[0]), role(Role::Src1, types[1]), role(Role::Src2, types[2]), Source::None];
     let name = inst.variant.name;
     let literal = || role(Role::Imm, types[1]);

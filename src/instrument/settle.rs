@@ -49,6 +49,8 @@ struct Pending {
     scalar_writes: RegSet,
     /// Scalar registers that vector instructions wrote.
     vector_writes: RegSet,
+    /// Original instructions may have written any register of theirs that is not up to date yet.
+    original_writes: bool,
     /// The last memory instructions may have been of these classes: LDS, vector memory.
     last: [bool; 2],
     /// There may have been a branch since.
@@ -63,6 +65,7 @@ impl Pending {
             scalar_loads_read: self.scalar_loads_read || other.scalar_loads_read,
             scalar_writes: self.scalar_writes.union(other.scalar_writes),
             vector_writes: self.vector_writes.union(other.vector_writes),
+            original_writes: self.original_writes || other.original_writes,
             last: [self.last[0] || other.last[0], self.last[1] || other.last[1]],
             branched: self.branched || other.branched,
         }
@@ -120,8 +123,15 @@ pub(super) fn settle(target: Target, place: &Place, items: Vec<Item>) -> Result<
         Place::Middle(own) => (*own, true, true),
         Place::End(own) => (*own, true, false),
     };
-    let pending =
-        Pending { original_memory_reads: middle, scalar_loads_read: middle, last: [middle; 2], branched: middle, ..Pending::default() };
+    let pending = Pending {
+        original_memory_reads: middle,
+        scalar_loads_read: middle,
+        // Compilers before LLVM 20 end that with any use of a scalar register, and the hardware does not.
+        original_writes: middle && rules.contains(Rules::VALU_MASK_WRITE),
+        last: [middle; 2],
+        branched: middle,
+        ..Pending::default()
+    };
     let room = items.len() + 8;
     let mut settler = Settler {
         target,
@@ -191,6 +201,9 @@ impl Settler {
         if self.rules.intersects(Rules::VALU_READ_SGPR | Rules::VALU_MASK_WRITE) && !effects.waits {
             if self.pending.scalar_writes.intersects(&effects.reads) {
                 needed = both(needed, SCALAR_RESULTS);
+            }
+            if self.pending.original_writes && !effects.reads.is_subset(&self.own) {
+                needed = both(needed, both(SCALAR_RESULTS, VECTOR_RESULTS));
             }
             if effects.valu && self.pending.vector_writes.intersects(&effects.reads) {
                 needed = both(needed, VECTOR_RESULTS);
@@ -282,6 +295,7 @@ impl Settler {
         if what.va_sdst.is_some() {
             self.pending.vector_writes = RegSet::EMPTY;
         }
+        self.pending.original_writes &= what.sa_sdst.is_none() || what.va_sdst.is_none();
         if what.vm_vsrc.is_some() {
             self.pending.memory_reads = RegSet::EMPTY;
             self.pending.original_memory_reads = false;

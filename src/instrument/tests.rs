@@ -336,3 +336,25 @@ fn metadata_counts_borrowed_registers() {
         assert!(planned.metadata.sgpr_count >= end, "{name}: {} of {end}", planned.metadata.sgpr_count);
     }
 }
+
+#[test]
+fn what_original_code_wrote_is_up_to_date_where_a_snippet_reads_it() {
+    let own: RegSet = [Reg::scalar(40, 4)].into_iter().collect();
+    let waits = |target: Target, place: Place, reads: &[u16]| {
+        let mut asm = Asm::new(target, place);
+        for &first in reads {
+            asm.op("s_mov_b64", &[s(40, 2), s(first, 2)]).expect("builds");
+        }
+        let items = asm.finish().expect("settled").items;
+        let names = items.iter().filter_map(|item| if let Item::Inst(inst) = item { Some(inst.name()) } else { None });
+        names.map(|name| usize::from(name == "s_waitcnt_depctr")).collect::<Vec<usize>>()
+    };
+    let w64 = target("gfx1100").with_wave_size(64).expect("both sizes");
+    let w32 = target("gfx1100").with_wave_size(32).expect("both sizes");
+    // Vector instructions may have read what original code wrote as a mask; a wait is enough for all of it.
+    assert_eq!(waits(w64, Place::Middle(own), &[2]), [1, 0]);
+    assert_eq!(waits(w64, Place::End(own), &[2, 4]), [1, 0, 0]);
+    assert_eq!(waits(w64, Place::End(own), &[42]), [0], "nothing else writes it");
+    assert_eq!(waits(w64, Place::Entry(own), &[2]), [0, 1], "nothing came before");
+    assert_eq!(waits(w32, Place::End(own), &[2]), [0], "its masks are not remembered");
+}
