@@ -190,6 +190,7 @@ impl Runtime {
                 strict: self.settings.strict,
                 seed: self.settings.seed,
                 fuel: self.settings.fuel.unwrap_or(default.fuel),
+                tolerated: default.tolerated,
                 trace: self.tracer.is_some(),
                 origins: self.origins.is_some(),
                 threads: self.settings.threads,

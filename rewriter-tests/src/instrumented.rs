@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use wavetap::code_object::{CodeObject, Kernel};
 use wavetap::emulator::{CodeAddress, Device, Dispatch, Fault, ObjectId, Options, Trace};
-use wavetap::isa::Target;
+use wavetap::isa::{EventHazards, Target};
 use wavetap::pipeline::{self, Counters, Probe};
 use wavetap::profile::collect::Collector;
 use wavetap::profile::control::{self, Control, FLAG_SHARED};
@@ -52,6 +52,8 @@ pub struct Launch<'a> {
     pub arguments: Box<Arguments<'a>>,
     /// Wave-instructions that the original may execute.
     pub fuel: u64,
+    /// Hazards that the original has and that nobody is to stop for.
+    pub tolerated: EventHazards,
 }
 
 /// What an instrumented object is given to count into.
@@ -382,7 +384,7 @@ struct Counting<'m> {
 }
 
 fn options(launch: &Launch<'_>, seed: u64, factor: u64) -> Options {
-    Options { strict: true, seed, fuel: launch.fuel * factor, trace: true, ..Options::default() }
+    Options { strict: true, seed, fuel: launch.fuel * factor, trace: true, tolerated: launch.tolerated, ..Options::default() }
 }
 
 /// What a trace has of a site that is at these addresses.

@@ -1,7 +1,7 @@
 //! The device: memory, loaded objects, dispatches.
 
 use crate::error::{Error, Result};
-use crate::isa::Target;
+use crate::isa::{EventHazards, Target};
 
 use super::code::Code;
 use super::dispatch::Dispatch;
@@ -17,6 +17,8 @@ use super::workers;
 pub struct Options {
     /// Checks waits and hazards, fills what is undefined with random bits, schedules at random.
     pub strict: bool,
+    /// Hazards that the strict mode does not stop for, where a compiler is known to leave them in its code.
+    pub tolerated: EventHazards,
     /// Chooses everything random; the same seed gives the same run.
     pub seed: u64,
     /// Wave-instructions that a dispatch may execute.
@@ -33,7 +35,16 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { strict: true, seed: 0, fuel: 50_000_000_000, trace: false, origins: false, timing: None, threads: 0 }
+        Options {
+            strict: true,
+            tolerated: EventHazards::empty(),
+            seed: 0,
+            fuel: 50_000_000_000,
+            trace: false,
+            origins: false,
+            timing: None,
+            threads: 0,
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use crate::isa::{Demand, Target, scalar};
 
+use super::Options;
 use super::core::{Launch, PRIVATE_APERTURE, Registers, SHARED_APERTURE, Status, Wave, Way};
 use super::fault::{FaultKind, MemoryAccess};
 use super::float::Env;
@@ -128,7 +129,7 @@ impl Descriptor {
 
 impl Plan {
     /// Reads the descriptor, checks the sizes and puts packet, queue and scratch into memory.
-    pub(super) fn new(memory: &mut Memory, target: Target, strict: bool, dispatch: &Dispatch) -> Result<Plan, FaultKind> {
+    pub(super) fn new(memory: &mut Memory, target: Target, options: &Options, dispatch: &Dispatch) -> Result<Plan, FaultKind> {
         let descriptor = Descriptor::read(&memory.view(), dispatch.kernel_object)?;
         let lanes = if descriptor.has(property::WAVEFRONT_SIZE32) { 32 } else { 64 };
         let Some(target) = target.with_wave_size(lanes) else {
@@ -163,11 +164,11 @@ impl Plan {
         let arena_end = arena + if arena == 0 { 0 } else { wave_scratch_size * slots as u64 };
         let plan = Plan {
             launch: Launch {
-                strict,
+                strict: options.strict,
                 target,
                 lanes: lanes as usize,
                 wait_states: target.wait_states(),
-                event_hazards: target.event_hazards(),
+                event_hazards: target.event_hazards().difference(options.tolerated),
                 apart: target.has_wgp_mode() && descriptor.rsrc1 & WGP_MODE != 0,
                 architected_scratch: target.architected_flat_scratch(),
                 flat_scratch_hidden: target.generation() >= 10,

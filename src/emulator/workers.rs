@@ -29,7 +29,7 @@ pub(super) fn run(
     clock: &mut u64,
     dispatch: &Dispatch,
 ) -> Result<DispatchStats, Fault> {
-    let plan = Plan::new(memory, target, options.strict, dispatch).map_err(|kind| Worker::outside(kind, [0; 3], 0))?;
+    let plan = Plan::new(memory, target, options, dispatch).map_err(|kind| Worker::outside(kind, [0; 3], 0))?;
     let shared = Shared::new(&plan, options, memory);
     let mut lead = Worker::new(&shared, code, *clock, (0..plan.slots).rev().collect());
     let result = match &options.timing {

@@ -15,6 +15,8 @@ use super::Reference;
 use crate::{Failure, command, place};
 
 const CLANG: &str = "clang-19";
+/// The variable that names another for device code: what one compiler makes wrong another may make right.
+const OTHER_CLANG: &str = "WAVETAP_CLANG";
 const LLVM_AS: &str = "llvm-as-19";
 
 /// ROCm's device libraries, which sources with mathematical functions link.
@@ -187,7 +189,7 @@ pub fn object(source: &str, variant: Variant) -> Result<Vec<u8>, Failure> {
 /// # Errors
 /// If it cannot be compiled.
 pub fn object_of(source: &Path, variant: Variant) -> Result<Vec<u8>, Failure> {
-    let file = made(&format!("{}.co", named(source, variant)), CLANG, &device_arguments(source, variant)?)?;
+    let file = made(&format!("{}.co", named(source, variant)), &device_compiler(), &device_arguments(source, variant)?)?;
     fs::read(&file).map_err(|e| format!("{}: {e}", file.display()))
 }
 
@@ -199,7 +201,7 @@ pub fn assembly(source: &str, variant: Variant) -> Result<String, Failure> {
     let source = folder().join(format!("{source}.cpp"));
     let mut arguments = device_arguments(&source, variant)?;
     arguments.push("-S".into());
-    read(&made(&format!("{}.s", named(&source, variant)), CLANG, &arguments)?)
+    read(&made(&format!("{}.s", named(&source, variant)), &device_compiler(), &arguments)?)
 }
 
 /// The code object of a text in assembly language.
@@ -220,6 +222,10 @@ pub fn assembled(text: &str, variant: Variant) -> Result<Vec<u8>, Failure> {
     let name = source.with_extension("co").file_name().unwrap_or_default().to_string_lossy().into_owned();
     let file = made(&name, CLANG, &arguments)?;
     fs::read(&file).map_err(|e| format!("{}: {e}", file.display()))
+}
+
+fn device_compiler() -> String {
+    std::env::var(OTHER_CLANG).unwrap_or_else(|_| CLANG.to_owned())
 }
 
 fn named(source: &Path, variant: Variant) -> String {

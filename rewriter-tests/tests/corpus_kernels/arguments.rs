@@ -4,6 +4,7 @@
 use rewriter_tests::instrumented::Launch;
 use rewriter_tests::random::Random;
 use wavetap::code_object::{Field, Kernel, KernelMetadata, ValueKind};
+use wavetap::isa::EventHazards;
 
 /// Bytes of a buffer.
 const BUFFER: usize = 1 << 15;
@@ -60,6 +61,7 @@ pub fn launch(kernel: &Kernel, seed: u64) -> Launch<'_> {
             Ok(kernarg(metadata, grid, group.map(u32::from), dynamic, at, &mut Random::new(scalars)))
         }),
         fuel: FUEL,
+        tolerated: EventHazards::empty(),
     }
 }
 

@@ -8,7 +8,7 @@ use rewriter_tests::Failure;
 use rewriter_tests::instrumented::{Launch, Subject};
 use rewriter_tests::kernels::build::Variant;
 use rewriter_tests::random::Random;
-use wavetap::isa::Target;
+use wavetap::isa::{EventHazards, Target};
 
 /// Work-items of a workgroup, and workgroups.
 pub const GROUP: u32 = 128;
@@ -138,6 +138,7 @@ pub fn launch(kernel: &str) -> Launch<'_> {
         buffers: vec![input, vec![0xaa; (GROUP * GROUPS * 4) as usize]],
         arguments: Box::new(|_, at| Ok(at.iter().flat_map(|address| address.to_le_bytes()).collect())),
         fuel: FUEL,
+        tolerated: EventHazards::empty(),
     }
 }
 
