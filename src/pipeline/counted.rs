@@ -26,14 +26,28 @@ use crate::slice::counts::{BlockCounts, KernelCounts};
 
 /// What a profile knows a code object by.
 pub(super) struct Named<'a> {
-    digest: Cow<'a, str>,
-    target: Cow<'a, str>,
-    code: Cow<'a, CodeObject<'a>>,
+    digest: String,
+    target: String,
+    code: CodeObject<'a>,
 }
 
 impl<'a> Named<'a> {
-    pub(super) fn of(object: &'a Object<'a>) -> Named<'a> {
-        Named { digest: (&object.digest).into(), target: (&object.target_id).into(), code: Cow::Borrowed(&object.code) }
+    /// The objects of an input, those of the named entries of bundles among them. Of all targets: that the selected code did not run does not make it
+    /// another file's.
+    ///
+    /// # Errors
+    /// As [`every_object`].
+    pub(super) fn all(input: &'a Input<'_>, entries: &[String]) -> Result<Vec<Named<'a>>> {
+        let (mut objects, all): (Vec<Named<'a>>, _) = (Vec::new(), Selection::default());
+        for found in every_object(input, &[], &all)?.into_iter().chain(every_object(input, entries, &all)?) {
+            // One that cannot be read is no object that was counted.
+            let Ok(code) = CodeObject::parse(found.bytes) else { continue };
+            let digest = digest(found.bytes);
+            if !objects.iter().any(|object| object.digest == digest) {
+                objects.push(Named { target: target_id(&found, &code), digest, code });
+            }
+        }
+        Ok(objects)
     }
 
     fn has(&self, refused: &Refused) -> bool {
@@ -73,17 +87,7 @@ impl<'p> Given<'p> {
     /// # Errors
     /// As [`check`]; unsupported if something that is to be shown was rewritten.
     pub(super) fn of(profile: &'p Profile, input: &Input<'_>, entries: &[String], opened: &[Opened<'_>]) -> Result<Given<'p>> {
-        let mut objects = Vec::new();
-        // Of all targets: that the selected code did not run does not make it another file's.
-        let all = Selection::default();
-        for found in every_object(input, &[], &all)?.into_iter().chain(every_object(input, entries, &all)?) {
-            // One that cannot be read is no object that was counted.
-            let Ok(code) = CodeObject::parse(found.bytes) else { continue };
-            let digest = digest(found.bytes);
-            if !objects.iter().any(|object: &Named<'_>| object.digest == digest) {
-                objects.push(Named { digest: digest.into(), target: target_id(&found, &code).into(), code: Cow::Owned(code) });
-            }
-        }
+        let objects = Named::all(input, entries)?;
         check(profile, &objects)?;
         if let Some(rewritten) = opened.iter().find(|object| object.code.is_rewritten()) {
             let error = Error::unsupported("this code was rewritten, and counts belong to the original");

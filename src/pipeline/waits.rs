@@ -38,7 +38,7 @@ pub fn slice(data: &[u8], selection: &Selection, Given { profile, samples, blame
     let input = Input::parse(data)?;
     let objects = objects(&input, selection)?;
     if let Some(profile) = profile {
-        counted::check(profile, &objects.iter().map(Named::of).collect::<Vec<_>>())?;
+        counted::check(profile, &Named::all(&input, &[])?)?;
     }
     let mut given = samples.iter().map(|samples| Fitted::new(&objects, samples)).collect::<Result<Vec<Fitted<'_>>>>()?;
     given.sort_by_key(|fitted| fitted.given.kind);
