@@ -5,6 +5,7 @@
 //! on several seeds with the right output; the edited one must stop on each seed with the fault that `faults.rs` names. The list is printed as a table with `--nocapture`.
 
 mod faults;
+mod moved;
 mod selected;
 mod textures;
 
@@ -32,6 +33,7 @@ fn main() {
     let chosen: Vec<&Fault> = FAULTS
         .iter()
         .chain(textures::FAULTS)
+        .chain(moved::FAULTS)
         .chain(selected::FAULTS)
         .filter(|fault| wanted.as_ref().is_none_or(|part| fault.to_string().contains(part.as_str())))
         .collect();
