@@ -84,6 +84,20 @@ pub static FAULTS: &[Fault] = &[
         Drop("s_waitcnt lgkmcnt(0)", 2),
         &["reads v7 while `ds_read_u16`", "lgkmcnt", "v_or_b32"],
     ),
+    // LDS's counter counts flat accesses to memory, too, and says nothing of them: the other still has both.
+    lds(
+        "gfx803",
+        64,
+        "no wait for a flat load but that of LDS's counter",
+        Insert(&[
+            "flat_load_dword v6, v[4:5]",
+            "flat_load_dword v7, v[4:5]",
+            "s_waitcnt lgkmcnt(0)",
+            "fix: s_waitcnt vmcnt(1)",
+            "v_mov_b32_e32 v8, v6",
+        ]),
+        &["reads v6 while `flat_load_dword`", "vmcnt was not waited", "v_mov_b32"],
+    ),
     lds(
         "gfx803",
         64,
