@@ -222,7 +222,7 @@ fn target_of(kernels: &[Candidate], share: usize, wrong: &mut Vec<Failure>) -> T
 fn page(tallies: &BTreeMap<&str, Tally>) -> String {
     let mut page = format!(
         "# Kernels of the corpora, original against instrumented\n\nWritten by `{COMMAND}`: kernels of real libraries with arguments made up from their metadata, as compiled and instrumented in both counter modes on the \
-         strict emulator. Memory and counts are the same for every dispatch that ends well, and faults are the same where the original faults. \
+         strict emulator. Memory and counts are the same for every dispatch that ends well, and faults are the same where the original faults; excused is what the original itself does otherwise in another order of its waves, and what it does beyond its LDS. \
          `rewriter-tests/tests/corpus_kernels` says by which rule kernels are taken.\n\n\
          | target | kernels | looked at | run | dispatches compared | faults compared | site counts compared | left out |\n|---|---|---|---|---|---|---|---|\n"
     );
