@@ -93,6 +93,8 @@ struct Settler {
     target: Target,
     rules: Rules,
     own: RegSet,
+    /// Original code comes before.
+    middle: bool,
     items: Vec<Item>,
     pending: Pending,
     /// What branches bring to labels.
@@ -137,6 +139,7 @@ pub(super) fn settle(target: Target, place: &Place, items: Vec<Item>) -> Result<
         target,
         rules,
         own,
+        middle,
         items: Vec::with_capacity(room),
         pending,
         at_labels: FxHashMap::default(),
@@ -205,7 +208,10 @@ impl Settler {
             if self.pending.original_writes && !effects.reads.is_subset(&self.own) {
                 needed = both(needed, both(SCALAR_RESULTS, VECTOR_RESULTS));
             }
-            if effects.valu && self.pending.vector_writes.intersects(&effects.reads) {
+            // Registers of original code may have been masks of its vector instructions; then scalar ones have to wait, too.
+            let masks = self.middle && self.rules.contains(Rules::VALU_MASK_WRITE);
+            let written = if masks && !effects.valu { self.pending.vector_writes.difference(self.own) } else { self.pending.vector_writes };
+            if (effects.valu || masks) && written.intersects(&effects.reads) {
                 needed = both(needed, VECTOR_RESULTS);
             }
         }
