@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 use rewriter_tests::random::Random;
 use wavetap::cfg::Program;
-use wavetap::code_object::{Argument, CodeObject, Field, Kernel, KernelMetadata, ValueKind, metadata};
+use wavetap::code_object::{Argument, CodeObject, Field, Kernel, KernelMetadata, ValueKind};
 use wavetap::emit::code_object::{Changes, CodeSymbol, Plan};
 use wavetap::emulator::{CodeAddress, Device, Dispatch, Fault, LoadedObject, Options, Trace};
-use wavetap::instrument::{Analysis, Instrumented, Request, branches};
+use wavetap::instrument::{Analysis, Instrumented, MovedTo, Request, branches};
 use wavetap::isa::Target;
 use wavetap::kernel::{Image, Stop};
 use wavetap::layout::{Code, place};
@@ -32,15 +32,55 @@ const ENOUGH: u32 = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Way {
     mode: CounterMode,
-    borrowing: bool,
+    registers: Registers,
 }
 
-const WAYS: [Way; 4] = [
-    Way { mode: CounterMode::Global, borrowing: false },
-    Way { mode: CounterMode::Lds, borrowing: false },
-    Way { mode: CounterMode::Global, borrowing: true },
-    Way { mode: CounterMode::Lds, borrowing: true },
-];
+/// Where inserted code gets its registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Registers {
+    /// Where they are unused, if they are.
+    Unused,
+    /// Scalar registers are borrowed.
+    Scalar,
+    /// Vector registers, too, and accumulation registers hold what was in them.
+    MovedToAccum,
+    /// The same with scratch memory.
+    MovedToScratch,
+}
+
+impl Registers {
+    const ALL: [Registers; 4] = [Registers::Unused, Registers::Scalar, Registers::MovedToAccum, Registers::MovedToScratch];
+
+    fn analysis<'a>(self, program: &'a Program, image: &'a Image<'a>) -> Analysis<'a> {
+        let analysis = Analysis::new(program, image);
+        match self {
+            Registers::Unused => analysis,
+            Registers::Scalar => analysis.borrowing(),
+            Registers::MovedToAccum => analysis.moving(MovedTo::Accum),
+            Registers::MovedToScratch => analysis.moving(MovedTo::Scratch),
+        }
+    }
+
+    /// Whether that is there to be had.
+    fn are_of(self, target: Target) -> bool {
+        match self {
+            Registers::Unused | Registers::Scalar => true,
+            Registers::MovedToAccum => target.has_accum(),
+            Registers::MovedToScratch => target.architected_flat_scratch(),
+        }
+    }
+}
+
+const WAYS: [Way; 8] = {
+    let mut ways = [Way { mode: CounterMode::Global, registers: Registers::Unused }; 8];
+    let mut n = 0;
+    while n < ways.len() {
+        ways[n].registers = Registers::ALL[n / 2];
+        ways[n].mode = if n % 2 == 0 { CounterMode::Global } else { CounterMode::Lds };
+        n += 1;
+    }
+    ways
+};
 
 /// A code object with one kernel instrumented.
 struct Rewritten {
@@ -67,13 +107,7 @@ fn rewrite(
     let mut descriptor = plan.descriptor;
     descriptor.set_entry_byte_offset(entry.wrapping_sub(kernel.descriptor_address) as i64);
     let mut value = object.metadata().expect("metadata").value.clone();
-    for (key, number) in [
-        (".sgpr_count", plan.metadata.sgpr_count),
-        (".vgpr_count", plan.metadata.vgpr_count),
-        (".group_segment_fixed_size", plan.metadata.group_segment_fixed_size),
-    ] {
-        metadata::set_kernel_number(&mut value, &kernel.symbol(), key, number)?;
-    }
+    plan.metadata.write(&mut value, &kernel.symbol(), kernel.metadata.as_ref().expect("metadata"))?;
     let bytes = emit.finish(&Changes {
         code: &placed.bytes,
         symbols: &[CodeSymbol { name: format!("{}.wavetap", kernel.name), address: entry, size: code.size() }],
@@ -311,7 +345,7 @@ struct Tally {
 fn check(
     place_name: &str,
     object: &CodeObject<'_>,
-    analyses: &[Analysis<'_>; 2],
+    analyses: &[Analysis<'_>; 4],
     program: &Program,
     image: &Image<'_>,
     kernel: &Kernel,
@@ -342,10 +376,10 @@ fn check(
     let mut racy = None;
     let mut is_racy =
         || *racy.get_or_insert_with(|| others(3..400).any(|other| other.memory != original.memory || other.trace != original.trace));
-    for way in WAYS {
+    for way in WAYS.into_iter().filter(|way| way.registers.are_of(target)) {
         let at =
             format!("{place_name} seed {seed} {way:?} grid {:?} workgroup {:?} number {}", launch.grid, launch.workgroup, launch.number);
-        let rewritten = match rewrite(object, &analyses[usize::from(way.borrowing)], program, image, kernel, way.mode) {
+        let rewritten = match rewrite(object, &analyses[way.registers as usize], program, image, kernel, way.mode) {
             Ok(rewritten) => rewritten,
             Err(Stop::Refused(refusal)) => {
                 eprintln!("{at}: {refusal}");
@@ -447,7 +481,7 @@ fn check_file(name: &str, data: &[u8], seeds: std::ops::Range<u64>) -> BTreeMap<
         let Some(target) = object.target() else { continue };
         let image = Image::of(&object).expect("an image");
         let program = Program::of(target, &image);
-        let analyses = [Analysis::new(&program, &image), Analysis::new(&program, &image).borrowing()];
+        let analyses = Registers::ALL.map(|registers| registers.analysis(&program, &image));
         for kernel in object.kernels().iter().filter(|kernel| only.as_ref().is_none_or(|only| kernel.name.contains(only))) {
             let place_name = format!("{name} {} {}", target.name(), kernel.name);
             let tally = tallies.entry(place_name.clone()).or_default();

@@ -62,6 +62,7 @@ impl Case<'_> {
             entry_before: &self.entries.0,
             entry_after: &self.entries.1,
             vector_registers: 256,
+            scratch: (0, 0),
             used: self.used,
             summaries: self.summaries,
             replays: true,

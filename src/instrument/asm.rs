@@ -1,5 +1,7 @@
 //! Writing snippets: instructions by mnemonic, labels and branches.
 
+use smallvec::SmallVec;
+
 use super::settle::{self, Place};
 use crate::error::{Error, Result};
 use crate::isa::{self, Counter, Modifiers, Reg, Target, Value, WaitCount, WaitStates, scalar};
@@ -61,6 +63,11 @@ pub(super) struct Global {
 impl Asm {
     pub(super) fn new(target: Target, place: Place) -> Asm {
         Asm { target, place, items: Vec::new(), labels: 0 }
+    }
+
+    /// The target that is written for.
+    pub(super) fn target(&self) -> Target {
+        self.target
     }
 
     pub(super) fn finish(self) -> Result<Snippet> {
@@ -150,7 +157,7 @@ impl Asm {
 
     /// Waits for everything that writes registers when it arrives.
     pub(super) fn wait_all_loads(&mut self) -> Result<()> {
-        let all = [Counter::Vm, Counter::Lgkm, Counter::Load, Counter::Sample, Counter::Bvh, Counter::Ds, Counter::Km];
+        let all = [Counter::Vm, Counter::Lgkm, Counter::Load, Counter::Sample, Counter::Bvh, Counter::Ds, Counter::Km, Counter::Exp];
         // From gfx12 on the first two are there in name alone.
         let first = if self.target.largest_wait(Counter::Load).is_some() { 2 } else { 0 };
         self.wait(&all[first..])
@@ -239,6 +246,13 @@ impl Asm {
         self.op("v_add_u32_e64", &[v(flat), s2(sum), s(sum), v(g.offsets)])?;
         self.op("v_addc_u32_e64", &[v(flat + 1), s2(sum), c(0), v(flat + 1), s2(sum)])?;
         Ok(v2(flat))
+    }
+
+    /// A store of a vector register to scratch memory or a load from there, at an offset and what `base` holds.
+    pub(super) fn scratch(&mut self, is_store: bool, register: u16, base: Option<u16>, offset: u32) -> Result<()> {
+        let mnemonic = if is_store { "scratch_store_dword" } else { "scratch_load_dword" };
+        let operands: SmallVec<[Value; 2]> = std::iter::once(v(register)).chain(base.map(s)).collect();
+        self.with(mnemonic, &operands, |modifiers| modifiers.offset = offset as i32)
     }
 
     /// An LDS store or atomic without return.

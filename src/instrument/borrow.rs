@@ -5,6 +5,7 @@
 //! address of the wave's record then lives in such lanes, too. Registers into which a load is under way are not borrowed before it has arrived.
 
 use super::asm::{Asm, c, s, v};
+use super::homes::Moves;
 use super::lent_vectors::Loan;
 use super::plan::Plan;
 use super::registers::{Scalars, Vectors};
@@ -29,13 +30,23 @@ const LEAVE_STATES: i64 = 5;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Registers {
     scalars: Borrowed,
-    /// Where the vector registers are borrowed, how.
-    loan: Option<Loan>,
+    vectors: VectorSource,
+}
+
+/// Where the vector registers of a snippet come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum VectorSource {
+    /// No original code names them.
+    Own,
+    /// A few lanes of them are borrowed.
+    Lanes(Loan),
+    /// They are borrowed whole; what was in them is elsewhere meanwhile.
+    Moved(Moves),
 }
 
 impl Registers {
-    pub(super) fn new(scalars: Borrowed, loan: Option<Loan>) -> Registers {
-        Registers { scalars, loan }
+    pub(super) fn new(scalars: Borrowed, vectors: VectorSource) -> Registers {
+        Registers { scalars, vectors }
     }
 
     /// The scalar registers.
@@ -43,24 +54,35 @@ impl Registers {
         self.scalars.scalars()
     }
 
-    /// Whether the vector registers are borrowed.
-    pub(super) fn lends_vectors(&self) -> bool {
-        self.loan.is_some()
+    /// Whether lanes of the vector registers are borrowed: then nothing is in them that the last snippet left.
+    pub(super) fn lends_lanes(&self) -> bool {
+        matches!(self.vectors, VectorSource::Lanes(_))
     }
 
-    /// See [`Borrowed::enter`].
+    /// Makes the registers usable, but for lanes that are borrowed. The first thing a snippet does; keeps SCC.
     pub(super) fn enter(&self, asm: &mut Asm, vectors: Vectors) -> Result<()> {
+        if let VectorSource::Moved(moves) = &self.vectors {
+            moves.enter(asm, &vectors)?;
+        }
         self.scalars.enter(asm, vectors)
     }
 
-    /// See [`Borrowed::leave`].
+    /// Gives the registers back. The last thing a snippet does; keeps SCC.
     pub(super) fn leave(&self, asm: &mut Asm, vectors: Vectors) -> Result<()> {
-        self.scalars.leave(asm, vectors)
+        self.scalars.leave(asm, vectors)?;
+        match &self.vectors {
+            VectorSource::Moved(moves) => moves.leave(asm, &vectors),
+            _ => Ok(()),
+        }
     }
 
-    /// See [`Borrowed::keep_exec`].
+    /// A whole snippet that keeps EXEC across the instruction that writes it.
     pub(super) fn keep_exec(&self, asm: &mut Asm, vectors: Vectors) -> Result<()> {
-        self.scalars.keep_exec(asm, vectors)
+        let VectorSource::Moved(moves) = &self.vectors else { return self.scalars.keep_exec(asm, vectors) };
+        moves.enter(asm, &vectors)?;
+        self.scalars.keep_exec(asm, vectors)?;
+        moves.keep(asm, &vectors)?;
+        moves.leave(asm, &vectors)
     }
 
     /// See [`Borrowed::kept_exec`].
@@ -68,14 +90,20 @@ impl Registers {
         self.scalars.kept_exec(asm, vectors)
     }
 
-    /// Makes the vector registers usable, once it is certain that something will be counted. Destroys SCC and the first scalar register.
+    /// Makes borrowed lanes usable, once it is certain that something will be counted. Destroys SCC and the first scalar register.
     pub(super) fn prepare(&self, asm: &mut Asm, plan: &Plan) -> Result<()> {
-        self.loan.as_ref().map_or(Ok(()), |loan| loan.enter(asm, plan, self.scalars()))
+        match &self.vectors {
+            VectorSource::Lanes(loan) => loan.enter(asm, plan, self.scalars()),
+            _ => Ok(()),
+        }
     }
 
-    /// Gives the vector registers back after [`Registers::prepare`].
+    /// Gives lanes back after [`Registers::prepare`].
     pub(super) fn give_back(&self, asm: &mut Asm) -> Result<()> {
-        self.loan.as_ref().map_or(Ok(()), |loan| loan.leave(asm))
+        match &self.vectors {
+            VectorSource::Lanes(loan) => loan.leave(asm),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) fn epilogue(plan: &Plan, here: &Registers, keep_exec: bool) -> Result
     let done = asm.new_label();
     here.enter(&mut asm, plan.vectors)?;
     skip_if_off(&mut asm, r, done)?;
-    if here.lends_vectors() {
+    if here.lends_lanes() {
         lent_vectors::at_end(&mut asm, plan)?;
     }
     let (exec, saved) = (asm.exec(), asm.mask(r.saved_exec));

@@ -6,7 +6,7 @@
 //!
 //! Inserted code keeps its state in registers that no code of the kernel, nor anything it can call, names. Those are looked for inside the kernel's
 //! allocation first; then the allocation grows; then snippets borrow what they need: scalar registers, with lanes of a vector register as memory, or lanes
-//! of vector registers, with scalar registers as memory. No allocation is ever lowered.
+//! of vector registers, with scalar registers as memory, or both, with accumulation registers or scratch memory as memory. No allocation is ever lowered.
 //!
 //! Functions that a kernel reaches by calls of known targets are copied for it and instrumented like it ([`FunctionEdits`]).
 
@@ -16,6 +16,7 @@ mod branch_probe;
 mod entry;
 mod epilogue;
 mod guards;
+mod homes;
 mod lent_vectors;
 mod mask_probe;
 mod parts;
@@ -31,7 +32,7 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use crate::cfg::{BodyId, Program};
-use crate::code_object::{Field, Kernel, KernelDescriptor};
+use crate::code_object::{Field, Kernel, KernelDescriptor, KernelMetadata, metadata};
 use crate::dataflow::{Liveness, RegSet, Summaries, UsedRegisters, WaitSummaries, callable_registers, reachable_registers};
 use crate::entity::{ProgramPoint, Side};
 use crate::isa::{Condition, Reg, Role, Target, Value};
@@ -42,7 +43,8 @@ use crate::profile::record::{COUNTER, HEADER};
 
 pub use registers::resources;
 
-use borrow::{Borrowed, Registers};
+use borrow::{Borrowed, Registers, VectorSource};
+use homes::Homes;
 use parts::Part;
 use plan::{Counters, Plan, Slices};
 use registers::{Allocation, Scalars, Vectors};
@@ -58,6 +60,27 @@ pub struct Analysis<'a> {
     /// What code at the end of an unknown pointer may touch, once somebody asked.
     callable: OnceLock<UsedRegisters>,
     always_borrow: bool,
+    always_move: Option<MovedTo>,
+}
+
+/// Where inserted code moves what is in the vector registers that it borrows whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MovedTo {
+    /// To accumulation registers that no code names.
+    Accum,
+    /// To scratch memory behind what the kernel itself has of it.
+    Scratch,
+}
+
+/// Where a kernel's inserted code gets vector registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Supply {
+    /// No original code names them.
+    Own,
+    /// Lanes of them are borrowed, and kept in scalar registers meanwhile.
+    Lanes,
+    /// They are borrowed whole.
+    Moved(MovedTo),
 }
 
 impl<'a> Analysis<'a> {
@@ -65,7 +88,7 @@ impl<'a> Analysis<'a> {
     #[must_use]
     pub fn new(program: &'a Program, image: &'a Image<'a>) -> Analysis<'a> {
         let (summaries, waits) = (Summaries::compute(program), WaitSummaries::compute(program));
-        Analysis { program, image, summaries, waits, callable: OnceLock::new(), always_borrow: false }
+        Analysis { program, image, summaries, waits, callable: OnceLock::new(), always_borrow: false, always_move: None }
     }
 
     /// Makes inserted code borrow its scalar registers at each place even where some are unused. The scalar allocation then grows for the
@@ -73,6 +96,12 @@ impl<'a> Analysis<'a> {
     #[must_use]
     pub fn borrowing(self) -> Analysis<'a> {
         Analysis { always_borrow: true, ..self }
+    }
+
+    /// Makes inserted code borrow scalar registers and whole vector registers at each place even where some are unused.
+    #[must_use]
+    pub fn moving(self, to: MovedTo) -> Analysis<'a> {
+        Analysis { always_move: Some(to), ..self }
     }
 }
 
@@ -98,8 +127,33 @@ pub struct MetadataChange {
     pub sgpr_count: u64,
     /// `.vgpr_count`
     pub vgpr_count: u64,
+    /// `.agpr_count`
+    pub agpr_count: u64,
     /// `.group_segment_fixed_size`
     pub group_segment_fixed_size: u64,
+    /// `.private_segment_fixed_size`
+    pub private_segment_fixed_size: u64,
+}
+
+impl MetadataChange {
+    /// Writes the numbers into the metadata of the kernel whose descriptor has this symbol; `before` is what it says so far.
+    ///
+    /// # Errors
+    /// Malformed if the metadata has no such kernel.
+    pub fn write(&self, value: &mut rmpv::Value, symbol: &str, before: &KernelMetadata) -> crate::error::Result<()> {
+        let always = [
+            (".sgpr_count", self.sgpr_count),
+            (".vgpr_count", self.vgpr_count),
+            (".group_segment_fixed_size", self.group_segment_fixed_size),
+        ];
+        // Few kernels need more of these, and not all metadata have them.
+        let seldom = [
+            (".agpr_count", self.agpr_count, before.agpr_count),
+            (".private_segment_fixed_size", self.private_segment_fixed_size, before.private_segment_fixed_size),
+        ];
+        let changed = seldom.into_iter().filter(|(_, now, before)| now != before).map(|(key, now, _)| (key, now));
+        always.into_iter().chain(changed).try_for_each(|(key, number)| metadata::set_kernel_number(value, symbol, key, number))
+    }
 }
 
 /// A planned instrumentation of one kernel.
@@ -128,32 +182,42 @@ pub struct Instrumented {
 /// # Errors
 /// Refused if it cannot be done correctly; failed if the kernel's descriptor contradicts itself or an instruction cannot be built.
 pub fn branches(analysis: &Analysis<'_>, request: &Request<'_>) -> Result<Instrumented, Stop> {
+    let loss = |planned: &Instrumented| planned.before.waves_per_simd.saturating_sub(planned.after.waves_per_simd);
     let costs_too_much = |planned: &Instrumented| {
-        let loss = planned.before.waves_per_simd.saturating_sub(planned.after.waves_per_simd);
+        let loss = loss(planned);
         request.max_occupancy_loss.filter(|most| loss > *most).map(|most| {
             let detail = format!("{loss} of {} waves per SIMD would be lost, and at most {most} may be", planned.before.waves_per_simd);
             Refusal::new(Reason::OccupancyLoss, detail)
         })
     };
-    let own = plan(analysis, request, false);
+    if let Some(to) = analysis.always_move {
+        return plan(analysis, request, Supply::Moved(to));
+    }
+    let own = plan(analysis, request, Supply::Own);
     let refusal = match own {
         Ok(planned) => match costs_too_much(&planned) {
             None => return Ok(planned),
             Some(refusal) => refusal,
         },
-        Err(Stop::Refused(refusal)) if refusal.reason == Reason::VectorRegisters => refusal,
+        Err(Stop::Refused(refusal)) if matches!(refusal.reason, Reason::VectorRegisters | Reason::ScalarRegisters) => refusal,
         Err(stop) => return Err(stop),
     };
-    // What borrows vector registers asks for no more of them, and takes longer.
-    match plan(analysis, request, true) {
-        Ok(planned) if costs_too_much(&planned).is_none() => Ok(planned),
-        Ok(_) | Err(Stop::Refused(_)) => Err(refusal.into()),
-        Err(stop) => Err(stop),
+    // What borrows vector registers asks for few more of them or none, and takes longer; the longer, the later it comes here.
+    let mut costly = None;
+    for supply in [Supply::Lanes, Supply::Moved(MovedTo::Accum), Supply::Moved(MovedTo::Scratch)] {
+        match plan(analysis, request, supply) {
+            Ok(planned) if costs_too_much(&planned).is_some() => {}
+            Ok(planned) if loss(&planned) > 0 => costly = costly.or(Some(planned)),
+            Ok(planned) => return Ok(planned),
+            Err(Stop::Refused(_)) => {}
+            Err(stop) => return Err(stop),
+        }
     }
+    costly.ok_or(Stop::Refused(refusal))
 }
 
-/// Plans with vector registers of its own, or with borrowed ones.
-fn plan(analysis: &Analysis<'_>, request: &Request<'_>, borrow_vectors: bool) -> Result<Instrumented, Stop> {
+/// Plans with vector registers from one source.
+fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply) -> Result<Instrumented, Stop> {
     let kernel = request.kernel;
     let id = find(analysis.program, kernel)?;
     let target = analysis.program.body(id).target();
@@ -190,35 +254,53 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, borrow_vectors: bool) ->
 
     let mut descriptor = kernel.descriptor;
     let entry = entry::Entry::extend(target, &mut descriptor)?;
-    let allocation = Allocation { target, descriptor: &kernel.descriptor, used: used(analysis, id), accum: metadata.agpr_count };
+    let allocation = Allocation {
+        target,
+        descriptor: &kernel.descriptor,
+        used: used(analysis, id),
+        accum: metadata.agpr_count,
+        bounded_calls: has_bounded_calls(analysis.program, id),
+    };
     let mut free = allocation.free_scalars(entry.scalars());
     // Where too few scalar registers are unused, every snippet borrows what it needs; where too few vector registers are, these.
-    let kept = if analysis.always_borrow { None } else { Scalars::take(|count, align| free.take(count, align)).ok() };
-    let (vectors, terms, slice_start) = if borrow_vectors {
-        // What is borrowed has to be found again: not both kinds of registers can be.
-        if kept.is_none() || allocation.used.indexed {
-            return Err(Refusal::new(Reason::VectorRegisters, "no vector registers are free, and none can be borrowed").into());
+    let borrow = analysis.always_borrow || matches!(supply, Supply::Moved(_));
+    let kept = if borrow { None } else { Scalars::take(|count, align| free.take(count, align)).ok() };
+    let (mut terms, mut slice_start, mut homes) = (None, None, None);
+    let vectors = match supply {
+        Supply::Own => allocation.choose_vectors()?,
+        Supply::Lanes => {
+            // What is borrowed has to be found again: not both kinds of registers can be.
+            if kept.is_none() || allocation.used.indexed {
+                return Err(Refusal::new(Reason::VectorRegisters, "no vector registers are free, and none can be borrowed").into());
+            }
+            slice_start = if slices.is_some() { Some(free.take(1, 1)?) } else { None };
+            // Whole pairs, as for the two that vector instructions read.
+            let pairs = std::iter::from_fn(|| free.take(2, 2).ok()).flat_map(|first| [first, first + 1]);
+            let slots = pairs.take(lent_vectors::MOST_SLOTS).collect();
+            terms = Some(lent_vectors::Terms { slots, end: allocation.vgprs() as u16 });
+            Vectors::behind_ids(target)
         }
-        let slice_start = if slices.is_some() { Some(free.take(1, 1)?) } else { None };
-        // Whole pairs, as for the two that vector instructions read.
-        let pairs = std::iter::from_fn(|| free.take(2, 2).ok()).flat_map(|first| [first, first + 1]);
-        let slots = pairs.take(lent_vectors::MOST_SLOTS).collect();
-        let terms = lent_vectors::Terms { slots, end: allocation.vgprs() as u16 };
-        (Vectors::behind_ids(target), Some(terms), slice_start)
-    } else {
-        (allocation.choose_vectors()?, None, None)
+        Supply::Moved(to) => {
+            let vectors = homes::choose(target, &parts)?;
+            homes = Some(Homes::find(to, &allocation, metadata, homes::count(&vectors))?);
+            vectors
+        }
     };
-    let plan = Plan { target, vectors, kept, slice_start, slices, kernel: request.index, control: request.control };
+    let plan = Plan { target, vectors, kept, slice_start, homes, slices, kernel: request.index, control: request.control };
     let (prologue, prologue_end) = prologue::prologue(&plan, &entry)?;
     let sgprs = prologue_end.max(kept.map_or(0, |_| free.end));
     let vgprs = vectors.end();
     allocation.grow(&mut descriptor, sgprs, vgprs)?;
+    let (agpr_count, private_segment) = match homes {
+        None => (metadata.agpr_count, metadata.private_segment_fixed_size),
+        Some(homes) => homes.allocate(&allocation, metadata, &mut descriptor, homes::count(&vectors))?,
+    };
 
     let end = allocation.sgprs().max(sgprs);
     let mut inserts = Vec::new();
     for part in &parts {
         let pending = if kept.is_none() || terms.is_some() { part.pending(analysis) } else { Vec::new() };
-        let lender = Lender { part, kept, terms: terms.as_ref(), pending, end };
+        let lender = Lender { part, kept, terms: terms.as_ref(), homes, pending, end };
         inserts.push(insertions(&plan, &lender, part)?);
     }
     let mut inserts = inserts.into_iter();
@@ -240,8 +322,10 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, borrow_vectors: bool) ->
     let after = registers::resources(target, &descriptor, lds_bytes + extra, workgroup_size);
     let metadata = MetadataChange {
         sgpr_count: metadata.sgpr_count.max(u64::from(sgprs.max(named_scalars(target, &edits)) + registers::NAMED_SGPRS)),
-        vgpr_count: allocation.metadata_vgprs(&descriptor, metadata, vgprs),
+        vgpr_count: allocation.metadata_vgprs(&descriptor, metadata, vgprs, agpr_count),
+        agpr_count,
         group_segment_fixed_size: u64::from(lds_bytes + extra),
+        private_segment_fixed_size: private_segment,
     };
     Ok(Instrumented {
         edits,
@@ -357,6 +441,12 @@ fn used(analysis: &Analysis<'_>, id: BodyId) -> UsedRegisters {
     reachable_registers(analysis.program, id, callable)
 }
 
+/// Whether all that a kernel may call is known, and nothing calls itself.
+fn has_bounded_calls(program: &Program, kernel: BodyId) -> bool {
+    let callees = program.callees(kernel);
+    !callees.unknown && callees.bodies.iter().all(|callee| !program.callees(*callee).bodies.contains(callee))
+}
+
 /// A body's snippets, by their place.
 fn insertions(plan: &Plan, lender: &Lender<'_>, part: &Part<'_>) -> Result<Vec<(ProgramPoint, Snippet)>, Stop> {
     let mut inserts = Vec::new();
@@ -384,6 +474,8 @@ struct Lender<'a> {
     kept: Option<Scalars>,
     /// Where vector registers are borrowed.
     terms: Option<&'a lent_vectors::Terms>,
+    /// Where vector registers are borrowed whole.
+    homes: Option<Homes>,
     /// Before each instruction, the registers into which loads are under way; empty where nothing is borrowed.
     pending: Vec<RegSet>,
     /// One more than the highest numbered scalar register of the allocation.
@@ -403,15 +495,22 @@ impl Lender<'_> {
                 lent.map_err(|refusal| Refusal { address: Some(body.address(point.inst)), ..refusal })?
             }
         };
-        let Some(terms) = self.terms else { return Ok((*plan, Registers::new(scalars, None))) };
+        if let Some(homes) = self.homes {
+            let moves = homes.moves(&plan.vectors, self.part, &pending[point.inst.index()], point, self.end)?;
+            return Ok((*plan, Registers::new(scalars, VectorSource::Moved(moves))));
+        }
+        let Some(terms) = self.terms else { return Ok((*plan, Registers::new(scalars, VectorSource::Own))) };
         let (vectors, loan) = terms.lend(self.part, &pending[point.inst.index()], point)?;
-        Ok((Plan { vectors, ..*plan }, Registers::new(scalars, Some(loan))))
+        Ok((Plan { vectors, ..*plan }, Registers::new(scalars, VectorSource::Lanes(loan))))
     }
 
     /// The registers of a snippet before the end of a wave: nothing needs the original's vector registers any more.
     fn at_end(&self, plan: &Plan, point: ProgramPoint) -> Result<(Plan, Registers), Stop> {
         match (self.terms, self.kept) {
-            (Some(_), Some(scalars)) => Ok((*plan, Registers::new(Borrowed::Kept(scalars), Some(lent_vectors::Loan::default())))),
+            (Some(_), Some(scalars)) => {
+                let lanes = VectorSource::Lanes(lent_vectors::Loan::default());
+                Ok((*plan, Registers::new(Borrowed::Kept(scalars), lanes)))
+            }
             _ => self.at(plan, point),
         }
     }

@@ -1,6 +1,7 @@
 //! What all inserted code of one kernel agrees on.
 
 use super::asm::{Asm, Global, c, s, s2, v, v2};
+use super::homes::Homes;
 use super::registers::{Scalars, Vectors};
 use super::settle::Place;
 use crate::dataflow::RegSet;
@@ -49,6 +50,8 @@ pub(super) struct Plan {
     pub(super) kept: Option<Scalars>,
     /// Where vector registers are borrowed and counters are in LDS: the scalar register with the start of the wave's slice.
     pub(super) slice_start: Option<u16>,
+    /// Where vector registers are borrowed whole: where what was in them goes, and what is kept for the next snippet.
+    pub(super) homes: Option<Homes>,
     /// Counters are in LDS, or else in the wave's record.
     pub(super) slices: Option<Slices>,
     /// The kernel's index in the site table.

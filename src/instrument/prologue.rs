@@ -115,9 +115,17 @@ pub(super) fn prologue(plan: &Plan, entry: &Entry) -> Result<(Snippet, u32), Sto
     asm.branch("s_branch", ready);
     asm.bind(off);
     asm.op("s_mov_b64", &[s2(record), c(0)])?;
+    if plan.homes.is_some() {
+        // What goes home has to be something.
+        asm.exec_lanes(plan.target.wave_size())?;
+        plan.vectors.kept().try_for_each(|register| asm.op("v_mov_b32_e32", &[v(register), c(0)]))?;
+    }
     asm.bind(ready);
     if plan.kept.is_none() {
         store_record(&mut asm, plan.vectors, record)?;
+    }
+    if let Some(homes) = plan.homes {
+        homes.keep_first(&mut asm, &plan.vectors, t.temporary)?;
     }
     let (exec, kept_exec) = (asm.exec(), asm.mask(t.exec));
     asm.masks("s_mov_b", &[exec, kept_exec])?;

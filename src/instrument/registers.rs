@@ -9,9 +9,9 @@ use crate::profile::map::Resources;
 /// Scalar registers behind the numbered ones that lie in the same allocation: VCC, XNACK_MASK, FLAT_SCRATCH (gfx9).
 pub(super) const NAMED_SGPRS: u32 = 6;
 /// The hardware writes work-item ids to v0, v1 and v2 at most.
-const WORK_ITEM_VGPRS: u16 = 3;
+pub(super) const WORK_ITEM_VGPRS: u16 = 3;
 /// Vector registers that an instruction can name.
-const NUMBERED_VGPRS: u16 = 256;
+pub(super) const NUMBERED_VGPRS: u16 = 256;
 
 /// The vector registers that inserted code keeps for itself. No original code names them, so they hold across calls too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,10 +44,19 @@ impl Vectors {
         Vectors { address: WORK_ITEM_VGPRS, data: WORK_ITEM_VGPRS + 1, flat: Self::have_addresses(target).then_some(WORK_ITEM_VGPRS + 3) }
     }
 
+    /// Those that hold something from one snippet to the next.
+    pub(super) fn kept(&self) -> impl Iterator<Item = u16> + use<> {
+        [self.data, self.data + 1, self.address].into_iter()
+    }
+
+    /// All of them.
+    pub(super) fn registers(&self) -> impl Iterator<Item = u16> + use<> {
+        self.kept().chain(self.flat.into_iter().flat_map(|pair| [pair, pair + 1]))
+    }
+
     /// One more than the highest register.
     pub(super) fn end(&self) -> u32 {
-        let highest = (self.data + 1).max(self.address).max(self.flat.map_or(0, |pair| pair + 1));
-        u32::from(highest) + 1
+        self.registers().max().map_or(0, |highest| u32::from(highest) + 1)
     }
 }
 
@@ -122,6 +131,8 @@ pub(super) struct Allocation<'a> {
     pub(super) used: UsedRegisters,
     /// Accumulation registers by the metadata.
     pub(super) accum: u64,
+    /// Whether all that it may call is known, and nothing calls itself.
+    pub(super) bounded_calls: bool,
 }
 
 impl Allocation<'_> {
@@ -206,11 +217,27 @@ impl Allocation<'_> {
         Ok(())
     }
 
-    /// `.vgpr_count` of the metadata for a grown descriptor: accumulation registers count where they share the allocation.
-    pub(super) fn metadata_vgprs(&self, grown: &KernelDescriptor, metadata: &KernelMetadata, vgprs: u32) -> u64 {
+    /// The lowest run of `count` accumulation registers that no code names.
+    pub(super) fn free_accum(&self, count: u32) -> Option<u16> {
+        let is_free = |number: u16| number < NUMBERED_VGPRS && !self.used.named.contains(Reg::accum(number, 1));
+        (0..NUMBERED_VGPRS).find(|first| (*first..first + count as u16).all(is_free))
+    }
+
+    /// Grows the allocation in a descriptor so that accumulation registers below `accum` can be used. It never shrinks.
+    pub(super) fn grow_accum(&self, descriptor: &mut KernelDescriptor, accum: u32) -> Result<(), Stop> {
+        let wanted = descriptor.accum_offset(self.target).unwrap_or(0) + accum;
+        if wanted > self.target.max_vgprs() {
+            let detail = format!("{wanted} vector registers are needed, {} can be had", self.target.max_vgprs());
+            return Err(Refusal::new(Reason::VectorRegisters, detail).into());
+        }
+        Ok(descriptor.set_allocated_vgprs(self.target, wanted.max(descriptor.allocated_vgprs(self.target)))?)
+    }
+
+    /// `.vgpr_count` of the metadata for a grown descriptor with so many accumulation registers: they count where they share the allocation.
+    pub(super) fn metadata_vgprs(&self, grown: &KernelDescriptor, metadata: &KernelMetadata, vgprs: u32, agprs: u64) -> u64 {
         let with_accum = match grown.accum_offset(self.target) {
-            Some(offset) if metadata.agpr_count > 0 => u64::from(offset) + metadata.agpr_count,
-            _ => vgprs.into(),
+            Some(offset) if agprs > 0 => u64::from(offset) + agprs,
+            _ => u64::from(vgprs).max(agprs),
         };
         metadata.vgpr_count.max(with_accum)
     }

@@ -163,12 +163,62 @@ fn needs_that_cannot_be_met() {
     let code: Vec<(&str, &[Value])> = every_vector.iter().map(|operands| ("v_mov_b32_e32", operands.as_slice())).collect();
     let (bytes, borrows_vectors) = kernel(target, &code);
     assert!(plan(target, &bytes, &borrows_vectors, CounterMode::Lds).is_ok());
-    // Not both kinds of registers can be borrowed.
+    // Not both kinds of registers can be borrowed where there is nothing else to keep values in.
     let every_scalar: Vec<[Value; 2]> = (0..102).map(|n| [s(n, 1), Value::InlineInt(0)]).collect();
     let scalars = every_scalar.iter().map(|operands| ("s_mov_b32", operands.as_slice()));
     let code: Vec<(&str, &[Value])> = code.into_iter().chain(scalars).collect();
     let (bytes, kernel) = kernel(target, &code);
     assert_eq!(reason(plan(target, &bytes, &kernel, CounterMode::Global)).0, Reason::VectorRegisters);
+}
+
+/// Where all registers that can be numbered are in use, vector registers are moved to what the target has, if where that is and how large is known.
+#[test]
+fn kernels_that_use_all_registers() {
+    let at_the_limit = |target: Target, accums: u16| {
+        let vectors: Vec<[Value; 2]> = (0..256).map(|n| [Value::Reg(Reg::vector(n, 1)), Value::Reg(Reg::vector(0, 1))]).collect();
+        let scalars: Vec<[Value; 2]> = (0..target.addressable_sgprs() as u16).map(|n| [s(n, 1), Value::InlineInt(0)]).collect();
+        let accums: Vec<[Value; 2]> = (0..accums).map(|n| [Value::Reg(Reg::accum(n, 1)), Value::Reg(Reg::vector(0, 1))]).collect();
+        let code = vectors.iter().map(|operands| ("v_mov_b32_e32", operands.as_slice()));
+        let code = code.chain(scalars.iter().map(|operands| ("s_mov_b32", operands.as_slice())));
+        let code: Vec<_> = code.chain(accums.iter().map(|operands| ("v_accvgpr_write_b32", operands.as_slice()))).collect();
+        let (bytes, mut kernel) = kernel(target, &code);
+        kernel.metadata.as_mut().expect("metadata").private_segment_fixed_size = 18;
+        (bytes, kernel)
+    };
+    let numbers = |planned: Instrumented| (planned.metadata.agpr_count, planned.metadata.private_segment_fixed_size);
+    for mode in [CounterMode::Global, CounterMode::Lds] {
+        for (name, accums, expected) in [
+            // Three registers of the original's and three of ours.
+            ("gfx908", 0, (6, 18)),
+            ("gfx90a", 250, (256, 18)),
+            ("gfx942", 251, (0, 20 + 6 * 4)),
+            ("gfx1100", 0, (0, 20 + 6 * 4)),
+            ("gfx1200", 0, (0, 20 + 6 * 4)),
+        ] {
+            let target = target(name);
+            let (bytes, kernel) = at_the_limit(target, accums);
+            let planned = plan(target, &bytes, &kernel, mode).unwrap_or_else(|stop| panic!("{name}: {stop:?}"));
+            let enabled = planned.descriptor.is_set(Field::ENABLE_PRIVATE_SEGMENT);
+            assert_eq!((numbers(planned), enabled), (expected, expected.1 != 18), "{name}");
+        }
+        for (name, accums) in [("gfx803", 0), ("gfx906", 0), ("gfx90a", 251), ("gfx1030", 0)] {
+            let target = target(name);
+            let (bytes, kernel) = at_the_limit(target, accums);
+            assert_eq!(reason(plan(target, &bytes, &kernel, mode)).0, Reason::VectorRegisters, "{name}");
+        }
+    }
+    let target = target("gfx1100");
+    let (bytes, good) = at_the_limit(target, 0);
+    for unknown in [
+        |kernel: &mut Kernel| kernel.metadata.as_mut().expect("metadata").uses_dynamic_stack = true,
+        |kernel: &mut Kernel| kernel.descriptor.set(Field::USES_DYNAMIC_STACK, 1).expect("fits"),
+        |kernel: &mut Kernel| kernel.descriptor.set(Field::ENABLE_SGPR_PRIVATE_SEGMENT_SIZE, 1).expect("fits"),
+        |kernel: &mut Kernel| kernel.metadata.as_mut().expect("metadata").private_segment_fixed_size = 1 << 32,
+    ] {
+        let mut kernel = good.clone();
+        unknown(&mut kernel);
+        assert_eq!(reason(plan(target, &bytes, &kernel, CounterMode::Global)).0, Reason::VectorRegisters);
+    }
 }
 
 /// With every combination of what can be set at entry, the prologue's last part puts each value where the original code expects it.
@@ -256,7 +306,7 @@ fn accumulation_registers_move_behind_a_grown_allocation() {
     let (_, kernel) = kernel(target, &[]);
     let mut before = kernel.descriptor;
     before.set_allocated_vgprs(target, 32 + 50).expect("fits");
-    let allocation = Allocation { target, descriptor: &before, used: UsedRegisters::default(), accum: 50 };
+    let allocation = Allocation { target, descriptor: &before, used: UsedRegisters::default(), accum: 50, bounded_calls: true };
     let grown = |sgprs, vgprs| {
         let mut after = before;
         allocation
@@ -269,7 +319,7 @@ fn accumulation_registers_move_behind_a_grown_allocation() {
     assert_eq!(grown(102, 256), Ok((112, Some(256), 312)));
     let mut full = before;
     full.set_allocated_vgprs(target, 512).expect("fits");
-    let allocation = Allocation { target, descriptor: &full, used: UsedRegisters::default(), accum: 480 };
+    let allocation = Allocation { target, descriptor: &full, used: UsedRegisters::default(), accum: 480, bounded_calls: true };
     assert!(matches!(allocation.grow(&mut full.clone(), 0, 33), Err(Stop::Refused(refusal)) if refusal.reason == Reason::VectorRegisters));
 }
 

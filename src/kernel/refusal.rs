@@ -127,7 +127,7 @@ impl Reason {
             }
             Reason::ScalarRegisters => "Too few scalar registers are unused, and none can be borrowed at some place.",
             Reason::VectorRegisters => {
-                "All vector registers are in use, by the kernel or by functions that it may call, and too few scalar ones are unused to keep lanes of borrowed ones in."
+                "All vector registers are in use, by the kernel or by functions that it may call, too few scalar ones are unused to keep lanes of borrowed ones in, and there is nowhere else to move some of them: no accumulation registers, and no scratch memory whose place and size are known."
             }
             Reason::UserSgprs => {
                 "The command processor can fill 16 scalar registers, and the kernel has asked for so many that what the counters need is not among them."

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use super::object::{Object, digest, place, target_id};
 use super::options::{Counters, Options};
 use crate::cfg::Program;
-use crate::code_object::{CodeObject, Kernel, KernelDescriptor, demangle, metadata};
+use crate::code_object::{CodeObject, Kernel, KernelDescriptor, demangle};
 use crate::emit::code_object::{Changes, CodeSymbol, Plan};
 use crate::emit::{Replacement, merge};
 use crate::error::{Error, Kind, Result, ResultExt};
@@ -391,14 +391,8 @@ fn write(object: &Object<'_>, plan: &Plan<'_, '_>, planned: &[&Planned<'_>], map
         descriptor.set_entry_byte_offset(entry.wrapping_sub(address) as i64);
         descriptors.push((address, descriptor));
         symbols.push(CodeSymbol { name: format!("{}{CODE_SUFFIX}", kernel.kernel.name), address: entry, size: kernel.code.size() });
-        let change = kernel.instrumented.metadata;
-        for (key, number) in [
-            (".sgpr_count", change.sgpr_count),
-            (".vgpr_count", change.vgpr_count),
-            (".group_segment_fixed_size", change.group_segment_fixed_size),
-        ] {
-            metadata::set_kernel_number(&mut value, &kernel.kernel.symbol(), key, number)?;
-        }
+        let before = kernel.kernel.metadata.as_ref().ok_or_else(|| Error::internal("a planned kernel has no metadata"))?;
+        kernel.instrumented.metadata.write(&mut value, &kernel.kernel.symbol(), before)?;
         map.kernels.push(kernel_map(object, kernel, entry));
     }
     map.stride = planned.iter().map(|kernel| kernel.instrumented.record_bytes).max().unwrap_or(HEADER);

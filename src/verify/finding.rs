@@ -23,6 +23,8 @@ pub enum Rule {
     Allocation,
     /// LDS of the probes does not lie behind the kernel's own.
     Lds,
+    /// Inserted code accesses scratch memory that is not its own.
+    Scratch,
     /// The new code is not the original instructions with others inserted.
     Skeleton,
     /// A branch leads to another place than the original one.
@@ -60,6 +62,7 @@ impl Rule {
             Rule::Map => "map",
             Rule::Allocation => "allocation",
             Rule::Lds => "lds",
+            Rule::Scratch => "scratch",
             Rule::Skeleton => "skeleton",
             Rule::Branch => "branch",
             Rule::Adjacent => "adjacent",

@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::allocation::Allocation;
 use super::finding::{Finding, Rule};
-use super::{KernelCode, check_code, preload};
+use super::{KernelCode, check_code, preload, scratch};
 use crate::cfg::{BodyId, Program};
 use crate::code_object::{CodeObject, ENTRY_ALIGN, Feature, Field, Kernel, KernelDescriptor, KernelMetadata, initial_registers, metadata};
 use crate::dataflow::{RegSet, Summaries, UsedRegisters, callable_registers, reachable_registers};
@@ -19,8 +19,11 @@ use crate::profile::record::{COUNTER, HEADER};
 const SLICE_ALIGN: u64 = 8;
 
 /// Descriptor fields that instrumentation may change; everything else stays bit by bit.
-const MAY_CHANGE: [Field; 12] = [
+const MAY_CHANGE: [Field; 14] = [
     Field::GROUP_SEGMENT_FIXED_SIZE,
+    // How, is checked in `scratch`.
+    Field::PRIVATE_SEGMENT_FIXED_SIZE,
+    Field::ENABLE_PRIVATE_SEGMENT,
     Field::ACCUM_OFFSET,
     Field::GRANULATED_WORKITEM_VGPR_COUNT,
     Field::GRANULATED_WAVEFRONT_SGPR_COUNT,
@@ -35,7 +38,8 @@ const MAY_CHANGE: [Field; 12] = [
     Field::KERNARG_PRELOAD_OFFSET,
 ];
 /// Metadata numbers that may change with them, and only grow.
-const METADATA_MAY_GROW: [&str; 4] = [".sgpr_count", ".vgpr_count", ".agpr_count", ".group_segment_fixed_size"];
+const METADATA_MAY_GROW: [&str; 5] =
+    [".sgpr_count", ".vgpr_count", ".agpr_count", ".group_segment_fixed_size", ".private_segment_fixed_size"];
 /// Checks all kernels of a rewritten object.
 pub(super) fn check(original: &CodeObject<'_>, rewritten: &CodeObject<'_>, map: &ObjectMap, findings: &mut Vec<Finding>) {
     let Some(target) = original.target().filter(|target| target.emulated() || target.rewritable()) else {
@@ -112,6 +116,7 @@ impl Context<'_> {
             findings.push(Finding::new(Rule::Descriptor, "the initial registers contradict each other").at(new.descriptor_address));
             return;
         };
+        let scratch = scratch::added((old, new), self.program, id, target, findings);
         preload::check((&old.descriptor, &new.descriptor), &entry_before, original, &self.summaries, findings);
         findings.extend(check_code(&KernelCode {
             program: self.program,
@@ -125,6 +130,7 @@ impl Context<'_> {
             entry_after: &entry_after,
             vector_registers: old.descriptor.accum_offset(target).unwrap_or(u32::MAX).min(old.descriptor.allocated_vgprs(target)),
             used: reachable_registers(self.program, id, || *self.callable.get_or_init(|| callable_registers(self.program, self.image))),
+            scratch: (scratch.start, scratch.end),
             summaries: &self.summaries,
             replays: matches!(self.rewritten.features().xnack, Feature::Any | Feature::On),
         }));
@@ -230,10 +236,17 @@ impl Context<'_> {
         };
         let mut expected = before.value.clone();
         for kernel in now.kernels.iter().filter(|kernel| map.kernels.iter().any(|entry| format!("{}.kd", entry.name) == kernel.symbol)) {
-            let numbers = [kernel.sgpr_count, kernel.vgpr_count, kernel.agpr_count, kernel.group_segment_fixed_size];
-            let was = before.kernels.iter().find(|old| old.symbol == kernel.symbol);
-            let was = was.map(|old| [old.sgpr_count, old.vgpr_count, old.agpr_count, old.group_segment_fixed_size]);
-            for (index, (key, number)) in METADATA_MAY_GROW.into_iter().zip(numbers).enumerate() {
+            let numbers = |kernel: &KernelMetadata| {
+                [
+                    kernel.sgpr_count,
+                    kernel.vgpr_count,
+                    kernel.agpr_count,
+                    kernel.group_segment_fixed_size,
+                    kernel.private_segment_fixed_size,
+                ]
+            };
+            let was = before.kernels.iter().find(|old| old.symbol == kernel.symbol).map(numbers);
+            for (index, (key, number)) in METADATA_MAY_GROW.into_iter().zip(numbers(kernel)).enumerate() {
                 // A number that stayed need not have been written.
                 if was.is_none_or(|was| was[index] != number)
                     && let Err(error) = metadata::set_kernel_number(&mut expected, &kernel.symbol, key, number)
@@ -243,7 +256,10 @@ impl Context<'_> {
             }
         }
         if expected != now.value {
-            findings.push(Finding::new(Rule::Metadata, "more changed than the register counts and LDS of instrumented kernels"));
+            findings.push(Finding::new(
+                Rule::Metadata,
+                "more changed than the register counts, LDS and scratch memory of instrumented kernels",
+            ));
         }
     }
 }

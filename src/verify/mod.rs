@@ -4,10 +4,10 @@
 //! does. What it checks, and how, is told in its parts:
 //!
 //! * `object`, `tables`: every original byte is where it was; segments, symbols, relocations as loaders want them;
-//! * `kernels`, `allocation`, `preload`: descriptor, metadata and site table agree with each other and with the code; registers are allocated;
+//! * `kernels`, `allocation`, `preload`, `scratch`: descriptor, metadata and site table agree with each other and with the code; registers are allocated;
 //! * `align`: the new code is the original with instructions inserted, and control flows the same way, calls included;
 //! * `adjacent`: nothing was inserted between instructions that must follow each other;
-//! * `preserve`: no original instruction reads anything that inserted code changed, EXEC and SCC included;
+//! * `preserve`, `homes`: no original instruction reads anything that inserted code changed, EXEC and SCC included;
 //! * `defined`: inserted code reads no register that nothing has set;
 //! * `outstanding`, `accessed`: inserted code waits for what it uses;
 //! * `hazards`, `matrix`, `events`, `forwarding`: what the target leaves to software holds around inserted code.
@@ -29,6 +29,7 @@ mod events;
 mod finding;
 mod forwarding;
 mod hazards;
+mod homes;
 mod host;
 mod image;
 mod kernels;
@@ -37,6 +38,7 @@ mod object;
 mod outstanding;
 mod preload;
 mod preserve;
+mod scratch;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -137,6 +139,8 @@ pub struct KernelCode<'a> {
     pub entry_after: &'a InitialRegisters,
     /// Vector registers that the original descriptor allocates, without accumulation registers behind them.
     pub vector_registers: u32,
+    /// Bytes of scratch memory of each work-item: what was added for inserted code.
+    pub scratch: (u64, u64),
     /// Registers that any code of the original object may use.
     pub used: UsedRegisters,
     /// What calls in the original may read and write.
@@ -212,6 +216,7 @@ pub fn check_code(code: &KernelCode<'_>) -> Vec<Finding> {
                 named: code.used.named,
                 summaries: code.summaries,
                 vector_registers: code.vector_registers,
+                scratch: code.scratch.0..code.scratch.1,
             };
             adjacent::check(original, new, &alignment, &mut found);
             preserve::check(&subject, &mut found);

@@ -4,9 +4,12 @@
 //! what it holds in the original one. Then it computes the same results, stores the same data and takes the same way. Inserted code may use any register as
 //! long as nothing original reads it afterwards: whether it was dead, saved and restored, or unused makes no difference here.
 
+use std::ops::Range;
+
 use super::adjacent;
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
+use super::homes;
 use super::values::{State, Word};
 use crate::cfg::{Cfg, Worklist};
 use crate::code_object::{InitialRegisters, WorkItemIds};
@@ -36,6 +39,8 @@ pub(super) struct Subject<'a> {
     pub(super) summaries: &'a Summaries,
     /// Vector registers that the original has: an index at run time goes no further.
     pub(super) vector_registers: u32,
+    /// Scratch memory of each lane that is there for inserted code alone.
+    pub(super) scratch: Range<u64>,
 }
 
 /// Checks one kernel or function.
@@ -156,18 +161,20 @@ struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    fn step(&self, state: &mut State, id: InstId, report: impl FnMut(&dyn Fn() -> Finding)) {
+    fn step(&self, state: &mut State, id: InstId, mut report: impl FnMut(&dyn Fn() -> Finding)) {
         match self.subject.alignment.original(id) {
             Some(original) => self.original(state, original, id, report),
             None => {
-                self.lds_limit(state, id, report);
-                inserted(state, self.subject.new, id);
+                self.lds_limit(state, id, &mut report);
+                if !homes::moved(state, self.subject.new, id, &self.subject.scratch, report) {
+                    inserted(state, self.subject.new, id);
+                }
             }
         }
     }
 
     /// Where LDS instructions take the size that they may reach from M0, an inserted one needs a limit that is none.
-    fn lds_limit(&self, state: &State, id: InstId, mut report: impl FnMut(&dyn Fn() -> Finding)) {
+    fn lds_limit(&self, state: &State, id: InstId, report: &mut impl FnMut(&dyn Fn() -> Finding)) {
         let (new, target) = (self.subject.new, self.subject.new.target());
         if !target.lds_limit_in_m0() || new.inst(id).variant.memory != Memory::Lds {
             return;

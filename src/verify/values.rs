@@ -90,6 +90,15 @@ fn codes(mut mask: u128) -> impl Iterator<Item = usize> {
     })
 }
 
+/// A place for all lanes of a vector register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Home {
+    /// An accumulation register.
+    Accum(u16),
+    /// Each lane's scratch memory at this offset.
+    Scratch(i64),
+}
+
 /// The relation between the two machines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct State {
@@ -102,6 +111,8 @@ pub(super) struct State {
     lanes: BTreeMap<(u16, u32), Word>,
     /// Single lanes that may differ from the original's.
     changed_lanes: BTreeSet<(u16, u32)>,
+    /// Where inserted code put whole vector registers of the original's, which are still what they were then.
+    homes: BTreeMap<Home, u16>,
     /// v0 holds more work-item ids than the original's; these bits are the original's.
     pub(super) packed_ids: Option<u32>,
     /// Constants that the *original* machine's registers hold (a program counter), by code.
@@ -120,6 +131,7 @@ impl State {
             vectors: RegSet::EMPTY,
             lanes: BTreeMap::new(),
             changed_lanes: BTreeSet::new(),
+            homes: BTreeMap::new(),
             packed_ids: None,
             constants: BTreeMap::new(),
             undefined: RegSet::EMPTY,
@@ -162,6 +174,7 @@ impl State {
         self.vectors = self.vectors.union(other.vectors);
         self.changed_lanes.extend(other.changed_lanes.iter().copied());
         self.lanes.retain(|lane, word| other.lanes.get(lane) == Some(word));
+        self.homes.retain(|home, register| other.homes.get(home) == Some(register));
         if self.packed_ids != other.packed_ids {
             self.packed_ids = None;
             self.vectors.insert(Reg::vector(0, 1));
@@ -228,11 +241,40 @@ impl State {
     /// Some lanes of a vector register may differ from now on.
     pub(super) fn clobber_vector(&mut self, reg: Reg) {
         self.vectors.insert(reg);
+        self.homes.retain(|home, _| !matches!(home, Home::Accum(number) if reg.overlaps(Reg::accum(*number, 1))));
         self.lanes.retain(|(vector, _), _| !reg.overlaps(Reg::vector(*vector, 1)));
         self.changed_lanes.retain(|(vector, _)| !reg.overlaps(Reg::vector(*vector, 1)));
         if reg.overlaps(Reg::vector(0, 1)) {
             self.packed_ids = None;
         }
+    }
+
+    /// Whether every lane is active, whatever the wave's size.
+    pub(super) fn all_lanes(&self, wave_size: u32) -> bool {
+        (0..wave_size / 32).all(|half| self.word(Reg::EXEC, half as u8) == Word::Constant(u32::MAX))
+    }
+
+    /// Inserted code copies a vector register to a home: all lanes, or else some.
+    pub(super) fn move_out(&mut self, register: u16, home: Home, all_lanes: bool) {
+        if all_lanes && self.differing(Reg::vector(register, 1)).is_none() {
+            self.homes.insert(home, register);
+        } else {
+            self.homes.remove(&home);
+        }
+    }
+
+    /// Inserted code loads a vector register from a home: all lanes, or else some.
+    pub(super) fn move_back(&mut self, register: u16, home: Home, all_lanes: bool) {
+        let whole = Reg::vector(register, 1);
+        self.clobber_vector(whole);
+        if all_lanes && self.homes.get(&home) == Some(&register) {
+            self.vectors.remove(whole);
+        }
+    }
+
+    /// Inserted code writes to scratch memory nobody knows where.
+    pub(super) fn forget_scratch(&mut self) {
+        self.homes.retain(|home, _| !matches!(home, Home::Scratch(_)));
     }
 
     /// Inserted code puts a word into one lane of a vector register; the other lanes stay.
@@ -328,6 +370,10 @@ impl State {
                     self.vectors.insert(reg);
                 }
                 self.lanes.retain(|(vector, _), _| !reg.overlaps(Reg::vector(*vector, 1)));
+                let is_stale = |home: &Home, register: u16| {
+                    reg.overlaps(Reg::vector(register, 1)) || matches!(home, Home::Accum(number) if reg.overlaps(Reg::accum(*number, 1)))
+                };
+                self.homes.retain(|home, register| !is_stale(home, *register));
                 let stale = |word: &mut Word| {
                     if matches!(*word, Word::Lane(vector, _) if reg.overlaps(Reg::vector(vector, 1))) {
                         *word = Word::Other(at);
@@ -345,13 +391,14 @@ impl State {
         }
     }
 
-    /// Nothing is known any more of scalar registers that no original code names, and of lanes.
+    /// Nothing is known any more of scalar registers that no original code names, of lanes and of homes.
     pub(super) fn forget_unnamed(&mut self, named: RegSet, at: u32) {
         let special = |code: usize| code >= usize::from(scalar::VCC);
         for code in (0..SCALARS).filter(|code| !special(*code) && !named.contains(Reg::scalar(*code as u16, 1))) {
             self.words.set(code, Word::Other(at));
         }
         self.lanes.clear();
+        self.homes.clear();
     }
 
     /// Both machines read their own program counter: they differ by a known amount.

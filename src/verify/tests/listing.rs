@@ -14,6 +14,9 @@ use crate::profile::map::AddressPair;
 const ORIGINAL: u64 = 0x1000;
 const NEW: u64 = 0x1_0000;
 
+/// Scratch memory that is there for inserted code.
+const SCRATCH: (u64, u64) = (16, 40);
+
 /// One line: an instruction, or a label.
 struct Line {
     inserted: bool,
@@ -76,6 +79,7 @@ fn parse(target: Target, text: &str) -> Vec<Line> {
             if let Some(label) = line.strip_suffix(':') {
                 return Line { inserted, label: Some(label.to_owned()), inst: None, to: None };
             }
+            let (line, offset) = line.split_once(" offset:").map_or((line, None), |(line, offset)| (line, offset.parse().ok()));
             let (mnemonic, operands) = line.split_once(' ').unwrap_or((line, ""));
             let operands: Vec<&str> = operands.split(',').map(str::trim).filter(|operand| !operand.is_empty()).collect();
             let to = operands.iter().find_map(|operand| operand.strip_prefix('@')).map(str::to_owned);
@@ -89,7 +93,10 @@ fn parse(target: Target, text: &str) -> Vec<Line> {
             };
             // Some have an immediate that is not written.
             let inst = build(false).or_else(|_| build(true)).or_else(|_| isa::build(target, mnemonic, &[Value::Imm(0)]));
-            let inst = inst.unwrap_or_else(|error| panic!("{line}: {error}"));
+            let mut inst = inst.unwrap_or_else(|error| panic!("{line}: {error}"));
+            if let Some(offset) = offset {
+                inst.modifiers.offset = offset;
+            }
             Line { inserted, label: None, inst: Some(inst), to }
         })
         .collect()
@@ -121,7 +128,8 @@ fn assemble(target: Target, lines: &[&Line], base: u64) -> (Vec<u8>, Vec<u64>) {
     (bytes, addresses)
 }
 
-/// What the checker finds in a kernel whose lines that begin with `+` were inserted. Kernel arguments are in s[0:1]. A line `LABEL:` in front of a function
+/// What the checker finds in a kernel whose lines that begin with `+` were inserted. Kernel arguments are in s[0:1]; bytes 16 to 40 of
+/// scratch memory are there for inserted code. A line `LABEL:` in front of a function
 /// that is called is a label like any other.
 pub(super) fn check(target: Target, text: &str) -> Vec<Finding> {
     let lines = parse(target, text);
@@ -154,6 +162,7 @@ pub(super) fn check(target: Target, text: &str) -> Vec<Finding> {
         entry_before: &registers,
         entry_after: &registers,
         vector_registers: 256,
+        scratch: SCRATCH,
         used: used_registers(&program, &image),
         summaries: &Summaries::compute(&program),
         replays: false,

@@ -1,0 +1,265 @@
+//! Vector registers for inserted code where the original code names all of them and too few scalar registers are unused to keep lanes in: a few of the
+//! original's are moved away around each snippet, all lanes of them, into accumulation registers or the wave's scratch memory, and so is what inserted code
+//! keeps from one snippet to the next.
+//!
+//! Homes come in two rows: first those of the original's values, then those of ours. A snippet needs nothing that is unused everywhere; only EXEC, which
+//! says what lanes a move takes along, has to be put into scalar registers that are dead at that place.
+
+use super::MovedTo;
+use super::asm::{Asm, c, s, v};
+use super::parts::Part;
+use super::registers::{Allocation, NUMBERED_VGPRS, Vectors, WORK_ITEM_VGPRS};
+use crate::code_object::{Field, KernelDescriptor, KernelMetadata};
+use crate::dataflow::RegSet;
+use crate::entity::ProgramPoint;
+use crate::error::Result;
+use crate::isa::{self, Flags, Reg, Target, Value, scalar};
+use crate::kernel::{Reason, Refusal, Stop};
+
+/// Bytes of a lane's register.
+const LANE: u32 = 4;
+/// No wave has so much scratch memory for a lane.
+const MOST_SCRATCH: u32 = 1 << 23;
+/// Wait states behind an accumulation register that was written, until it is read (3, gfx908), and behind the last vector register that was moved back: the
+/// original code may read it by DPP or in a matrix instruction (2).
+const MOVE_STATES: i64 = 3;
+
+/// Where registers are moved to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Homes {
+    /// Accumulation registers from this one on.
+    Accum(u16),
+    /// The wave's scratch memory from this offset on: behind what the original has of it.
+    Scratch(u32),
+}
+
+/// How many homes there are.
+pub(super) fn count(vectors: &Vectors) -> u32 {
+    (vectors.registers().count() + vectors.kept().count()) as u32
+}
+
+/// Chooses vector registers that can be moved: not ones that matrix instructions access, or whose values are under way longer than those of other vector
+/// instructions.
+pub(super) fn choose(target: Target, parts: &[Part<'_>]) -> Result<Vectors, Refusal> {
+    let slow = |inst: &isa::Inst| {
+        let flags = inst.variant.flags;
+        let read: RegSet = if flags.contains(Flags::MFMA) { inst.reads().collect() } else { RegSet::EMPTY };
+        if flags.intersects(Flags::MFMA | Flags::TRANS) { read.union(inst.writes().collect()) } else { read }
+    };
+    let slow = parts.iter().flat_map(|part| part.body.insts()).fold(RegSet::EMPTY, |all, inst| all.union(slow(inst)));
+    let mut taken: Vec<u16> = Vec::new();
+    let chosen = Vectors::take(target, |count, align| {
+        let can_be_moved = |number: u16| number < NUMBERED_VGPRS && !taken.contains(&number) && !slow.overlaps(Reg::vector(number, 1));
+        let fits = |first: &u16| (*first..first + count).all(can_be_moved);
+        let first = (WORK_ITEM_VGPRS.next_multiple_of(align)..NUMBERED_VGPRS).step_by(align.into()).find(fits)?;
+        taken.extend(first..first + count);
+        Some(first)
+    });
+    chosen.ok_or_else(|| Refusal::new(Reason::VectorRegisters, "matrix and transcendental instructions use all vector registers"))
+}
+
+impl Homes {
+    /// So many homes for a kernel.
+    pub(super) fn find(to: MovedTo, allocation: &Allocation<'_>, metadata: &KernelMetadata, count: u32) -> Result<Homes, Refusal> {
+        let refuse = |detail: &str| Err(Refusal::new(Reason::VectorRegisters, detail));
+        match to {
+            MovedTo::Accum if !allocation.target.has_accum() => refuse("the target has no accumulation registers"),
+            MovedTo::Accum => match allocation.free_accum(count) {
+                Some(first) => Ok(Homes::Accum(first)),
+                None => refuse("no accumulation registers are free"),
+            },
+            MovedTo::Scratch => {
+                let target = allocation.target;
+                if !target.architected_flat_scratch() {
+                    return refuse("scratch memory is found by registers that the original code may change");
+                }
+                // How far the original goes is known if all that it calls is.
+                if metadata.uses_dynamic_stack || allocation.descriptor.is_set(Field::USES_DYNAMIC_STACK) || !allocation.bounded_calls {
+                    return refuse("how much scratch memory the kernel uses is known when it runs");
+                }
+                if allocation.descriptor.is_set(Field::ENABLE_SGPR_PRIVATE_SEGMENT_SIZE) {
+                    return refuse("the kernel is told how much scratch memory there is");
+                }
+                let stated = u64::from(allocation.descriptor.get(Field::PRIVATE_SEGMENT_FIXED_SIZE));
+                match u32::try_from(metadata.private_segment_fixed_size.max(stated)) {
+                    Ok(bytes) if bytes < MOST_SCRATCH => Ok(Homes::Scratch(bytes.next_multiple_of(LANE))),
+                    _ => refuse("too much scratch memory"),
+                }
+            }
+        }
+    }
+
+    /// Makes room for so many homes in a descriptor; gives the metadata's `.agpr_count` and `.private_segment_fixed_size`.
+    pub(super) fn allocate(
+        self,
+        allocation: &Allocation<'_>,
+        metadata: &KernelMetadata,
+        descriptor: &mut KernelDescriptor,
+        count: u32,
+    ) -> Result<(u64, u64), Stop> {
+        match self {
+            Homes::Accum(first) => {
+                let end = u32::from(first) + count;
+                allocation.grow_accum(descriptor, end)?;
+                Ok((metadata.agpr_count.max(end.into()), metadata.private_segment_fixed_size))
+            }
+            Homes::Scratch(offset) => {
+                let bytes = offset + count * LANE;
+                descriptor.set(Field::ENABLE_PRIVATE_SEGMENT, 1)?;
+                if descriptor.get(Field::PRIVATE_SEGMENT_FIXED_SIZE) != 0 {
+                    descriptor.set(Field::PRIVATE_SEGMENT_FIXED_SIZE, bytes)?;
+                }
+                Ok((metadata.agpr_count, bytes.into()))
+            }
+        }
+    }
+
+    /// Whether a register has to hold the offset: instructions have no place for it, or none that is large enough.
+    pub(super) fn need_base(self, target: Target, count: u32) -> bool {
+        match self {
+            Homes::Accum(_) => false,
+            Homes::Scratch(offset) => {
+                let without_register = isa::build(target, "scratch_store_dword", &[v(0)]).is_ok();
+                !without_register || offset + count * LANE > isa::largest_offset(target, "scratch_store_dword")
+            }
+        }
+    }
+
+    /// Moves each register to its home, or back. All lanes are active.
+    fn each(self, asm: &mut Asm, registers: impl Iterator<Item = u16>, row: u32, way: Way, base: Option<u16>) -> Result<()> {
+        if let (Homes::Scratch(_), true) = (self, asm.target().supports_xnack()) {
+            // Memory instructions in a row may be replayed together: a load must not be in a row with a store of the same register.
+            asm.op("s_nop", &[Value::Imm(0)])?;
+        }
+        for (home, register) in (row..).zip(registers) {
+            match self {
+                Homes::Accum(first) => {
+                    let accum = Value::Reg(Reg::accum(first + home as u16, 1));
+                    match way {
+                        Way::Out => asm.op("v_accvgpr_write_b32", &[accum, v(register)])?,
+                        Way::Back => asm.op("v_accvgpr_read_b32", &[v(register), accum])?,
+                    }
+                }
+                Homes::Scratch(offset) => {
+                    let place = home * LANE + if base.is_some() { 0 } else { offset };
+                    asm.scratch(way == Way::Out, register, base, place)?;
+                }
+            }
+        }
+        match (self, way) {
+            (Homes::Scratch(_), Way::Back) => asm.wait_global_results(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets `base` lead to the homes.
+    fn lead(self, asm: &mut Asm, base: Option<u16>) -> Result<()> {
+        match (self, base) {
+            (Homes::Scratch(offset), Some(base)) => asm.op("s_mov_b32", &[s(base), c(offset)]),
+            _ => Ok(()),
+        }
+    }
+
+    /// What is kept from one snippet to the next goes home for the first time; all lanes are active. `base` is free to be used.
+    pub(super) fn keep_first(self, asm: &mut Asm, vectors: &Vectors, base: u16) -> Result<()> {
+        let base = self.need_base(asm.target(), count(vectors)).then_some(base);
+        self.lead(asm, base)?;
+        asm.states(MOVE_STATES)?;
+        self.each(asm, vectors.kept(), own_row(vectors), Way::Out, base)
+    }
+
+    /// What a snippet needs for its moves.
+    pub(super) fn moves(
+        self,
+        vectors: &Vectors,
+        part: &Part<'_>,
+        pending: &RegSet,
+        point: ProgramPoint,
+        end: u32,
+    ) -> Result<Moves, Refusal> {
+        let target = part.body.target();
+        let live = part.liveness.at(point);
+        let wanted = target.wave_size() as usize / 32 + usize::from(self.need_base(target, count(vectors)));
+        let numbers = || (0..end as u16).chain([scalar::VCC, scalar::VCC + 1]);
+        let dead = |number: &u16| !live.overlaps(Reg::scalar(*number, 1));
+        let settled = |number: &u16| !pending.overlaps(Reg::scalar(*number, 1));
+        let moved: RegSet = vectors.registers().map(|register| Reg::vector(register, 1)).collect();
+        let mut found: Vec<u16> = numbers().filter(dead).filter(settled).take(wanted).collect();
+        let mut wait = moved.intersects(pending);
+        if found.len() < wanted {
+            wait = true;
+            found = numbers().filter(dead).take(wanted).collect();
+        }
+        let mut found = found.into_iter();
+        let exec = found.by_ref().take(target.wave_size() as usize / 32).collect();
+        let base = found.next();
+        let moves = Moves { homes: self, exec, base, wait };
+        if moves.exec.len() + usize::from(base.is_some()) < wanted {
+            let detail = format!("{wanted} scalar registers that are dead there are needed to move vector registers away");
+            return Err(Refusal::at(Reason::VectorRegisters, part.body.address(point.inst), detail));
+        }
+        Ok(moves)
+    }
+}
+
+/// First home of what inserted code keeps.
+fn own_row(vectors: &Vectors) -> u32 {
+    vectors.registers().count() as u32
+}
+
+/// Towards the home or back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Out,
+    Back,
+}
+
+/// The moves of one snippet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Moves {
+    homes: Homes,
+    /// Scalar registers for the halves of EXEC while all lanes are active.
+    exec: Vec<u16>,
+    /// Scalar register that leads to the homes.
+    base: Option<u16>,
+    /// Loads have to arrive first.
+    wait: bool,
+}
+
+impl Moves {
+    /// The original's values go home and ours come. Keeps SCC, EXEC and all scalar registers that are live.
+    pub(super) fn enter(&self, asm: &mut Asm, vectors: &Vectors) -> Result<()> {
+        if self.wait {
+            asm.wait_all_loads()?;
+        }
+        self.all_lanes(asm, |asm| {
+            self.homes.each(asm, vectors.registers(), 0, Way::Out, self.base)?;
+            self.homes.each(asm, vectors.kept(), own_row(vectors), Way::Back, self.base)
+        })
+    }
+
+    /// What was changed of ours goes home.
+    pub(super) fn keep(&self, asm: &mut Asm, vectors: &Vectors) -> Result<()> {
+        self.all_lanes(asm, |asm| self.homes.each(asm, vectors.kept(), own_row(vectors), Way::Out, self.base))
+    }
+
+    /// The original's values come back. Keeps what [`Moves::enter`] keeps.
+    pub(super) fn leave(&self, asm: &mut Asm, vectors: &Vectors) -> Result<()> {
+        self.all_lanes(asm, |asm| self.homes.each(asm, vectors.registers(), 0, Way::Back, self.base))?;
+        asm.states(MOVE_STATES)
+    }
+
+    fn all_lanes(&self, asm: &mut Asm, moves: impl FnOnce(&mut Asm) -> Result<()>) -> Result<()> {
+        for (half, register) in (scalar::EXEC..).zip(&self.exec) {
+            asm.op("s_mov_b32", &[s(*register), s(half)])?;
+        }
+        asm.exec_lanes(u32::MAX)?;
+        self.homes.lead(asm, self.base)?;
+        asm.states(MOVE_STATES)?;
+        moves(asm)?;
+        for (half, register) in (scalar::EXEC..).zip(&self.exec) {
+            asm.op("s_mov_b32", &[s(half), s(*register)])?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,94 @@
+//! Whole vector registers that are moved away and back.
+
+use super::listing::{accepts, finds};
+use crate::verify::Rule;
+
+/// v3 goes away, is used and comes back.
+fn moved(around: &str, out: &str, back: &str) -> String {
+    format!(
+        "v_mov_b32_e32 v3, 5
+        v_mov_b32_e32 v4, 6
+        + s_mov_b64 s[20:21], exec
+        {around}
+        + s_nop 3
+        {out}
+        + s_nop 3
+        + v_mov_b32_e32 v3, 7
+        + s_nop 3
+        {back}
+        + s_waitcnt 0
+        + s_nop 3
+        + s_mov_b64 exec, s[20:21]
+        @
+        v_add_u32_e32 v0, v3, v4
+        s_endpgm"
+    )
+}
+
+const ALL: &str = "+ s_mov_b64 exec, -1";
+const OUT: &str = "+ scratch_store_dword v3 offset:20";
+const BACK: &str = "+ scratch_load_dword v3 offset:20";
+
+#[test]
+fn what_went_to_scratch_memory_comes_back() {
+    accepts("gfx942", &moved(ALL, OUT, BACK).replace('@', ""));
+    let through = |base: &str| {
+        let based = |line: &str| line.replace("v3 offset:20", "v3, s22 offset:8");
+        moved(&format!("{ALL}\n+ s_mov_b32 s22, {base}"), &based(OUT), &based(BACK)).replace('@', "")
+    };
+    accepts("gfx942", &through("12"));
+    // Not what went there: nothing, something else, half of the lanes, an earlier value.
+    let lost = |text: String| finds("gfx942", &text.replace('@', ""), Rule::Clobbered, "v3");
+    lost(moved(ALL, "", BACK));
+    lost(moved(ALL, "+ scratch_store_dword v4 offset:20", BACK));
+    lost(moved(ALL, OUT, ""));
+    lost(moved(ALL, OUT, "+ scratch_load_dword v3 offset:24"));
+    lost(moved("", OUT, BACK));
+    lost(moved("+ s_mov_b64 exec, 63", OUT, BACK));
+    lost(moved(ALL, OUT, "+ s_mov_b64 exec, 63\n+ scratch_load_dword v3 offset:20"));
+    lost(moved(ALL, &format!("{OUT}\n+ s_nop 0\n+ scratch_store_dword v4 offset:20"), BACK));
+    lost(moved(ALL, &format!("+ v_mov_b32_e32 v3, 7\n{OUT}"), BACK));
+    lost(moved(ALL, &format!("+ v_writelane_b32 v3, s20, 4\n{OUT}"), BACK));
+    // The original gave it another value meanwhile.
+    let text = moved(ALL, OUT, BACK).replace('@', "v_mov_b32_e32 v3, 9\n+ s_mov_b64 exec, -1\n+ s_nop 3\n+ scratch_load_dword v3 offset:20\n+ s_waitcnt 0\n+ s_mov_b64 exec, s[20:21]");
+    finds("gfx942", &text, Rule::Clobbered, "v3");
+}
+
+#[test]
+fn what_is_loaded_back_is_waited_for() {
+    finds("gfx942", &moved(ALL, OUT, BACK).replace("+ s_waitcnt 0\n", "").replace('@', ""), Rule::Wait, "v3");
+}
+
+#[test]
+fn scratch_memory_of_the_original_is_left_alone() {
+    for offset in [0, 12, 18, 40] {
+        let at = |line: &str| line.replace("offset:20", &format!("offset:{offset}"));
+        finds("gfx942", &moved(ALL, &at(OUT), &at(BACK)).replace('@', ""), Rule::Scratch, "scratch memory");
+    }
+    let unknown = |line: &str| line.replace("v3 offset:20", "v3, s0 offset:8");
+    finds("gfx942", &moved(ALL, &unknown(OUT), &unknown(BACK)).replace('@', ""), Rule::Scratch, "an unknown place");
+    // Where each lane has an offset of its own, nothing is known.
+    let by_lane = |line: &str| line.replace("v3 offset:20", "v3, v4, off offset:20");
+    finds("gfx942", &moved(ALL, OUT, &by_lane(BACK)).replace('@', ""), Rule::Scratch, "an unknown place");
+}
+
+#[test]
+fn what_went_to_accumulation_registers_comes_back() {
+    let (out, back) = ("+ v_accvgpr_write_b32 a7, v3", "+ v_accvgpr_read_b32 v3, a7");
+    for target in ["gfx908", "gfx90a", "gfx942"] {
+        accepts(target, &moved(ALL, out, back).replace('@', ""));
+        for text in [
+            moved(ALL, "", back),
+            moved("", out, back),
+            moved(ALL, out, "+ v_accvgpr_read_b32 v3, a8"),
+            moved(ALL, &format!("{out}\n+ s_nop 3\n+ v_accvgpr_write_b32 a7, v4"), back),
+            moved(ALL, "+ v_accvgpr_write_b32 a7, v4", back),
+        ] {
+            finds(target, &text.replace('@', ""), Rule::Clobbered, "v3");
+        }
+        // The original has something there.
+        let used = moved(ALL, out, back).replace('@', "v_accvgpr_read_b32 v9, a7");
+        let used = used.replacen("v_mov_b32_e32 v4, 6", "v_mov_b32_e32 v4, 6\nv_accvgpr_write_b32 a7, v4", 1);
+        finds(target, &used, Rule::Clobbered, "a7");
+    }
+}
