@@ -128,6 +128,14 @@ impl Known {
         self.scratch[at].get_or_insert(Bits::ALL)
     }
 
+    /// A dword of the private segment and a vector register.
+    pub(super) fn scratch_and_vector(&mut self, at: u32, slot: usize) -> (&mut Bits, &mut Bits) {
+        self.scratch_mut(at);
+        // It is there now.
+        let Known { vector, scratch, .. } = self;
+        (scratch[at as usize / 4].get_or_insert(Bits::ALL), &mut vector[slot])
+    }
+
     pub(super) fn set_origin(&mut self, slot: usize, origin: Origin) {
         self.origins[slot] = Some(origin);
     }

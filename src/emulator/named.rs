@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::isa::{Branch, Condition, Encoding, Flags, Inst, Memory, Target, Variant};
 
 use super::code::meaning;
+use super::events::EventNames;
 use super::matrix::Shape;
 use super::op::{Class, Meaning};
 use super::pair;
@@ -31,6 +32,8 @@ pub(super) struct Named {
     pub matrix: Option<Shape>,
     /// What it does to undefined bits.
     pub traits: Traits,
+    /// What it is for hazards that are no matter of slots, where the target has any.
+    pub events: Option<EventNames>,
     /// The rows that the operations of a pair have alone.
     pub halves: Option<[&'static Variant; 2]>,
 }
@@ -55,6 +58,7 @@ impl Named {
             samples: is_sampling(name),
             matrix: Shape::parse(name),
             traits: Traits::of(variant, class),
+            events: (!target.event_hazards().is_empty()).then(|| EventNames::of(variant)),
             halves: pair::rows(target, inst),
         }
     }

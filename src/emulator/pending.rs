@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use crate::isa::{Counter, Counters, RegFile, Target};
 
 use super::core::{Step, register_name, stop};
+use super::delayed::LaneStores;
 use super::fault::FaultKind;
 use super::memory::{Span, View};
 use super::op::{AtomicFn, Class, Op};
@@ -67,16 +68,17 @@ pub(super) enum Space {
     Lds,
 }
 
-/// A store, or an atomic without return, that only its own wave knows of.
-pub(super) struct Effect {
+/// Stores, or an atomic without return, that only their own wave knows of.
+struct Effect {
     /// The operation it belongs to.
     id: u32,
-    pub space: Space,
-    pub address: u64,
-    pub bytes: u8,
-    pub data: u64,
-    pub compare: u64,
-    pub atomic: Option<AtomicFn>,
+    space: Space,
+    what: What,
+}
+
+enum What {
+    One(EffectParts),
+    Lanes(Box<LaneStores>),
 }
 
 /// All that a wave has in flight.
@@ -87,6 +89,8 @@ pub(super) struct Pending {
     owner: Vec<u32>,
     next: u32,
     effects: Vec<Effect>,
+    /// Room for the next ones.
+    spare: Vec<Box<LaneStores>>,
     /// What a counter can count: a wave with so many operations outstanding issues the next one when one of them is done.
     most: [usize; COUNTERS],
 }
@@ -136,6 +140,7 @@ impl Pending {
             owner: if strict { vec![0; SLOTS] } else { Vec::new() },
             next: 1,
             effects: Vec::new(),
+            spare: Vec::new(),
             most: Counter::ALL.map(most),
         }
     }
@@ -178,12 +183,15 @@ impl Pending {
     }
 
     /// Stores to memory that no wait has guaranteed: where, how long, by which instruction (its name and address), and their counters.
-    pub(super) fn stores(&self) -> impl Iterator<Item = (u64, u8, &'static str, u64, Box<str>)> + '_ {
+    pub(super) fn stores(&self) -> impl Iterator<Item = (u64, u32, &'static str, u64, Box<str>)> + '_ {
         let global = self.effects.iter().filter(|effect| effect.space == Space::Global);
-        global.filter_map(|effect| {
-            let found = self.operation(effect.id)?;
-            Some((effect.address, effect.bytes, found.text, found.address, self.counters_of(effect.id)))
-        })
+        global
+            .filter_map(|effect| {
+                let found = self.operation(effect.id)?;
+                let counters = self.counters_of(effect.id);
+                Some(effect.places().into_iter().map(move |(at, bytes)| (at, bytes, found.text, found.address, counters.clone())))
+            })
+            .flatten()
     }
 
     /// The names of the counters that are to be waited for.
@@ -230,6 +238,12 @@ impl Pending {
         pending.map(|operation| operation.id).min().unwrap_or(u32::MAX)
     }
 
+    /// Whether no operation in flight will write any of a run of registers: [`Pending::check_read`] and [`Pending::check_write`] find nothing.
+    #[inline]
+    pub(super) fn are_free(&self, file: RegFile, first: u16, count: u16) -> bool {
+        (first..first + count).all(|index| self.owner[slot(file, index)] == 0)
+    }
+
     pub(super) fn check_read(&self, file: RegFile, index: u16) -> Step {
         let id = self.owner[slot(file, index)];
         if id == 0 { Ok(()) } else { self.missing(id, slot(file, index), false) }
@@ -264,8 +278,18 @@ impl Pending {
 
     /// Holds back the effect of operation `id`.
     pub(super) fn delay(&mut self, id: u32, effect: EffectParts) {
-        let EffectParts { space, address, bytes, data, compare, atomic } = effect;
-        self.effects.push(Effect { id, space, address, bytes, data, compare, atomic });
+        self.effects.push(Effect { id, space: effect.space, what: What::One(effect) });
+    }
+
+    /// Holds back what the lanes of a mask store, `size` bytes each; the caller fills in what and where.
+    pub(super) fn delay_lanes(&mut self, id: u32, space: Space, (mask, size): (u64, usize)) -> &mut LaneStores {
+        let mut stores = self.spare.pop().unwrap_or_default();
+        (stores.mask, stores.size, stores.elements, stores.in_a_row) = (mask, size, 0, None);
+        self.effects.push(Effect { id, space, what: What::Lanes(stores) });
+        match self.effects.last_mut() {
+            Some(Effect { what: What::Lanes(stores), .. }) => stores,
+            _ => unreachable!("it was just added"),
+        }
     }
 
     pub(super) fn has_effects(&self) -> bool {
@@ -281,12 +305,23 @@ impl Pending {
             return Ok(());
         }
         let (mut span, mut result) = (None, Ok(()));
-        self.effects.retain(|effect| {
+        let Pending { effects, spare, .. } = self;
+        effects.retain_mut(|effect| {
             let guaranteed = effect.id < oldest[if effect.space == Space::Global { 0 } else { 1 }];
             if result.is_err() || !(everything || guaranteed || all == Some(effect.space)) {
                 return true;
             }
-            result = effect.apply(memory, &mut span, lds);
+            result = match &effect.what {
+                What::One(one) => one.apply(memory, &mut span, lds),
+                What::Lanes(stores) if effect.space == Space::Lds => {
+                    stores.to_lds(lds);
+                    Ok(())
+                }
+                What::Lanes(stores) => stores.to_memory(memory),
+            };
+            if let What::Lanes(stores) = std::mem::replace(&mut effect.what, What::One(EffectParts::NONE)) {
+                spare.push(stores);
+            }
             false
         });
         result
@@ -294,6 +329,7 @@ impl Pending {
 }
 
 /// The parts of a delayed store.
+#[derive(Clone, Copy)]
 pub(super) struct EffectParts {
     pub space: Space,
     pub address: u64,
@@ -304,6 +340,19 @@ pub(super) struct EffectParts {
 }
 
 impl Effect {
+    /// The first addresses and lengths of what is stored.
+    fn places(&self) -> SmallVec<[(u64, u32); 1]> {
+        match &self.what {
+            What::One(one) => SmallVec::from_elem((one.address, one.bytes.into()), 1),
+            What::Lanes(stores) => stores.ranges(),
+        }
+    }
+}
+
+impl EffectParts {
+    /// Nothing.
+    const NONE: EffectParts = EffectParts { space: Space::Lds, address: 0, bytes: 0, data: 0, compare: 0, atomic: None };
+
     /// `span` is the allocation where the last one was.
     fn apply<'m>(&self, memory: &View<'m>, span: &mut Option<Span<'m>>, lds: &mut [u8]) -> Result<(), FaultKind> {
         let n = usize::from(self.bytes);
