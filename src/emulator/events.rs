@@ -224,14 +224,34 @@ fn explicit_writes(inst: &Inst) -> impl Iterator<Item = Reg> + '_ {
 /// Registers of which no mask is remembered.
 const EXEMPT: Codes = Codes(1 << scalar::M0 | 3 << scalar::EXEC);
 
+/// The rules of each part of [`check_facts`].
+const SCALAR: Rules = Rules::VMEM_TO_SCALAR_WRITE.union(Rules::SMEM_TO_VECTOR_WRITE).union(Rules::VCMPX_EXEC_WAR);
+const ORDER: Rules = Rules::LDS_BRANCH_VMEM
+    .union(Rules::BRANCH_OFFSET)
+    .union(Rules::FLAT_OFFSET)
+    .union(Rules::FLOAT_ATOMIC_DENORM_MODE)
+    .union(Rules::VCMPX_PERMLANE)
+    .union(Rules::DEALLOC_VGPRS);
+
 /// An instruction is about to be issued.
+#[inline]
 pub(super) fn check(core: &mut Core, op: &Op) -> Step {
+    match &op.facts {
+        Some(facts) if !core.launch.event_hazards.is_empty() => check_facts(core, op, facts),
+        _ => Ok(()),
+    }
+}
+
+fn check_facts(core: &mut Core, op: &Op, facts: &Facts) -> Step {
     let rules = core.launch.event_hazards;
-    let Some(facts) = op.facts.as_deref().filter(|_| !rules.is_empty()) else { return Ok(()) };
     let wave64 = core.launch.lanes == 64;
     let events = &mut core.wave.checks.events;
-    events.scalar(op, facts, rules)?;
-    events.order(op, facts, rules)?;
+    if rules.intersects(SCALAR) {
+        events.scalar(op, facts, rules)?;
+    }
+    if rules.intersects(ORDER) {
+        events.order(op, facts, rules)?;
+    }
     if rules.contains(Rules::VALU_MASK_WRITE) && wave64 {
         events.masks(op, facts)?;
     }

@@ -3,6 +3,7 @@
 //! A rule says how many issue slots must lie between a producer and a consumer; `s_nop k` fills k + 1 of them, any other instruction one.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
@@ -46,7 +47,7 @@ pub(super) struct Hazards {
 }
 
 /// What a memory instruction names of registers: those that it writes, and those that it reads.
-pub(super) type Named = Box<[SmallVec<[Reg; 4]>; 2]>;
+pub(super) type Named = Arc<[SmallVec<[Reg; 4]>; 2]>;
 
 /// Consecutive memory instructions of a class.
 #[derive(Default)]
@@ -76,7 +77,7 @@ pub(super) fn named(inst: &Inst, class: Class) -> Option<Named> {
         let accessed = inst.operands.iter().filter(|operand| operand.access != other);
         accessed.filter_map(|operand| operand.reg().map(|reg| Reg { dwords: length(operand), ..reg })).collect()
     };
-    Some(Box::new([of(Access::Read), of(Access::Write)]))
+    Some(Arc::new([of(Access::Read), of(Access::Write)]))
 }
 
 /// The first register that one of some instructions writes and one of others reads.

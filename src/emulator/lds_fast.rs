@@ -40,10 +40,10 @@ fn address(core: &mut Core, op: &Op) -> Step<Option<u16>> {
 pub(super) fn read(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> Step<bool> {
     let (Some(Reg { file, first, .. }), Some(address)) = (op.dst, address(core, op)?) else { return Ok(false) };
     let (words, mask) = (size / 4, core.wave.exec());
-    let mut found = [[0; LANES]; 2];
+    let mut found = [([0; LANES], false); 2];
     for (found, offset) in found.iter_mut().zip(offsets) {
         let Some(places) = places(core, address, *offset, size, mask) else { return Ok(false) };
-        *found = places;
+        *found = (places, LdsRow::is_contiguous(&places, (mask, core.launch.lanes), size));
     }
     if core.launch.strict {
         order(core, true)?;
@@ -53,11 +53,9 @@ pub(super) fn read(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> St
     core.stats.lds_bytes += (size * offsets.len()) as u64 * u64::from(mask.count_ones());
     let Core { lds, wave, .. } = core;
     let registers = if file == RegFile::Accum { &mut wave.agpr } else { &mut wave.vgpr };
-    for (n, places) in found.iter().take(offsets.len()).enumerate() {
+    for (n, (places, in_a_row)) in found.iter().take(offsets.len()).enumerate() {
         let registers = &mut registers[usize::from(first) + n * words..][..words];
-        if LdsRow::is_contiguous(places, (mask, core.launch.lanes), size)
-            && let Some(bytes) = lds.get(places[0] as usize..).and_then(|rest| rest.get(..core.launch.lanes * size))
-        {
+        if *in_a_row && let Some(bytes) = lds.get(places[0] as usize..).and_then(|rest| rest.get(..core.launch.lanes * size)) {
             for (word, register) in registers.iter_mut().enumerate() {
                 let dwords = bytes.as_chunks().0.iter().skip(word).step_by(words);
                 register.iter_mut().zip(dwords).for_each(|(cell, bytes)| *cell = u32::from_le_bytes(*bytes));
@@ -74,7 +72,7 @@ pub(super) fn read(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> St
         }
     }
     if core.launch.strict {
-        core.note_row((mask, size), &found.each_ref()[..offsets.len()], None);
+        core.note_row((mask, size), found[..offsets.len()].iter().map(|(places, in_a_row)| (places, *in_a_row)), None);
         issue(core, op, Some((file, first, total)));
     }
     Ok(true)
@@ -126,7 +124,9 @@ fn write_late(core: &mut Core, op: &Op, elements: &[([u32; LANES], RegFile, usiz
     // Of one element both are the same.
     let [first, second] = [&elements[0], elements.last().unwrap_or(&elements[0])];
     let from = [first, second].map(|&(_, file, first)| (file, first as u16));
-    core.note_row((mask, size), &[&first.0, &second.0][..elements.len()], Some(from));
+    let lanes = core.launch.lanes;
+    let in_a_row = |places: &[u32; LANES]| LdsRow::is_contiguous(places, (mask, lanes), size);
+    core.note_row((mask, size), elements.iter().map(|(places, ..)| (places, in_a_row(places))), Some(from));
     let Wave { vgpr, agpr, pending, .. } = &mut *core.wave;
     let stores = pending.delay_lanes(id, Space::Lds, (mask, size));
     for (n, (places, file, first)) in elements.iter().enumerate() {
@@ -134,8 +134,6 @@ fn write_late(core: &mut Core, op: &Op, elements: &[([u32; LANES], RegFile, usiz
         let registers = if *file == RegFile::Accum { &*agpr } else { &*vgpr };
         stores.put(&registers[*first..]);
     }
-    if LdsRow::is_contiguous(&first.0, (mask, core.launch.lanes), size) {
-        stores.in_a_row = Some(core.launch.lanes);
-    }
+    stores.in_a_row = in_a_row(&first.0).then_some(lanes);
     Ok(())
 }

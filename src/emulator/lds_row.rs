@@ -16,13 +16,15 @@ pub(super) struct LdsRow {
     pub elements: usize,
     /// First bytes, by element and lane; those of other lanes mean nothing.
     pub places: [[u32; LANES]; 2],
+    /// Whether they are [`LdsRow::is_contiguous`].
+    pub in_a_row: [bool; 2],
     /// The file and first register of what is written, by element; none for reads.
     pub from: Option<[(RegFile, u16); 2]>,
 }
 
 impl LdsRow {
     /// No lane's.
-    pub(super) const NONE: LdsRow = LdsRow { mask: 0, size: 0, elements: 0, places: [[0; LANES]; 2], from: None };
+    pub(super) const NONE: LdsRow = LdsRow { mask: 0, size: 0, elements: 0, places: [[0; LANES]; 2], in_a_row: [false; 2], from: None };
 
     /// Dwords of an element.
     pub(super) fn words(&self) -> usize {
@@ -66,7 +68,7 @@ impl LdsRow {
         })
     }
 
-    /// Whether the elements that a lane names follow those of the one before in LDS, and all lanes of a wave do so.
+    /// Whether all lanes of a wave are active, and the elements of each follow those of the one before in LDS.
     pub(super) fn is_contiguous(places: &[u32; LANES], (mask, lanes): (u64, usize), size: usize) -> bool {
         let all = u64::MAX >> (LANES - lanes);
         let follow =

@@ -54,6 +54,8 @@ struct Operation {
     kind: Kind,
     /// The operations that it completes in order with.
     order: Option<usize>,
+    /// Those that count it.
+    counters: Counters,
     /// Its text and address, for the message.
     text: &'static str,
     address: u64,
@@ -103,7 +105,12 @@ const LOCAL: [Counter; 2] = [Counter::Ds, Counter::Lgkm];
 
 /// The counters of a set.
 fn counted(counters: Counters) -> impl Iterator<Item = Counter> {
-    Counter::ALL.into_iter().filter(move |counter| counters.contains(counter.flag()))
+    let mut rest = counters.bits();
+    std::iter::from_fn(move || {
+        let next = *Counter::ALL.get(rest.trailing_zeros() as usize)?;
+        rest &= !next.flag().bits();
+        Some(next)
+    })
 }
 
 /// Slots: 256 vector, 256 accumulation, 128 scalar registers.
@@ -160,7 +167,15 @@ impl Pending {
         }
         for counter in counted(op.counters) {
             let order = kind.order(counter, op.flat_in_order);
-            let operation = Operation { id, kind, order, text: op.inst.variant.name, address: op.address, written: written.clone() };
+            let operation = Operation {
+                id,
+                kind,
+                order,
+                counters: op.counters,
+                text: op.inst.variant.name,
+                address: op.address,
+                written: written.clone(),
+            };
             self.operations[counter as usize].push(operation);
         }
         id
@@ -202,6 +217,10 @@ impl Pending {
 
     /// A wait for at most `allowed` outstanding operations of a counter.
     pub(super) fn wait(&mut self, counter: usize, allowed: u32) {
+        // So many are no more than may be, whatever their order.
+        if self.operations[counter].len() <= allowed as usize {
+            return;
+        }
         let mut later = [0_u32; ORDERS];
         let mut done: SmallVec<[Operation; 4]> = SmallVec::new();
         for at in (0..self.operations[counter].len()).rev() {
@@ -222,7 +241,8 @@ impl Pending {
                 continue;
             }
             // A flat operation is done when either counter has proved it.
-            self.operations.iter_mut().for_each(|list| list.retain(|other| other.id != operation.id));
+            let others = counted(operation.counters).map(|other| other as usize).filter(|other| *other != counter);
+            others.for_each(|other| self.operations[other].retain(|other| other.id != operation.id));
             for at in slots(&operation.written) {
                 if self.owner[at] == operation.id {
                     self.owner[at] = 0;

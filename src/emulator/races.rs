@@ -12,9 +12,9 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::core::{Registers, active};
 use super::fault::{FaultKind, LdsAccess, MemoryAccess};
-use super::lds_row::LdsRow;
+
+mod row;
 
 /// Most waves of a workgroup: 1024 work-items in waves of 32.
 const WAVES: usize = 32;
@@ -214,16 +214,16 @@ fn note(word: &mut Word, (at, count): (usize, usize), access: Access, how: How, 
     if matches!(how, How::Write(_)) {
         return;
     }
-    let own = byte.read.iter().position(|read| read.id() == 0 || read.wave() == access.wave());
-    let old = || byte.read.iter().position(|read| read.id() < view.reads[read.wave()]);
-    let slot = own.or_else(old).unwrap_or(1);
+    let slot = place_of_read(&byte.read, access, view);
     byte.read[slot] = access;
 }
 
-/// Whether an access needs no more order to one of a wave: there is none, it is the wave's own, in the order of LDS operations, or known to be over.
+/// Which of the reads that are remembered another takes the place of: of the same wave, or known to be over.
 #[inline]
-fn is_behind(other: Access, wave: usize, clock: &Clock) -> bool {
-    other.id() == 0 || if other.wave() == wave { !other.is_loaded() } else { other.id() < clock[other.wave()] }
+fn place_of_read(reads: &[Access; 2], access: Access, view: &View) -> usize {
+    let own = reads.iter().position(|read| read.id() == 0 || read.wave() == access.wave());
+    let old = || reads.iter().position(|read| read.id() < view.reads[read.wave()]);
+    own.or_else(old).unwrap_or(1)
 }
 
 /// A race, before it is known whether it counts.
@@ -331,8 +331,7 @@ impl Races {
         let site = self.site(operation);
         if how != How::Atomic {
             let word = |n: usize| if let How::Write(value) = how { How::Write(value >> (32 * n)) } else { how };
-            let access = Access::new(operation, site, false, false);
-            if self.plain(access, (at, length), how == How::Read, word, &mut [Access::default(); 3]) {
+            if self.plain(Access::new(operation, site, false, false), (at, length), word, &mut row::Seen::default()) {
                 return Ok(());
             }
         }
@@ -379,76 +378,6 @@ impl Races {
             self.released.entry(at).or_insert(View::NONE).join(&released);
         }
         Ok(())
-    }
-
-    /// [`Races::access`] of the lanes of a row. Gives the lane that races.
-    pub(super) fn row(
-        &mut self,
-        operation: &Operation,
-        size: usize,
-        (row, files): (&LdsRow, [&Registers; 2]),
-        in_flight: &dyn Fn(u32) -> bool,
-        polls: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<(), (usize, FaultKind)> {
-        if !self.is_on() {
-            self.start(size);
-        }
-        if operation.wave as usize >= self.views.len() {
-            return Ok(());
-        }
-        let access = Access::new(operation, self.site(operation), false, false);
-        let mut seen = [Access::default(); 3];
-        for lane in active(row.mask) {
-            for element in 0..row.elements {
-                let place = (row.places[element][lane] as usize, row.size);
-                if !self.plain(access, place, row.from.is_none(), |word| row.how(files, element, lane, word), &mut seen) {
-                    let how = row.how_all(files, element, lane);
-                    self.access(operation, size, (place.0, row.size, how), in_flight, polls).map_err(|kind| (lane, kind))?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The short way of reads, or writes, of whole dwords that are ordered behind what was there, none of it atomic: false, and nothing done, if this is none.
-    /// `how` has the value of a dword.
-    ///
-    /// `seen` is what the wave was last found to be behind (a write and two reads; at first there is none): it stays so, as clocks only grow, and that of the
-    /// next dword is mostly the same.
-    #[inline]
-    fn plain(
-        &mut self,
-        access: Access,
-        (at, length): (usize, usize),
-        reads: bool,
-        how: impl Fn(usize) -> How,
-        seen: &mut [Access; 3],
-    ) -> bool {
-        let Races { words, views, exchanged, .. } = self;
-        let (wave, view) = (access.wave(), &views[access.wave()]);
-        if !exchanged.is_empty() || !at.is_multiple_of(4) || !length.is_multiple_of(4) {
-            return false;
-        }
-        let Some(words) = words.get_mut(at / 4..(at + length) / 4) else { return false };
-        for word in &*words {
-            let Cell { written, read } = word.cell;
-            if word.split.is_some() || (written != seen[0] && (written.is_atomic() || !is_behind(written, wave, &view.writes))) {
-                return false;
-            }
-            seen[0] = written;
-            if !reads {
-                for (read, seen) in read.into_iter().zip(&mut seen[1..]) {
-                    if read != *seen && !is_behind(read, wave, &view.reads) {
-                        return false;
-                    }
-                    *seen = read;
-                }
-            }
-        }
-        for (n, word) in words.iter_mut().enumerate() {
-            note(word, (0, 4), access, if reads { How::Read } else { how(n) }, 0, view);
-        }
-        true
     }
 
     /// The earlier access that one to some bytes races with; `n` is how many of its bytes come before them.

@@ -13,11 +13,12 @@ use super::fault::{FaultKind, MemoryAccess};
 use super::known::Known;
 use super::lds_row::LdsRow;
 use super::memory::View;
-use super::op::{Op, Semantics};
+use super::op::{Class, Op, Semantics};
 use super::races::{How, Operation, Races};
 use super::{undefined, undefined_memory};
 
 /// An instruction is about to run.
+#[inline]
 pub(super) fn before(core: &mut Core, op: &Op) -> Step {
     events::check(core, op)?;
     undefined::before(core, op)
@@ -150,11 +151,18 @@ impl GroupChecks {
 }
 
 impl Core<'_> {
-    /// Notes what all lanes of an instruction do to LDS that makes no other note.
-    pub(super) fn note_row(&mut self, (mask, size): (u64, usize), places: &[&[u32; LANES]], from: Option<[(RegFile, u16); 2]>) {
+    /// Notes what all lanes of an instruction do to LDS that makes no other note: the places of each element, and whether they are in a row.
+    pub(super) fn note_row<'a>(
+        &mut self,
+        (mask, size): (u64, usize),
+        places: impl ExactSizeIterator<Item = (&'a [u32; LANES], bool)>,
+        from: Option<[(RegFile, u16); 2]>,
+    ) {
         let row = self.wave.checks.row.get_or_insert_with(|| Box::new(LdsRow::NONE));
         (row.mask, row.size, row.elements, row.from) = (mask, size, places.len(), from);
-        row.places.iter_mut().zip(places).for_each(|(row, places)| *row = **places);
+        for (n, (places, in_a_row)) in places.enumerate() {
+            (row.places[n], row.in_a_row[n]) = (*places, in_a_row);
+        }
     }
 
     /// Notes an access of a lane.
@@ -166,7 +174,18 @@ impl Core<'_> {
 }
 
 /// An instruction has run.
+#[inline]
 pub(super) fn after(core: &mut Core, op: &Op) -> Step {
+    // Most access no memory, which leaves nothing to look at.
+    let accesses_none = matches!(op.class, Class::Valu | Class::Salu | Class::Smem | Class::Branch | Class::Wait);
+    if accesses_none && core.wave.checks.accesses.is_empty() {
+        debug_assert!(core.wave.status != Status::Ended, "{}", op.inst.variant.name);
+        return Ok(());
+    }
+    after_others(core, op)
+}
+
+fn after_others(core: &mut Core, op: &Op) -> Step {
     if core.wave.checks.row.as_ref().is_some_and(|row| row.mask != 0) {
         return after_row(core, op);
     }

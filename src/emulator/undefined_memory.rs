@@ -113,14 +113,13 @@ pub(super) fn known_row(core: &mut Core, row: &LdsRow) -> bool {
         *bits = vec![0xff; lds.len()];
     }
     let exec = wave.exec();
-    let places = &row.places[..row.elements];
-    let in_a_row = |places: &[u32; LANES]| LdsRow::is_contiguous(places, (row.mask, launch.lanes), row.size);
+    let mut places = row.places[..row.elements].iter().zip(row.in_a_row);
     let bytes = |places: &[u32; LANES], lane: usize| places[lane] as usize..places[lane] as usize + row.size;
     let all = |places: &[u32; LANES]| places[0] as usize..places[0] as usize + launch.lanes * row.size;
     let Some(from) = row.from else {
         // Whole registers are known since the instruction began: what LDS has is the question.
         let is_known = |range: std::ops::Range<usize>| bits.get(range).is_some_and(|bits| bits.iter().fold(0, |all, bits| all | bits) == 0);
-        return places.iter().all(|places| match in_a_row(places) {
+        return places.all(|(places, in_a_row)| match in_a_row {
             true => is_known(all(places)),
             false => active(row.mask).all(|lane| is_known(bytes(places, lane))),
         });
@@ -129,9 +128,9 @@ pub(super) fn known_row(core: &mut Core, row: &LdsRow) -> bool {
     if !from[..row.elements].iter().copied().all(known) {
         return false;
     }
-    for places in places {
+    for (places, in_a_row) in places {
         let mut set = |range: std::ops::Range<usize>| bits.get_mut(range).into_iter().for_each(|bits| bits.fill(0));
-        match in_a_row(places) {
+        match in_a_row {
             true => set(all(places)),
             false => active(row.mask).for_each(|lane| set(bytes(places, lane))),
         }
