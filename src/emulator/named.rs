@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::isa::{Branch, Condition, Encoding, Flags, Inst, Memory, Target, Variant};
 
 use super::code::meaning;
+use super::copied::Move;
 use super::events::EventNames;
 use super::matrix::Shape;
 use super::op::{Class, Meaning};
@@ -195,6 +196,8 @@ pub(super) struct Traits {
     pub matrix: bool,
     pub selects_lane: bool,
     pub relative: Option<Relative>,
+    /// All that it does is to move bits.
+    pub moves: Option<Move>,
 }
 
 impl Traits {
@@ -220,6 +223,7 @@ impl Traits {
             matrix: starts(&["v_mfma", "v_smfmac", "v_wmma", "v_swmmac"]),
             selects_lane: has(&["readlane", "writelane"]),
             relative: Relative::of(name),
+            moves: Move::named(name),
         }
     }
 }

@@ -110,7 +110,7 @@ impl Rule {
             writes_scc: false,
             writes_exec: false,
             relative: named.relative,
-            moves: Move::of(inst),
+            moves: Move::of(inst, named.moves),
         };
         if kind != Kind::Nothing {
             rule.registers(inst, class, named.selects_lane);

@@ -45,6 +45,24 @@ impl Seen {
         true
     }
 
+    /// The short way of one dword of a lane.
+    #[inline(always)]
+    fn goes(
+        &mut self,
+        words: &mut [Word],
+        access: Access,
+        (at, reads): (usize, bool),
+        how: impl Fn() -> How,
+        (wave, view): (usize, &View),
+    ) -> bool {
+        let Some(word) = words.get_mut(at / 4).filter(|_| at.is_multiple_of(4)) else { return false };
+        let ordered = self.is_ordered(word, wave, view, !reads);
+        if ordered {
+            self.note(word, access, how(), view);
+        }
+        ordered
+    }
+
     /// Remembers the access: as [`note`] does.
     #[inline(always)]
     fn note(&mut self, word: &mut Word, access: Access, how: How, view: &View) {
@@ -77,7 +95,7 @@ impl Races {
         }
         let access = Access::new(operation, self.site(operation), false, false);
         let mut seen = Seen::default();
-        let done = self.contiguous(access, row, files, &mut seen);
+        let done = self.dwords(access, row, files, &mut seen);
         for lane in active(row.mask).skip(done) {
             for element in 0..row.elements {
                 let place = (row.places[element][lane] as usize, row.size);
@@ -91,25 +109,23 @@ impl Races {
         Ok(())
     }
 
-    /// [`Races::plain`] of lanes that have a dword each, one behind the other: so many have gone this way.
-    fn contiguous(&mut self, access: Access, row: &LdsRow, files: [&Registers; 2], seen: &mut Seen) -> usize {
+    /// [`Races::plain`] of lanes that have a dword each, one after the other: so many have gone this way.
+    fn dwords(&mut self, access: Access, row: &LdsRow, files: [&Registers; 2], seen: &mut Seen) -> usize {
         let Races { words, views, exchanged, .. } = self;
-        let (at, lanes) = (row.places[0][0] as usize, row.mask.count_ones() as usize);
-        if row.elements != 1 || row.size != 4 || !row.in_a_row[0] || !at.is_multiple_of(4) || !exchanged.is_empty() {
+        if row.elements != 1 || row.size != 4 || !exchanged.is_empty() {
             return 0;
         }
-        let Some(words) = words.get_mut(at / 4..at / 4 + lanes) else { return 0 };
         let (wave, view) = (access.wave(), &views[access.wave()]);
-        let mut each = |(lane, word): (usize, &mut Word), reads: bool| {
-            let ordered = seen.is_ordered(word, wave, view, !reads);
-            if ordered {
-                seen.note(word, access, if reads { How::Read } else { row.how(files, 0, lane, 0) }, view);
-            }
-            ordered
+        let mut each = |lane: usize, reads: bool| {
+            let how = || if reads { How::Read } else { row.how(files, 0, lane, 0) };
+            seen.goes(words, access, (row.places[0][lane] as usize, reads), how, (wave, view))
         };
-        let mut words = words.iter_mut().enumerate();
-        let ends = if row.from.is_none() { words.position(|word| !each(word, true)) } else { words.position(|word| !each(word, false)) };
-        ends.unwrap_or(lanes)
+        // Two loops, in each of which it is known which it is.
+        let ends = match row.from {
+            None => active(row.mask).position(|lane| !each(lane, true)),
+            Some(_) => active(row.mask).position(|lane| !each(lane, false)),
+        };
+        ends.unwrap_or(row.mask.count_ones() as usize)
     }
 
     /// The short way of a lane: false, and nothing done, if it is not open. `how` is what it does with each dword, the same with all.
