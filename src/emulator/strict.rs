@@ -177,8 +177,8 @@ impl Core<'_> {
 #[inline]
 pub(super) fn after(core: &mut Core, op: &Op) -> Step {
     // Most access no memory, which leaves nothing to look at.
-    let accesses_none = matches!(op.class, Class::Valu | Class::Salu | Class::Smem | Class::Branch | Class::Wait);
-    if accesses_none && core.wave.checks.accesses.is_empty() {
+    let no_memory = matches!(op.class, Class::Valu | Class::Salu | Class::Smem | Class::Branch | Class::Wait);
+    if no_memory && core.wave.checks.accesses.is_empty() {
         debug_assert!(core.wave.status != Status::Ended, "{}", op.inst.variant.name);
         return Ok(());
     }
