@@ -125,13 +125,11 @@ pub(super) fn places_of(core: &mut Core, op: &Op, size: u64) -> Step<[Place; LAN
         let offset = offsets[first] + u64::from(modifiers.offset as u32);
         let is_same = !modifiers.offen || active(exec).all(|lane| offsets[lane] == offsets[first]);
         // With the lane as its index, dwords of a lane are as far behind those of the first as where its scratch begins, and if the last index is in range, all are.
-        if is_same && descriptor.element == 4 && (last as u64) < descriptor.index_stride {
-            if let (Some(of_first), Some(_)) = (descriptor.offset(first as u64, offset, size), descriptor.offset(last as u64, offset, size))
-            {
-                let place = Place::Scratch(scratch_offset_of(core, descriptor.base + soffset + of_first, first)?);
-                active(exec).for_each(|lane| places[lane] = place);
-                return Ok(places);
-            }
+        let in_order = is_same && descriptor.element == 4 && (last as u64) < descriptor.index_stride;
+        if in_order && let [Some(of_first), Some(_)] = [first, last].map(|lane| descriptor.offset(lane as u64, offset, size)) {
+            let place = Place::Scratch(scratch_offset_of(core, descriptor.base + soffset + of_first, first)?);
+            active(exec).for_each(|lane| places[lane] = place);
+            return Ok(places);
         }
     }
     for lane in active(exec) {

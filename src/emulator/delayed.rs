@@ -105,10 +105,11 @@ impl LaneStores {
 
 #[cfg(test)]
 mod tests {
+    use super::super::core::Registers;
     use super::*;
 
     /// Registers with numbers in them that are all different.
-    fn registers(count: usize) -> Vec<Box<Register>> {
+    fn registers(count: usize) -> Registers {
         (0..count).map(|n| Box::new(Register(std::array::from_fn(|lane| (100 * n + lane + 1) as u32)))).collect()
     }
 

@@ -91,7 +91,8 @@ pub(super) struct Pending {
     owner: Vec<u32>,
     next: u32,
     effects: Vec<Effect>,
-    /// Room for the next ones.
+    /// Room for the next ones: boxes, as they go to the effects and come back without being copied.
+    #[allow(clippy::vec_box)]
     spare: Vec<Box<LaneStores>>,
     /// What a counter can count: a wave with so many operations outstanding issues the next one when one of them is done.
     most: [usize; COUNTERS],
