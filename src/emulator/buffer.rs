@@ -117,11 +117,25 @@ pub(super) fn places_of(core: &mut Core, op: &Op, size: u64) -> Step<[Place; LAN
         }
     };
     let mut places = [Place::Nowhere; LANES];
-    for lane in active(core.wave.exec()) {
+    let exec = core.wave.exec();
+    // A scratch descriptor: interleaved by lane. Its accesses stay in the wave's own scratch.
+    let in_scratch = descriptor.swizzle && descriptor.add_lane && descriptor.stride == 0;
+    if in_scratch && !modifiers.idxen && exec != 0 {
+        let [first, last] = [exec.trailing_zeros() as usize, LANES - 1 - exec.leading_zeros() as usize];
+        let offset = offsets[first] + u64::from(modifiers.offset as u32);
+        let is_same = !modifiers.offen || active(exec).all(|lane| offsets[lane] == offsets[first]);
+        // With the lane as its index, dwords of a lane are as far behind those of the first as where its scratch begins, and if the last index is in range, all are.
+        let in_order = is_same && descriptor.element == 4 && (last as u64) < descriptor.index_stride;
+        if in_order && let [Some(of_first), Some(_)] = [first, last].map(|lane| descriptor.offset(lane as u64, offset, size)) {
+            let place = Place::Scratch(scratch_offset_of(core, descriptor.base + soffset + of_first, first)?);
+            active(exec).for_each(|lane| places[lane] = place);
+            return Ok(places);
+        }
+    }
+    for lane in active(exec) {
         let index = indices[lane] + if descriptor.add_lane { lane as u64 } else { 0 };
         let offset = offsets[lane] + u64::from(modifiers.offset as u32);
-        // A scratch descriptor: interleaved by lane. Its accesses stay in the wave's own scratch.
-        if descriptor.swizzle && descriptor.add_lane && descriptor.stride == 0 {
+        if in_scratch {
             let address = descriptor.base + soffset + descriptor.offset(index, offset, size).unwrap_or(0);
             places[lane] = Place::Scratch(scratch_offset_of(core, address, lane)?);
         } else if let Some(offset) = descriptor.offset(index, offset, size) {

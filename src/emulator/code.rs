@@ -126,11 +126,19 @@ impl Code {
             decode(target, &bytes[..length as usize]).map_err(|error| FaultKind::Undecodable { reason: error.to_string().into() })?;
         let place = (range.object, pc - range.base, pc);
         let named = self.names.of(target, &inst);
-        let op = pair::op(target, &inst, &named, &mut self.names, place)
-            .or_else(|| Some(Op::new(target, inst.clone(), named.meaning?, &named, place)));
-        let Some(op) = op else { return Err(FaultKind::UnknownInstruction { name: inst.variant.name.into() }) };
-        let next = op.next;
-        self.ops.push(Op { replay: range.replay, ..op });
+        // It is large: what makes it puts it in its place.
+        match pair::op(target, &inst, &named, &mut self.names, place) {
+            Some(op) => self.ops.push(op),
+            None => {
+                let Some(meaning) = named.meaning else { return Err(FaultKind::UnknownInstruction { name: inst.variant.name.into() }) };
+                self.ops.push(Op::new(target, inst, meaning, &named, place));
+            }
+        }
+        let mut next = pc;
+        if let Some(op) = self.ops.last_mut() {
+            op.replay = range.replay;
+            next = op.next;
+        }
         range.index[by_wave_size(target)][slot] = self.ops.len() as u32;
         Ok(next)
     }

@@ -22,19 +22,24 @@ pub(super) enum Move {
 }
 
 impl Move {
-    /// What an instruction moves, if it does nothing else.
-    pub(super) fn of(inst: &Inst) -> Option<Move> {
+    /// What an instruction with a name moves, if it is plain.
+    pub(super) fn named(name: &str) -> Option<Move> {
+        match name {
+            "v_readlane_b32" => Some(Move::FromLane),
+            "v_writelane_b32" => Some(Move::ToLane),
+            "v_mov_b32" | "v_accvgpr_read_b32" | "v_accvgpr_write_b32" | "v_accvgpr_mov_b32" => Some(Move::Lanes),
+            _ => None,
+        }
+    }
+
+    /// What an instruction moves, if it does nothing else; `named` is what [`Move::named`] says.
+    pub(super) fn of(inst: &Inst, named: Option<Move>) -> Option<Move> {
         let modifiers = &inst.modifiers;
         let plain = modifiers.dpp.is_none()
             && modifiers.dpp8.is_none()
             && modifiers.sdwa.is_none()
             && (modifiers.neg, modifiers.abs, modifiers.omod, modifiers.op_sel, modifiers.clamp) == (0, 0, 0, 0, false);
-        match inst.variant.name {
-            "v_readlane_b32" if plain => Some(Move::FromLane),
-            "v_writelane_b32" if plain => Some(Move::ToLane),
-            "v_mov_b32" | "v_accvgpr_read_b32" | "v_accvgpr_write_b32" | "v_accvgpr_mov_b32" if plain => Some(Move::Lanes),
-            _ => None,
-        }
+        named.filter(|_| plain)
     }
 
     /// Takes undefined bits along. Tells whether it did: not where a register has a meaning of its own that others know.

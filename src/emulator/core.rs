@@ -275,9 +275,12 @@ impl Core<'_> {
             if let Some(origins) = &mut self.wave.origins {
                 origins.reads.push((file, first, count));
             }
-            for index in first..first + count {
-                self.wave.pending.check_read(file, index)?;
-                self.wave.hazards.check_read(op, self.launch, file, index)?;
+            let Wave { pending, hazards, .. } = &*self.wave;
+            if !pending.are_free(file, first, count) || hazards.looks_at_reads(op, self.launch, file) {
+                for index in first..first + count {
+                    pending.check_read(file, index)?;
+                    hazards.check_read(op, self.launch, file, index)?;
+                }
             }
         }
         Ok(())
@@ -290,11 +293,14 @@ impl Core<'_> {
             if let Some(origins) = &mut self.wave.origins {
                 origins.writes.push((file, first, count));
             }
-            for index in first..first + count {
-                self.wave.pending.check_write(op, file, index)?;
-                self.wave.hazards.check_write(op, self.launch, file, index)?;
-                self.wave.hazards.note_write(op, self.launch, file, index, (first, count));
+            let Wave { pending, hazards, .. } = &mut *self.wave;
+            if !pending.are_free(file, first, count) || hazards.looks_at_writes(op, file) {
+                for index in first..first + count {
+                    pending.check_write(op, file, index)?;
+                    hazards.check_write(op, self.launch, file, index)?;
+                }
             }
+            hazards.note_writes(op, self.launch, file, (first, count));
             let whole = if self.launch.lanes == 32 { 1 } else { 2 };
             if file == RegFile::Scalar && first <= scalar::VCC && first + count >= scalar::VCC + whole {
                 self.wave.hazards.note_vcc();

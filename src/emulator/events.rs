@@ -1,7 +1,9 @@
 //! Hazards of gfx10 and later that the hardware does not resolve. They are not counted in issue slots: an event makes a register unsafe until another event, often
 //! however far away, makes it safe. Which of them a target has is a fact of the target (`isa-tables/targets.yaml`, `hazards`).
 
-use crate::isa::{Branch, Encoding, EventHazards as Rules, Inst, Reg, RegFile, Role, Value, scalar};
+use smallvec::SmallVec;
+
+use crate::isa::{Access, Branch, Counter, Encoding, EventHazards as Rules, Inst, Reg, RegFile, Role, Value, Variant, WaitCount, scalar};
 
 use super::core::{Core, Step, register_name, stop};
 use super::fault::FaultKind;
@@ -68,6 +70,9 @@ pub(super) struct Events {
     valu: u32,
     trans: u32,
     exec: u32,
+    /// The number of the last transcendental among the vector ALU instructions (from 1), and how many there were when EXEC was last written.
+    trans_at: u32,
+    exec_at: u32,
     /// Writes by vector ALU instructions up to this one are done.
     done: u32,
 }
@@ -85,6 +90,108 @@ const BAD_OFFSET: i64 = 0x3f;
 
 fn hazard(rule: &'static str, resource: impl Into<Box<str>>) -> Step {
     stop(FaultKind::Hazard { rule, required: 0, found: 0, resource: resource.into() })
+}
+
+/// What the name of an instruction says of these hazards; found once for each of them.
+#[derive(Clone, Copy)]
+pub(super) struct EventNames {
+    is_nop: bool,
+    is_vector_nop: bool,
+    /// Wait instructions other than `s_nop`, and those that only wait.
+    waits: bool,
+    is_waitcnt: bool,
+    waits_for_stores: bool,
+    is_version: bool,
+    sets_denorm_mode: bool,
+    /// An atomic on floats, if it is one of vector memory.
+    float_atomic: bool,
+    compares: bool,
+    permutes: bool,
+    sends: bool,
+    /// It reads a mask of lanes: VCC, or what it names instead, unless it is a division's.
+    takes_mask: bool,
+    divides: bool,
+    is_matrix: bool,
+    is_sparse: bool,
+}
+
+impl EventNames {
+    pub(super) fn of(variant: &Variant) -> EventNames {
+        let name = variant.name;
+        let takes = ["v_cndmask_", "v_addc_", "v_add_co_ci_", "v_subb_", "v_sub_co_ci_", "v_subbrev_", "v_subrev_co_ci_", "v_div_fmas_"];
+        EventNames {
+            is_nop: name == "s_nop",
+            is_vector_nop: name == "v_nop",
+            waits: name.starts_with("s_wait"),
+            is_waitcnt: name == "s_waitcnt",
+            waits_for_stores: name == "s_waitcnt_vscnt",
+            is_version: name == "s_version",
+            sets_denorm_mode: name == "s_denorm_mode",
+            float_atomic: name.contains("atomic") && (name.contains("_f") || name.contains("pk_add")),
+            compares: name.starts_with("v_cmpx"),
+            permutes: name.starts_with("v_permlane"),
+            sends: name == "s_sendmsg",
+            takes_mask: takes.iter().any(|start| name.starts_with(start)),
+            divides: name.starts_with("v_div"),
+            is_matrix: name.starts_with("v_wmma") || name.starts_with("v_swmmac"),
+            is_sparse: name.starts_with("v_swmmac"),
+        }
+    }
+}
+
+/// What an instruction is for these hazards; found once.
+pub(super) struct Facts {
+    names: EventNames,
+    /// Scalar registers: all that it reads, all that it writes, those of them that are named, and the mask of lanes among those read.
+    reads: Codes,
+    writes: Codes,
+    named_writes: Codes,
+    mask: Codes,
+    /// The vector registers that it names as sources, and all that it writes: first ones and how many.
+    sources: SmallVec<[(u16, u16); 4]>,
+    results: SmallVec<[(u16, u16); 2]>,
+    /// It waits until a field of the dependency counters is zero.
+    waits_for_scalar: bool,
+    waits_for_vmem_reads: bool,
+    waits_for_vector: bool,
+    /// It waits for all that scalar memory does, and for any counter.
+    waits_for_smem: bool,
+    waits_for_all_of_one: bool,
+    has_literal: bool,
+    /// It branches, to somewhere or if.
+    branches: bool,
+    bad_offset: bool,
+    leaves_function: bool,
+}
+
+impl Facts {
+    pub(super) fn new(inst: &Inst, names: EventNames, waits: &WaitCount) -> Facts {
+        let explicit = |not: Access| inst.operands.iter().filter(move |operand| operand.access != not).filter_map(|operand| operand.reg());
+        let codes = |all: Codes, reg: Reg| Codes(all.0 | Codes::of(reg).0);
+        let vector = |reg: &Reg| reg.file == RegFile::Vector;
+        let run = |reg: Reg| (reg.first, u16::from(reg.dwords));
+        let none = Codes(0);
+        let branches = matches!(inst.variant.branch, Branch::Jump | Branch::Conditional(_));
+        let named_mask = inst.operand(Role::Src2).and_then(|operand| operand.reg()).filter(|reg| reg.file == RegFile::Scalar);
+        Facts {
+            names,
+            reads: inst.reads().fold(none, codes),
+            writes: inst.writes().fold(none, codes),
+            named_writes: explicit(Access::Read).fold(none, codes),
+            mask: if names.takes_mask { Codes::of(named_mask.filter(|_| !names.divides).unwrap_or(Reg::VCC)) } else { none },
+            sources: explicit(Access::Write).filter(vector).map(run).collect(),
+            results: inst.writes().filter(vector).map(run).collect(),
+            waits_for_scalar: waits_for(inst, Field::SaSdst),
+            waits_for_vmem_reads: waits_for(inst, Field::VmVsrc),
+            waits_for_vector: waits_for(inst, Field::VaVdst),
+            waits_for_smem: waits.iter().any(|(counter, allowed)| counter == Counter::Lgkm && allowed == 0),
+            waits_for_all_of_one: waits.iter().any(|(_, allowed)| allowed == 0),
+            has_literal: inst.operands.iter().any(|operand| matches!(operand.value, Value::Literal(_))),
+            branches,
+            bad_offset: branches && inst.branch_displacement() == Some(BAD_OFFSET),
+            leaves_function: matches!(inst.variant.branch, Branch::IndirectCall | Branch::IndirectJump | Branch::Call),
+        }
+    }
 }
 
 /// A field of `s_waitcnt_depctr`.
@@ -110,115 +217,112 @@ fn is_vmem(op: &Op) -> bool {
     op.class == Class::Vmem
 }
 
-fn is_matrix(inst: &Inst) -> bool {
-    inst.name().starts_with("v_wmma") || inst.name().starts_with("v_swmmac")
-}
-
 fn explicit_writes(inst: &Inst) -> impl Iterator<Item = Reg> + '_ {
     inst.operands.iter().filter(|operand| operand.access != crate::isa::Access::Read).filter_map(|operand| operand.reg())
-}
-
-fn explicit_reads(inst: &Inst) -> impl Iterator<Item = Reg> + '_ {
-    inst.operands.iter().filter(|operand| operand.access != crate::isa::Access::Write).filter_map(|operand| operand.reg())
-}
-
-/// The registers that an instruction reads as a mask of lanes.
-fn mask_of(inst: &Inst) -> Codes {
-    let name = inst.name();
-    let takes = ["v_cndmask_", "v_addc_", "v_add_co_ci_", "v_subb_", "v_sub_co_ci_", "v_subbrev_", "v_subrev_co_ci_", "v_div_fmas_"];
-    if !takes.iter().any(|start| name.starts_with(start)) {
-        return Codes(0);
-    }
-    let named = inst.operand(Role::Src2).and_then(|operand| operand.reg()).filter(|reg| reg.file == RegFile::Scalar);
-    Codes::of(named.filter(|_| !name.starts_with("v_div")).unwrap_or(Reg::VCC))
 }
 
 /// Registers of which no mask is remembered.
 const EXEMPT: Codes = Codes(1 << scalar::M0 | 3 << scalar::EXEC);
 
+/// The rules of each part of [`check_facts`].
+const SCALAR: Rules = Rules::VMEM_TO_SCALAR_WRITE.union(Rules::SMEM_TO_VECTOR_WRITE).union(Rules::VCMPX_EXEC_WAR);
+const ORDER: Rules = Rules::LDS_BRANCH_VMEM
+    .union(Rules::BRANCH_OFFSET)
+    .union(Rules::FLAT_OFFSET)
+    .union(Rules::FLOAT_ATOMIC_DENORM_MODE)
+    .union(Rules::VCMPX_PERMLANE)
+    .union(Rules::DEALLOC_VGPRS);
+
 /// An instruction is about to be issued.
+#[inline]
 pub(super) fn check(core: &mut Core, op: &Op) -> Step {
-    let rules = core.launch.event_hazards;
-    if rules.is_empty() {
-        return Ok(());
+    match &op.facts {
+        Some(facts) if !core.launch.event_hazards.is_empty() => check_facts(core, op, facts),
+        _ => Ok(()),
     }
+}
+
+fn check_facts(core: &mut Core, op: &Op, facts: &Facts) -> Step {
+    let rules = core.launch.event_hazards;
     let wave64 = core.launch.lanes == 64;
     let events = &mut core.wave.checks.events;
-    events.scalar(op, rules)?;
-    events.order(op, rules)?;
+    if rules.intersects(SCALAR) {
+        events.scalar(op, facts, rules)?;
+    }
+    if rules.intersects(ORDER) {
+        events.order(op, facts, rules)?;
+    }
     if rules.contains(Rules::VALU_MASK_WRITE) && wave64 {
-        events.masks(op)?;
+        events.masks(op, facts)?;
     }
     if op.class == Class::Valu {
-        events.vector(op, rules, wave64)?;
+        events.vector(op, facts, rules, wave64)?;
     }
-    if is_vmem(op) || op.class == Class::Lds || op.inst.variant.encoding == Encoding::Exp || waits_for(&op.inst, Field::VaVdst) {
+    if is_vmem(op) || op.class == Class::Lds || op.inst.variant.encoding == Encoding::Exp || facts.waits_for_vector {
         events.done = events.valu;
     }
     if op.class == Class::Salu && op.unknown.writes_exec() {
         events.exec += 1;
+        events.exec_at = events.valu;
     }
-    events.nop = op.inst.name() == "s_nop";
+    events.nop = facts.names.is_nop;
     Ok(())
 }
 
 impl Events {
     /// Scalar registers that memory instructions, or EXEC that any others, have yet to read (gfx10.1).
-    fn scalar(&mut self, op: &Op, rules: Rules) -> Step {
-        let inst = &op.inst;
+    fn scalar(&mut self, op: &Op, facts: &Facts, rules: Rules) -> Step {
         let valu = op.class == Class::Valu;
         if rules.contains(Rules::VMEM_TO_SCALAR_WRITE) {
             if matches!(op.class, Class::Salu | Class::Smem) {
-                let written = explicit_writes(inst).fold(0, |all, reg| all | Codes::of(reg).0);
+                let written = facts.named_writes.0;
                 if self.vmem_reads.0 & written != 0 {
                     let rule = "vector memory or LDS instruction reads a scalar register, then scalar instruction writes it";
                     return hazard(rule, Codes(self.vmem_reads.0 & written).first());
                 }
             }
-            if valu || (inst.name() == "s_waitcnt" && op.imm == 0) || waits_for(inst, Field::VmVsrc) {
+            if valu || (facts.names.is_waitcnt && op.imm == 0) || facts.waits_for_vmem_reads {
                 self.vmem_reads = Codes(0);
             }
             if is_vmem(op) || op.class == Class::Lds {
-                self.vmem_reads.0 |= inst.reads().fold(0, |all, reg| all | Codes::of(reg).0);
+                self.vmem_reads.0 |= facts.reads.0;
             }
         }
         if rules.contains(Rules::SMEM_TO_VECTOR_WRITE) {
             if valu {
-                let written = inst.writes().fold(0, |all, reg| all | Codes::of(reg).0);
+                let written = facts.writes.0;
                 if self.smem_reads.0 & written != 0 {
                     let rule = "scalar memory instruction reads a scalar register, then VALU writes it";
                     return hazard(rule, Codes(self.smem_reads.0 & written).first());
                 }
             }
-            let scalar = op.class == Class::Salu && !inst.name().starts_with("s_wait") && inst.name() != "s_version";
-            let waited = op.waits.iter().any(|(counter, allowed)| counter == crate::isa::Counter::Lgkm && allowed == 0);
-            if scalar || waited {
+            let scalar = op.class == Class::Salu && !facts.names.waits && !facts.names.is_version;
+            if scalar || facts.waits_for_smem {
                 self.smem_reads = Codes(0);
             }
             if op.class == Class::Smem {
-                self.smem_reads.0 |= inst.reads().fold(0, |all, reg| all | Codes::of(reg).0);
+                self.smem_reads.0 |= facts.reads.0;
             }
         }
         if rules.contains(Rules::VCMPX_EXEC_WAR) {
             let exec = Codes::of(Reg::EXEC).0;
-            let written = inst.writes().fold(0, |all, reg| all | Codes::of(reg).0);
+            let written = facts.writes.0;
             if valu && written & exec != 0 && self.exec_read {
                 return hazard("EXEC is read by another than a VALU instruction, then VALU writes it", "exec");
             }
-            if (valu && written != 0) || waits_for(inst, Field::SaSdst) {
+            if (valu && written != 0) || facts.waits_for_scalar {
                 self.exec_read = false;
             }
-            self.exec_read |= !valu && inst.reads().any(|reg| Codes::of(reg).0 & exec != 0);
+            self.exec_read |= !valu && facts.reads.0 & exec != 0;
         }
         Ok(())
     }
 
     /// What must not follow what.
-    fn order(&mut self, op: &Op, rules: Rules) -> Step {
+    fn order(&mut self, op: &Op, facts: &Facts, rules: Rules) -> Step {
         let inst = &op.inst;
         let valu = op.class == Class::Valu;
-        let name = inst.name();
-        let branch = matches!(inst.variant.branch, Branch::Jump | Branch::Conditional(_));
+        let names = &facts.names;
         if rules.contains(Rules::LDS_BRANCH_VMEM) {
             let kind = match op.class {
                 Class::Lds => Some(Kind::Lds),
@@ -232,54 +336,53 @@ impl Events {
                 self.last = Some(kind);
                 self.branched = false;
             }
-            self.branched |= branch;
-            if name == "s_waitcnt_vscnt" && op.waits.iter().any(|(_, allowed)| allowed == 0) {
+            self.branched |= facts.branches;
+            if names.waits_for_stores && facts.waits_for_all_of_one {
                 self.last = None;
             }
         }
-        if rules.contains(Rules::BRANCH_OFFSET) && branch && inst.branch_displacement() == Some(BAD_OFFSET) {
+        if rules.contains(Rules::BRANCH_OFFSET) && facts.bad_offset {
             return hazard("a branch over 63 dwords", "pc");
         }
         if rules.contains(Rules::FLAT_OFFSET) && inst.variant.encoding == Encoding::Flat && inst.modifiers.offset != 0 {
             return hazard("a flat access with an offset", "address");
         }
         if rules.contains(Rules::FLOAT_ATOMIC_DENORM_MODE) {
-            if name == "s_denorm_mode" && self.float_atomic.is_some_and(|slots| slots < 3) {
+            if names.sets_denorm_mode && self.float_atomic.is_some_and(|slots| slots < 3) {
                 return hazard("atomic on floats in memory, then s_denorm_mode fewer than three slots later", "mode");
             }
             self.float_atomic = match self.float_atomic {
-                _ if is_vmem(op) && name.contains("atomic") && (name.contains("_f") || name.contains("pk_add")) => Some(0),
-                _ if valu || name.starts_with("s_wait") => None,
+                _ if is_vmem(op) && names.float_atomic => Some(0),
+                _ if valu || names.waits => None,
                 since => since.map(|slots| slots + u64::from(op.slots)),
             };
         }
         if rules.contains(Rules::VCMPX_PERMLANE) && valu {
-            if self.compared && name.starts_with("v_permlane") {
+            if self.compared && names.permutes {
                 return hazard("VALU comparison writes EXEC, then v_permlane with no other VALU instruction between", "exec");
             }
-            if name != "v_nop" {
-                self.compared = name.starts_with("v_cmpx");
+            if !names.is_vector_nop {
+                self.compared = names.compares;
             }
         }
-        if rules.contains(Rules::DEALLOC_VGPRS) && name == "s_sendmsg" && op.imm & 0xff == DEALLOC_VGPRS && !self.nop {
+        if rules.contains(Rules::DEALLOC_VGPRS) && names.sends && op.imm & 0xff == DEALLOC_VGPRS && !self.nop {
             return hazard("the message that gives vector registers back, with no s_nop before it", "message");
         }
         Ok(())
     }
 
     /// Masks of lanes in waves of 64 (gfx11): one that a vector instruction has read and the scalar ALU writes is read too early.
-    fn masks(&mut self, op: &Op) -> Step {
-        let inst = &op.inst;
-        if matches!(inst.variant.branch, Branch::IndirectCall | Branch::IndirectJump | Branch::Call) {
+    fn masks(&mut self, op: &Op, facts: &Facts) -> Step {
+        if facts.leaves_function {
             // Compilers look at one function.
             self.masks = Codes(0);
         }
-        if waits_for(inst, Field::SaSdst) {
+        if facts.waits_for_scalar {
             self.stale = Codes(0);
             self.masks = Codes(0);
         }
         if matches!(op.class, Class::Valu | Class::Salu) {
-            let read = inst.reads().fold(0, |all, reg| all | Codes::of(reg).0);
+            let read = facts.reads.0;
             if self.stale.0 & read != 0 {
                 let rule = "VALU reads a mask of lanes, SALU writes it, and it is read with no wait for SALU";
                 return hazard(rule, Codes(self.stale.0 & read).first());
@@ -287,13 +390,13 @@ impl Events {
         }
         if op.class == Class::Valu {
             // Compilers before LLVM 20 take any use of a scalar or of a literal, and a wait, for the end of it: no more is asked for.
-            let scalars = inst.reads().fold(0, |all, reg| all | Codes::of(reg).0) & !(3 << scalar::EXEC);
-            if scalars != 0 || inst.operands.iter().any(|operand| matches!(operand.value, Value::Literal(_))) {
+            let scalars = facts.reads.0 & !(3 << scalar::EXEC);
+            if scalars != 0 || facts.has_literal {
                 self.masks = Codes(0);
             }
-            self.masks.0 |= mask_of(inst).0 & !EXEMPT.0;
+            self.masks.0 |= facts.mask.0 & !EXEMPT.0;
         }
-        let written = inst.writes().fold(0, |all, reg| all | Codes::of(reg).0);
+        let written = facts.writes.0;
         let stale = self.masks.0 & written;
         self.masks.0 &= !written;
         self.stale.0 &= !written;
@@ -304,19 +407,19 @@ impl Events {
     }
 
     /// Results of vector instructions that are used too early (gfx11 and later).
-    fn vector(&mut self, op: &Op, rules: Rules, wave64: bool) -> Step {
+    fn vector(&mut self, op: &Op, facts: &Facts, rules: Rules, wave64: bool) -> Step {
         let inst = &op.inst;
         if rules.contains(Rules::WMMA_RAW) {
-            let again = is_matrix(inst).then_some(self.matrix).flatten();
+            let again = facts.names.is_matrix.then_some(self.matrix).flatten();
             if let Some(result) = again {
                 let role = |role: Role| inst.operand(role).and_then(|operand| operand.reg());
-                let index = role(Role::Src2).filter(|_| inst.name().starts_with("v_swmmac"));
+                let index = role(Role::Src2).filter(|_| facts.names.is_sparse);
                 if [role(Role::Src0), role(Role::Src1), index].into_iter().flatten().any(|source| source.overlaps(result)) {
                     let rule = "matrix instruction, then another that multiplies its result, with no VALU instruction between";
                     return hazard(rule, register_name(result.file, result.first));
                 }
             }
-            self.matrix = is_matrix(inst).then(|| explicit_writes(inst).next()).flatten();
+            self.matrix = facts.names.is_matrix.then(|| explicit_writes(inst).next()).flatten();
         }
         let forwards = rules.contains(Rules::VALU_PARTIAL_FORWARD) && wave64;
         if !rules.contains(Rules::VALU_TRANS_USE) && !forwards {
@@ -325,17 +428,35 @@ impl Events {
         if self.written.is_empty() {
             self.written = vec![Written::default(); 256];
         }
-        let sources = || explicit_reads(inst).filter(|reg| reg.file == RegFile::Vector);
-        let parts = |reg: Reg| (reg.first..reg.first + u16::from(reg.dwords)).map(|index| slot(RegFile::Vector, index));
+        // What is long done is the usual case. A result is early only behind the last transcendental, or the last write of EXEC, of which the first of the two
+        // results is at most so many instructions old.
+        let trans = rules.contains(Rules::VALU_TRANS_USE) && self.trans_at != 0 && self.valu - self.trans_at <= TRANS_VALUS;
+        let forwards = forwards && self.exec != 0 && self.valu - self.exec_at <= FORWARD_WRITES + 1 + FORWARD_USE;
+        if trans || forwards {
+            self.early(facts, trans, forwards)?;
+        }
+        self.valu += 1;
+        self.trans += u32::from(op.trans);
+        if op.trans {
+            self.trans_at = self.valu;
+        }
+        let written = Written { valu: self.valu, trans: self.trans, exec: self.exec, by_trans: op.trans };
+        for &(first, count) in &facts.results {
+            for index in first..first + count {
+                self.written[slot(RegFile::Vector, index)] = written;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an instruction uses results too early: those of transcendentals, and those on either side of a write of EXEC.
+    fn early(&self, facts: &Facts, trans: bool, forwards: bool) -> Step {
+        let parts = |(first, count): (u16, u16)| (first..first + count).map(|index| slot(RegFile::Vector, index));
         let recent = |written: &Written| written.valu > self.done;
-        for (source, at) in sources().flat_map(|reg| parts(reg).map(move |at| (reg, at))) {
+        for (source, at) in facts.sources.iter().flat_map(|&run| parts(run).map(move |at| (run, at))) {
             let first = self.written[at];
             let name = || register_name(RegFile::Vector, at as u16);
-            if rules.contains(Rules::VALU_TRANS_USE)
-                && first.by_trans
-                && recent(&first)
-                && self.valu - first.valu <= TRANS_VALUS
-                && self.trans - first.trans <= TRANS_TRANS
+            if trans && first.by_trans && recent(&first) && self.valu - first.valu <= TRANS_VALUS && self.trans - first.trans <= TRANS_TRANS
             {
                 return hazard("transcendental writes VGPR, VALU reads it soon after with no wait for VALU", name());
             }
@@ -346,20 +467,12 @@ impl Events {
                     && self.valu - second.valu <= FORWARD_USE
             };
             // The registers of one operand come together.
-            let others = || sources().filter(|other| *other != source).flat_map(parts);
+            let others = || facts.sources.iter().filter(|other| **other != source).flat_map(|&run| parts(run));
             if forwards && recent(&first) && others().any(|other| early(&self.written[other])) {
                 return hazard(
                     "VALU writes VGPR, SALU writes EXEC, VALU writes another VGPR, VALU reads both with no wait for VALU",
                     name(),
                 );
-            }
-        }
-        self.valu += 1;
-        self.trans += u32::from(op.trans);
-        let written = Written { valu: self.valu, trans: self.trans, exec: self.exec, by_trans: op.trans };
-        for reg in inst.writes().filter(|reg| reg.file == RegFile::Vector) {
-            for index in reg.first..reg.first + u16::from(reg.dwords) {
-                self.written[slot(RegFile::Vector, index)] = written;
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! The short way of loads and stores of global memory: all lanes in one allocation.
 //!
 //! Whatever is not so, faults included, goes the general way of [`super::vector_memory`]; nothing is changed before that is known. In the strict mode that is
-//! so of flat instructions, too, and of loads while stores of other waves may not have arrived.
+//! so of loads while stores of other waves may not have arrived, too. A flat address of LDS or scratch is in no allocation, whatever offset is added to it.
 
 use crate::isa::{Encoding, Inst, Operand, Reg, RegFile, Role};
 
@@ -9,8 +9,8 @@ use super::core::{Core, LANES, Step, Wave, active};
 use super::lanes::{Register, Row};
 use super::memory::Span;
 use super::op::{Handler, Op, Semantics, Source, Ty};
-use super::pending::{EffectParts, Kind, Space};
-use super::vector_memory::{extend, load, order, store};
+use super::pending::Space;
+use super::vector_memory::{extend, kind_in_memory, load, order, store};
 
 /// What an address is made of.
 #[derive(Debug, Clone, Copy)]
@@ -82,10 +82,11 @@ fn load_global(core: &mut Core, op: &Op) -> Step {
     };
     let mask = core.wave.exec();
     let strict = core.launch.strict;
-    if mask == 0 || (strict && (is_flat(op) || core.barrier.checks.has_late_stores())) {
+    if mask == 0 || (strict && core.barrier.checks.has_late_stores()) {
         return load(core, op);
     }
     let addresses = address.lanes(core, op)?;
+    let Some(memory) = core.memory.span(addresses[mask.trailing_zeros() as usize]) else { return load(core, op) };
     let size = usize::from(bytes);
     let dwords = size.div_ceil(4);
     if strict {
@@ -93,7 +94,6 @@ fn load_global(core: &mut Core, op: &Op) -> Step {
     }
     core.writing(op, dst.file, dst.first, dwords as u16)?;
     let mut rows: [Row; 4] = [[0; LANES]; 4];
-    let Some(memory) = core.memory.span(addresses[mask.trailing_zeros() as usize]) else { return load(core, op) };
     let at = |lane: usize| addresses[lane].wrapping_sub(memory.start) as usize;
     let found = match in_a_row(core, &addresses, mask, size) {
         Some(lanes) => memory.load_rows(at(0), &mut rows[..dwords], lanes),
@@ -108,14 +108,10 @@ fn load_global(core: &mut Core, op: &Op) -> Step {
         super::lanes::blend(register, row, mask);
     }
     if strict {
-        core.wave.pending.issue(op, Kind::Vmem, &[(dst.file, dst.first, dwords as u16)]);
+        let kind = kind_in_memory(core, op);
+        core.wave.pending.issue(op, kind, &[(dst.file, dst.first, dwords as u16)]);
     }
     Ok(())
-}
-
-/// Whether an instruction may access other memory than the global one.
-fn is_flat(op: &Op) -> bool {
-    op.inst.variant.encoding == Encoding::Flat
 }
 
 /// The elements of the lanes in a mask, each from its place; none if one is out of bounds.
@@ -149,7 +145,7 @@ fn load_lanes(memory: &Span, rows: &mut [Row; 4], (mask, size, signed): (u64, us
 
 /// The other way round.
 #[inline]
-fn store_lanes(memory: &Span, registers: &[Box<Register>], mask: u64, size: usize, at: impl Fn(usize) -> usize) -> Option<()> {
+pub(super) fn store_lanes(memory: &Span, registers: &[Box<Register>], mask: u64, size: usize, at: impl Fn(usize) -> usize) -> Option<()> {
     if size == 4 {
         for lane in active(mask) {
             memory.store32(at(lane), registers[0][lane])?;
@@ -177,7 +173,7 @@ fn store_global(core: &mut Core, op: &Op) -> Step {
     let mask = core.wave.exec();
     let data = op.inst.operand(Role::Vdata).and_then(Operand::reg);
     let strict = core.launch.strict;
-    let (Some(Reg { file, first, .. }), false) = (data, mask == 0 || (strict && is_flat(op))) else { return store(core, op) };
+    let (Some(Reg { file, first, .. }), false) = (data, mask == 0) else { return store(core, op) };
     let addresses = address.lanes(core, op)?;
     let size = usize::from(bytes);
     let dwords = size.div_ceil(4);
@@ -192,7 +188,7 @@ fn store_global(core: &mut Core, op: &Op) -> Step {
     }
     // All of it lies within the allocation: nothing below gives none.
     if strict {
-        return delay_lanes(core, op, (file, first), (mask, size), &addresses);
+        return delay_lanes(core, op, (file, first), (mask, size, in_a_row), &addresses);
     }
     let stored = match in_a_row {
         Some(lanes) => memory.store_rows(at(0), registers, lanes),
@@ -206,22 +202,27 @@ fn store_global(core: &mut Core, op: &Op) -> Step {
 }
 
 /// Notes a store that other waves see when it has been waited for.
-fn delay_lanes(core: &mut Core, op: &Op, (file, first): (RegFile, u16), (mask, size): (u64, usize), addresses: &[u64; LANES]) -> Step {
+fn delay_lanes(
+    core: &mut Core,
+    op: &Op,
+    (file, first): (RegFile, u16),
+    (mask, size, in_a_row): (u64, usize, Option<usize>),
+    addresses: &[u64; LANES],
+) -> Step {
     order(core, op, false)?;
     let dwords = size.div_ceil(4);
     if size > 8 {
         core.wave.hazards.note_wide_store(file, first, dwords as u16);
     }
-    let id = core.wave.pending.issue(op, Kind::Vmem, &[]);
+    let id = core.wave.pending.issue(op, kind_in_memory(core, op), &[]);
     let Wave { vgpr, agpr, pending, .. } = &mut *core.wave;
-    let registers = &(if file == RegFile::Accum { agpr } else { vgpr })[usize::from(first)..][..dwords];
-    for lane in active(mask) {
-        for (n, pair) in registers.chunks(2).enumerate() {
-            let data = pair.iter().rev().fold(0, |data, register| data << 32 | u64::from(register[lane]));
-            let (address, bytes) = (addresses[lane] + 8 * n as u64, (size - 8 * n).min(8) as u8);
-            pending.delay(id, EffectParts { space: Space::Global, address, bytes, data, compare: 0, atomic: None });
-        }
+    let stores = pending.delay_lanes(id, Space::Global, (mask, size));
+    stores.in_a_row = in_a_row;
+    match in_a_row {
+        Some(_) => stores.places[0][0] = addresses[0],
+        None => stores.places[0] = *addresses,
     }
+    stores.put(&(if file == RegFile::Accum { agpr } else { vgpr })[usize::from(first)..]);
     core.stats.global_bytes += size as u64 * u64::from(mask.count_ones());
     Ok(())
 }

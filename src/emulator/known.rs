@@ -116,6 +116,20 @@ impl Known {
         self.vector[slot].lanes
     }
 
+    /// The lanes in which any of some vector registers that follow each other has undefined bits.
+    #[inline]
+    pub(super) fn lanes_of(&self, (first, count): (u16, u16)) -> u64 {
+        let rows = &self.vector[usize::from(first)..usize::from(first) + usize::from(count)];
+        rows.iter().fold(0, |lanes, bits| lanes | bits.lanes)
+    }
+
+    /// Lanes of vector registers that follow each other have been written.
+    #[inline]
+    pub(super) fn define_rows(&mut self, (first, count): (u16, u16), lanes: u64) {
+        let rows = &mut self.vector[usize::from(first)..usize::from(first) + usize::from(count)];
+        rows.iter_mut().for_each(|bits| bits.lanes &= !lanes);
+    }
+
     pub(super) fn scratch(&self, at: u32) -> Option<&Bits> {
         self.scratch.get(at as usize / 4)?.as_ref()
     }
@@ -126,6 +140,14 @@ impl Known {
             self.scratch.resize(at + 1, None);
         }
         self.scratch[at].get_or_insert(Bits::ALL)
+    }
+
+    /// A dword of the private segment and a vector register.
+    pub(super) fn scratch_and_vector(&mut self, at: u32, slot: usize) -> (&mut Bits, &mut Bits) {
+        self.scratch_mut(at);
+        // It is there now.
+        let Known { vector, scratch, .. } = self;
+        (scratch[at as usize / 4].get_or_insert(Bits::ALL), &mut vector[slot])
     }
 
     pub(super) fn set_origin(&mut self, slot: usize, origin: Origin) {

@@ -4,10 +4,11 @@
 
 use crate::isa::{Operand, Reg, RegFile, Role};
 
-use super::core::{Core, LANES, Step, Way, active};
-use super::lds::{issue, order, put};
+use super::core::{Core, LANES, Step, Wave, Way, active};
+use super::lds::{issue, order};
+use super::lds_row::LdsRow;
 use super::op::{Op, Source, Ty};
-use super::strict::Access;
+use super::pending::Space;
 
 /// The places in LDS of the lanes in a mask, an offset behind their addresses; none if one of them is out of bounds.
 fn places(core: &Core, register: u16, offset: u64, size: usize, mask: u64) -> Option<[u32; LANES]> {
@@ -39,10 +40,10 @@ fn address(core: &mut Core, op: &Op) -> Step<Option<u16>> {
 pub(super) fn read(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> Step<bool> {
     let (Some(Reg { file, first, .. }), Some(address)) = (op.dst, address(core, op)?) else { return Ok(false) };
     let (words, mask) = (size / 4, core.wave.exec());
-    let mut found = [[0; LANES]; 2];
+    let mut found = [([0; LANES], false); 2];
     for (found, offset) in found.iter_mut().zip(offsets) {
         let Some(places) = places(core, address, *offset, size, mask) else { return Ok(false) };
-        *found = places;
+        *found = (places, LdsRow::is_contiguous(&places, (mask, core.launch.lanes), size));
     }
     if core.launch.strict {
         order(core, true)?;
@@ -52,8 +53,16 @@ pub(super) fn read(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> St
     core.stats.lds_bytes += (size * offsets.len()) as u64 * u64::from(mask.count_ones());
     let Core { lds, wave, .. } = core;
     let registers = if file == RegFile::Accum { &mut wave.agpr } else { &mut wave.vgpr };
-    for (n, places) in found.iter().take(offsets.len()).enumerate() {
-        for (word, register) in registers[usize::from(first) + n * words..][..words].iter_mut().enumerate() {
+    for (n, (places, in_a_row)) in found.iter().take(offsets.len()).enumerate() {
+        let registers = &mut registers[usize::from(first) + n * words..][..words];
+        if *in_a_row && let Some(bytes) = lds.get(places[0] as usize..).and_then(|rest| rest.get(..core.launch.lanes * size)) {
+            for (word, register) in registers.iter_mut().enumerate() {
+                let dwords = bytes.as_chunks().0.iter().skip(word).step_by(words);
+                register.iter_mut().zip(dwords).for_each(|(cell, bytes)| *cell = u32::from_le_bytes(*bytes));
+            }
+            continue;
+        }
+        for (word, register) in registers.iter_mut().enumerate() {
             each(mask, |lane| {
                 let at = places[lane] as usize + 4 * word;
                 if let Some(bytes) = lds.get(at..).and_then(|rest| rest.first_chunk()) {
@@ -63,11 +72,7 @@ pub(super) fn read(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> St
         }
     }
     if core.launch.strict {
-        for lane in active(mask) {
-            for (n, places) in found.iter().take(offsets.len()).enumerate() {
-                core.note(Access::read(lane, places[lane] as usize, size, n));
-            }
-        }
+        core.note_row((mask, size), found[..offsets.len()].iter().map(|(places, in_a_row)| (places, *in_a_row)), None);
         issue(core, op, Some((file, first, total)));
     }
     Ok(true)
@@ -113,16 +118,22 @@ pub(super) fn write(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> S
 fn write_late(core: &mut Core, op: &Op, elements: &[([u32; LANES], RegFile, usize)], (mask, size): (u64, usize)) -> Step {
     order(core, false)?;
     let id = issue(core, op, None);
-    for lane in active(mask) {
-        for (n, (places, file, first)) in elements.iter().enumerate() {
-            let at = places[lane] as usize;
-            let mut buffer = [0; 16];
-            for (bytes, register) in buffer[..size].as_chunks_mut().0.iter_mut().zip(&core.file(*file)[*first..]) {
-                *bytes = register[lane].to_le_bytes();
-            }
-            core.note(Access::write(lane, at, &buffer[..size], n));
-            put(core, id, at, &buffer[..size]);
-        }
+    if mask == 0 {
+        return Ok(());
     }
+    // Of one element both are the same.
+    let [first, second] = [&elements[0], elements.last().unwrap_or(&elements[0])];
+    let from = [first, second].map(|&(_, file, first)| (file, first as u16));
+    let lanes = core.launch.lanes;
+    let in_a_row = |places: &[u32; LANES]| LdsRow::is_contiguous(places, (mask, lanes), size);
+    core.note_row((mask, size), elements.iter().map(|(places, ..)| (places, in_a_row(places))), Some(from));
+    let Wave { vgpr, agpr, pending, .. } = &mut *core.wave;
+    let stores = pending.delay_lanes(id, Space::Lds, (mask, size));
+    for (n, (places, file, first)) in elements.iter().enumerate() {
+        stores.places[n] = places.map(u64::from);
+        let registers = if *file == RegFile::Accum { &*agpr } else { &*vgpr };
+        stores.put(&registers[*first..]);
+    }
+    stores.in_a_row = in_a_row(&first.0).then_some(lanes);
     Ok(())
 }

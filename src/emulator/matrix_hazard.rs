@@ -62,6 +62,11 @@ fn kind_of(op: &Op) -> Kind {
     }
 }
 
+/// A move to or from an accumulation register that has rules of its own.
+fn is_accum_move(op: &Op, launch: &Launch) -> bool {
+    (op.accum_read || op.accum_write) && launch.wait_states == WaitStates::Gfx908
+}
+
 /// The rules of a target; gfx950 has those of gfx94x with some longer waits.
 fn rules(launch: &Launch) -> WaitStates {
     if launch.is_gfx94() { WaitStates::Gfx94x } else { launch.wait_states }
@@ -286,11 +291,22 @@ impl MatrixHazards {
         }
     }
 
-    /// Any write of a vector or accumulation register.
+    /// Whether there is anything to check.
+    pub(super) fn is_used(&self) -> bool {
+        self.used
+    }
+
+    /// Whether writes of an instruction are to be noted.
+    #[inline]
+    pub(super) fn notes(&self, op: &Op, launch: &Launch) -> bool {
+        self.used || op.matrix.is_some() || op.dot || is_accum_move(op, launch)
+    }
+
+    /// A write by an instruction of which [`MatrixHazards::notes`] says so.
     pub(super) fn note_write(&mut self, op: &Op, launch: &Launch, now: u64, file: RegFile, index: u16, run: (u16, u16)) {
         let kind = kind_of(op);
-        let accum_move = launch.wait_states == WaitStates::Gfx908 && (op.accum_read || op.accum_write);
-        if kind == Kind::None && !accum_move && !self.used || file == RegFile::Scalar {
+        let accum_move = is_accum_move(op, launch);
+        if file == RegFile::Scalar {
             return;
         }
         self.prepare();

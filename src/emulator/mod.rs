@@ -7,8 +7,8 @@
 //! result that no wait has guaranteed must not be touched, stores become visible to other waves late, required wait states and forbidden sequences are checked, so are races in
 //! LDS and uses of what was never written, and waves run in seeded random order. `docs/strict-mode.md` says what is checked and what is not.
 //!
-//! Common instructions go short ways that give the same results (`vector_fast`; `global_fast`, `lds_fast` and `scratch_fast`, not in strict mode), and outside strict mode
-//! the workgroups of a long dispatch are divided among threads (`workers`). Which operations have no meaning here, and
+//! Common instructions go short ways that give the same results (`vector_fast`, `global_fast`, `lds_fast`, `scratch_fast`), and outside strict mode the workgroups of
+//! a long dispatch are divided among threads (`workers`). Which operations have no meaning here, and
 //! why, is in `docs/emulator-missing.md`.
 //!
 //! A [`Device`] has memory, loaded code objects and a way to run a dispatch:
@@ -33,6 +33,7 @@ mod compare;
 mod convert;
 mod copied;
 mod core;
+mod delayed;
 mod device;
 mod dispatch;
 mod dot;
@@ -49,6 +50,7 @@ mod lane_access;
 mod lanes;
 mod lds;
 mod lds_fast;
+mod lds_row;
 mod loader;
 mod matrix;
 mod matrix_hazard;

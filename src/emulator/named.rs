@@ -5,6 +5,8 @@ use rustc_hash::FxHashMap;
 use crate::isa::{Branch, Condition, Encoding, Flags, Inst, Memory, Target, Variant};
 
 use super::code::meaning;
+use super::copied::Move;
+use super::events::EventNames;
 use super::matrix::Shape;
 use super::op::{Class, Meaning};
 use super::pair;
@@ -31,6 +33,8 @@ pub(super) struct Named {
     pub matrix: Option<Shape>,
     /// What it does to undefined bits.
     pub traits: Traits,
+    /// What it is for hazards that are no matter of slots, where the target has any.
+    pub events: Option<EventNames>,
     /// The rows that the operations of a pair have alone.
     pub halves: Option<[&'static Variant; 2]>,
 }
@@ -55,6 +59,7 @@ impl Named {
             samples: is_sampling(name),
             matrix: Shape::parse(name),
             traits: Traits::of(variant, class),
+            events: (!target.event_hazards().is_empty()).then(|| EventNames::of(variant)),
             halves: pair::rows(target, inst),
         }
     }
@@ -191,6 +196,8 @@ pub(super) struct Traits {
     pub matrix: bool,
     pub selects_lane: bool,
     pub relative: Option<Relative>,
+    /// All that it does is to move bits.
+    pub moves: Option<Move>,
 }
 
 impl Traits {
@@ -216,6 +223,7 @@ impl Traits {
             matrix: starts(&["v_mfma", "v_smfmac", "v_wmma", "v_swmmac"]),
             selects_lane: has(&["readlane", "writelane"]),
             relative: Relative::of(name),
+            moves: Move::named(name),
         }
     }
 }

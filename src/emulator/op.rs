@@ -212,6 +212,10 @@ pub(super) struct Op {
     pub flat_in_order: bool,
     /// What it waits for.
     pub waits: WaitCount,
+    /// What a memory instruction names of registers.
+    pub named: Option<super::hazard::Named>,
+    /// What it is for the hazards that are no matter of slots, where the target has any.
+    pub facts: Option<Box<super::events::Facts>>,
     /// What it does with undefined bits.
     pub unknown: Rule,
     /// The operations of an instruction that is two.
@@ -370,6 +374,8 @@ impl Op {
         // X counts translations of addresses, which are done at once here: it proves no result.
         let counters = issued(&inst).difference(Counters::X);
         let unknown = Rule::new(&inst, class, &named.traits);
+        let facts = named.events.map(|names| Box::new(super::events::Facts::new(&inst, names, &waits)));
+        let of_registers = super::hazard::named(&inst, class);
         Op {
             run,
             semantics,
@@ -403,6 +409,8 @@ impl Op {
             samples,
             flat_in_order: target.flat_in_order(),
             waits,
+            named: of_registers,
+            facts,
             unknown,
             pair: None,
             plain: u32::from(named.plain && site == Site::None),

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use crate::isa::{Counter, Counters, RegFile, Target};
 
 use super::core::{Step, register_name, stop};
+use super::delayed::LaneStores;
 use super::fault::FaultKind;
 use super::memory::{Span, View};
 use super::op::{AtomicFn, Class, Op};
@@ -53,6 +54,8 @@ struct Operation {
     kind: Kind,
     /// The operations that it completes in order with.
     order: Option<usize>,
+    /// Those that count it.
+    counters: Counters,
     /// Its text and address, for the message.
     text: &'static str,
     address: u64,
@@ -67,16 +70,17 @@ pub(super) enum Space {
     Lds,
 }
 
-/// A store, or an atomic without return, that only its own wave knows of.
-pub(super) struct Effect {
+/// Stores, or an atomic without return, that only their own wave knows of.
+struct Effect {
     /// The operation it belongs to.
     id: u32,
-    pub space: Space,
-    pub address: u64,
-    pub bytes: u8,
-    pub data: u64,
-    pub compare: u64,
-    pub atomic: Option<AtomicFn>,
+    space: Space,
+    what: What,
+}
+
+enum What {
+    One(EffectParts),
+    Lanes(Box<LaneStores>),
 }
 
 /// All that a wave has in flight.
@@ -87,6 +91,9 @@ pub(super) struct Pending {
     owner: Vec<u32>,
     next: u32,
     effects: Vec<Effect>,
+    /// Room for the next ones: boxes, as they go to the effects and come back without being copied.
+    #[allow(clippy::vec_box)]
+    spare: Vec<Box<LaneStores>>,
     /// What a counter can count: a wave with so many operations outstanding issues the next one when one of them is done.
     most: [usize; COUNTERS],
 }
@@ -99,7 +106,12 @@ const LOCAL: [Counter; 2] = [Counter::Ds, Counter::Lgkm];
 
 /// The counters of a set.
 fn counted(counters: Counters) -> impl Iterator<Item = Counter> {
-    Counter::ALL.into_iter().filter(move |counter| counters.contains(counter.flag()))
+    let mut rest = counters.bits();
+    std::iter::from_fn(move || {
+        let next = *Counter::ALL.get(rest.trailing_zeros() as usize)?;
+        rest &= !next.flag().bits();
+        Some(next)
+    })
 }
 
 /// Slots: 256 vector, 256 accumulation, 128 scalar registers.
@@ -136,6 +148,7 @@ impl Pending {
             owner: if strict { vec![0; SLOTS] } else { Vec::new() },
             next: 1,
             effects: Vec::new(),
+            spare: Vec::new(),
             most: Counter::ALL.map(most),
         }
     }
@@ -155,7 +168,15 @@ impl Pending {
         }
         for counter in counted(op.counters) {
             let order = kind.order(counter, op.flat_in_order);
-            let operation = Operation { id, kind, order, text: op.inst.variant.name, address: op.address, written: written.clone() };
+            let operation = Operation {
+                id,
+                kind,
+                order,
+                counters: op.counters,
+                text: op.inst.variant.name,
+                address: op.address,
+                written: written.clone(),
+            };
             self.operations[counter as usize].push(operation);
         }
         id
@@ -178,12 +199,15 @@ impl Pending {
     }
 
     /// Stores to memory that no wait has guaranteed: where, how long, by which instruction (its name and address), and their counters.
-    pub(super) fn stores(&self) -> impl Iterator<Item = (u64, u8, &'static str, u64, Box<str>)> + '_ {
+    pub(super) fn stores(&self) -> impl Iterator<Item = (u64, u32, &'static str, u64, Box<str>)> + '_ {
         let global = self.effects.iter().filter(|effect| effect.space == Space::Global);
-        global.filter_map(|effect| {
-            let found = self.operation(effect.id)?;
-            Some((effect.address, effect.bytes, found.text, found.address, self.counters_of(effect.id)))
-        })
+        global
+            .filter_map(|effect| {
+                let found = self.operation(effect.id)?;
+                let counters = self.counters_of(effect.id);
+                Some(effect.places().into_iter().map(move |(at, bytes)| (at, bytes, found.text, found.address, counters.clone())))
+            })
+            .flatten()
     }
 
     /// The names of the counters that are to be waited for.
@@ -194,6 +218,10 @@ impl Pending {
 
     /// A wait for at most `allowed` outstanding operations of a counter.
     pub(super) fn wait(&mut self, counter: usize, allowed: u32) {
+        // So many are no more than may be, whatever their order.
+        if self.operations[counter].len() <= allowed as usize {
+            return;
+        }
         let mut later = [0_u32; ORDERS];
         let mut done: SmallVec<[Operation; 4]> = SmallVec::new();
         for at in (0..self.operations[counter].len()).rev() {
@@ -214,7 +242,8 @@ impl Pending {
                 continue;
             }
             // A flat operation is done when either counter has proved it.
-            self.operations.iter_mut().for_each(|list| list.retain(|other| other.id != operation.id));
+            let others = counted(operation.counters).map(|other| other as usize).filter(|other| *other != counter);
+            others.for_each(|other| self.operations[other].retain(|other| other.id != operation.id));
             for at in slots(&operation.written) {
                 if self.owner[at] == operation.id {
                     self.owner[at] = 0;
@@ -228,6 +257,12 @@ impl Pending {
         let counters: &[Counter] = if space == Space::Global { &STORES } else { &LOCAL };
         let pending = counters.iter().flat_map(|counter| &self.operations[*counter as usize]);
         pending.map(|operation| operation.id).min().unwrap_or(u32::MAX)
+    }
+
+    /// Whether no operation in flight will write any of a run of registers: [`Pending::check_read`] and [`Pending::check_write`] find nothing.
+    #[inline]
+    pub(super) fn are_free(&self, file: RegFile, first: u16, count: u16) -> bool {
+        (first..first + count).all(|index| self.owner[slot(file, index)] == 0)
     }
 
     pub(super) fn check_read(&self, file: RegFile, index: u16) -> Step {
@@ -264,8 +299,18 @@ impl Pending {
 
     /// Holds back the effect of operation `id`.
     pub(super) fn delay(&mut self, id: u32, effect: EffectParts) {
-        let EffectParts { space, address, bytes, data, compare, atomic } = effect;
-        self.effects.push(Effect { id, space, address, bytes, data, compare, atomic });
+        self.effects.push(Effect { id, space: effect.space, what: What::One(effect) });
+    }
+
+    /// Holds back what the lanes of a mask store, `size` bytes each; the caller fills in what and where.
+    pub(super) fn delay_lanes(&mut self, id: u32, space: Space, (mask, size): (u64, usize)) -> &mut LaneStores {
+        let mut stores = self.spare.pop().unwrap_or_default();
+        (stores.mask, stores.size, stores.elements, stores.in_a_row) = (mask, size, 0, None);
+        self.effects.push(Effect { id, space, what: What::Lanes(stores) });
+        match self.effects.last_mut() {
+            Some(Effect { what: What::Lanes(stores), .. }) => stores,
+            _ => unreachable!("it was just added"),
+        }
     }
 
     pub(super) fn has_effects(&self) -> bool {
@@ -281,12 +326,23 @@ impl Pending {
             return Ok(());
         }
         let (mut span, mut result) = (None, Ok(()));
-        self.effects.retain(|effect| {
+        let Pending { effects, spare, .. } = self;
+        effects.retain_mut(|effect| {
             let guaranteed = effect.id < oldest[if effect.space == Space::Global { 0 } else { 1 }];
             if result.is_err() || !(everything || guaranteed || all == Some(effect.space)) {
                 return true;
             }
-            result = effect.apply(memory, &mut span, lds);
+            result = match &effect.what {
+                What::One(one) => one.apply(memory, &mut span, lds),
+                What::Lanes(stores) if effect.space == Space::Lds => {
+                    stores.to_lds(lds);
+                    Ok(())
+                }
+                What::Lanes(stores) => stores.to_memory(memory),
+            };
+            if let What::Lanes(stores) = std::mem::replace(&mut effect.what, What::One(EffectParts::NONE)) {
+                spare.push(stores);
+            }
             false
         });
         result
@@ -294,6 +350,7 @@ impl Pending {
 }
 
 /// The parts of a delayed store.
+#[derive(Clone, Copy)]
 pub(super) struct EffectParts {
     pub space: Space,
     pub address: u64,
@@ -304,6 +361,19 @@ pub(super) struct EffectParts {
 }
 
 impl Effect {
+    /// The first addresses and lengths of what is stored.
+    fn places(&self) -> SmallVec<[(u64, u32); 1]> {
+        match &self.what {
+            What::One(one) => SmallVec::from_elem((one.address, one.bytes.into()), 1),
+            What::Lanes(stores) => stores.ranges(),
+        }
+    }
+}
+
+impl EffectParts {
+    /// Nothing.
+    const NONE: EffectParts = EffectParts { space: Space::Lds, address: 0, bytes: 0, data: 0, compare: 0, atomic: None };
+
     /// `span` is the allocation where the last one was.
     fn apply<'m>(&self, memory: &View<'m>, span: &mut Option<Span<'m>>, lds: &mut [u8]) -> Result<(), FaultKind> {
         let n = usize::from(self.bytes);

@@ -14,6 +14,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::fault::{FaultKind, LdsAccess, MemoryAccess};
 
+mod row;
+
 /// Most waves of a workgroup: 1024 work-items in waves of 32.
 const WAVES: usize = 32;
 
@@ -40,17 +42,46 @@ impl View {
     }
 }
 
-/// An access that is remembered; no operation has the id 0.
+/// An access that is remembered, in one word: a row of lanes compares many of them. No operation has the id 0.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Access {
-    id: u32,
-    site: u16,
-    wave: u8,
-    atomic: bool,
+struct Access(u64);
+
+impl Access {
+    const ATOMIC: u64 = 1 << 56;
+    const EXCHANGES: u64 = 1 << 57;
+    const LOADED: u64 = 1 << 58;
+
+    fn new(operation: &Operation, site: u16, atomic: bool, exchanges: bool) -> Access {
+        let flag = |set: bool, bit: u64| if set { bit } else { 0 };
+        let flags = flag(atomic, Self::ATOMIC) | flag(exchanges, Self::EXCHANGES) | flag(operation.loads, Self::LOADED);
+        Access(u64::from(operation.id) | u64::from(site) << 32 | u64::from(operation.wave as u8) << 48 | flags)
+    }
+
+    fn id(self) -> u32 {
+        self.0 as u32
+    }
+
+    fn site(self) -> usize {
+        usize::from((self.0 >> 32) as u16)
+    }
+
+    fn wave(self) -> usize {
+        usize::from((self.0 >> 48) as u8)
+    }
+
+    fn is_atomic(self) -> bool {
+        self.0 & Self::ATOMIC != 0
+    }
+
     /// An atomic that plain reads may be meant for: one that returns a value, or lets a lock go.
-    exchanges: bool,
+    fn exchanges(self) -> bool {
+        self.0 & Self::EXCHANGES != 0
+    }
+
     /// It comes back with vector memory: not in the order of LDS operations.
-    loaded: bool,
+    fn is_loaded(self) -> bool {
+        self.0 & Self::LOADED != 0
+    }
 }
 
 /// What is known of a byte, or of all four of a dword.
@@ -163,7 +194,7 @@ pub(super) struct Races {
 fn is_same(word: &Word, byte: &Cell, (at, count): (usize, usize), how: How, n: usize) -> bool {
     let How::Write(value) = how else { return false };
     let new = ((value >> (8 * n)) as u32).to_le_bytes();
-    byte.written.id != 0 && !byte.written.atomic && new[..count] == word.value[at..][..count]
+    byte.written.id() != 0 && !byte.written.is_atomic() && new[..count] == word.value[at..][..count]
 }
 
 /// Remembers an access of some bytes of a dword.
@@ -176,17 +207,23 @@ fn note(word: &mut Word, (at, count): (usize, usize), access: Access, how: How, 
     let byte = word.cell_mut(at, count);
     match how {
         // A write that changes nothing leaves the one before it in charge, of which more may be known.
-        How::Write(_) if same && byte.written.wave != access.wave => {}
+        How::Write(_) if same && byte.written.wave() != access.wave() => {}
         How::Write(_) | How::Atomic => byte.written = access,
         How::Read => {}
     }
     if matches!(how, How::Write(_)) {
         return;
     }
-    let own = byte.read.iter().position(|read| read.id == 0 || read.wave == access.wave);
-    let old = || byte.read.iter().position(|read| read.id < view.reads[usize::from(read.wave)]);
-    let slot = own.or_else(old).unwrap_or(1);
+    let slot = place_of_read(&byte.read, access, view);
     byte.read[slot] = access;
+}
+
+/// Which of the reads that are remembered another takes the place of: of the same wave, or known to be over.
+#[inline]
+fn place_of_read(reads: &[Access; 2], access: Access, view: &View) -> usize {
+    let own = reads.iter().position(|read| read.id() == 0 || read.wave() == access.wave());
+    let old = || reads.iter().position(|read| read.id() < view.reads[read.wave()]);
+    own.or_else(old).unwrap_or(1)
 }
 
 /// A race, before it is known whether it counts.
@@ -292,9 +329,9 @@ impl Races {
             return Ok(());
         }
         let site = self.site(operation);
-        if self.exchanged.is_empty() && how != How::Atomic {
-            let access = Access { id: operation.id, site, wave: wave as u8, atomic: false, exchanges: false, loaded: operation.loads };
-            if self.plain(access, (at, length), how) {
+        if how != How::Atomic {
+            let word = |n: usize| if let How::Write(value) = how { How::Write(value >> (32 * n)) } else { how };
+            if self.plain(Access::new(operation, site, false, false), (at, length), word, &mut row::Seen::default()) {
                 return Ok(());
             }
         }
@@ -305,9 +342,9 @@ impl Races {
         let lets_go = matches!(how, How::Write(_)) && self.exchanged.contains(&(wave, at));
         let atomic = lets_go || how == How::Atomic;
         let exchanges = lets_go || (how == How::Atomic && operation.returns);
-        let access = Access { id: operation.id, site, wave: wave as u8, atomic, exchanges, loaded: operation.loads };
+        let access = Access::new(operation, site, atomic, exchanges);
         let acquires = match how {
-            How::Read => self.words[at / 4].cell(at % 4).written.exchanges,
+            How::Read => self.words[at / 4].cell(at % 4).written.exchanges(),
             How::Write(_) => false,
             How::Atomic => operation.returns,
         };
@@ -335,7 +372,7 @@ impl Races {
                 self.words[(at + n) / 4 - 1].unite();
             }
         }
-        if access.atomic {
+        if access.is_atomic() {
             let next = operation.id + 1;
             let released = self.release(wave, next, next);
             self.released.entry(at).or_insert(View::NONE).join(&released);
@@ -343,49 +380,24 @@ impl Races {
         Ok(())
     }
 
-    /// The short way of reads and writes of whole dwords that are ordered behind what was there, none of it atomic: false, and nothing done, if this is none.
-    fn plain(&mut self, access: Access, (at, length): (usize, usize), how: How) -> bool {
-        let Races { words, views, .. } = self;
-        let (wave, view) = (usize::from(access.wave), &views[usize::from(access.wave)]);
-        let words = &mut words[at / 4..(at + length).div_ceil(4)];
-        let ordered = |word: &Word| {
-            let Cell { written, read } = &word.cell;
-            let behind = |other: &Access, clock: &Clock| match usize::from(other.wave) {
-                own if own == wave => !other.loaded,
-                other_wave => other.id < clock[other_wave],
-            };
-            word.split.is_none()
-                && !written.atomic
-                && (written.id == 0 || behind(written, &view.writes))
-                && (how == How::Read || read.iter().all(|read| read.id == 0 || behind(read, &view.reads)))
-        };
-        if !at.is_multiple_of(4) || !length.is_multiple_of(4) || !words.iter().all(ordered) {
-            return false;
-        }
-        for (n, word) in words.iter_mut().enumerate() {
-            note(word, (0, 4), access, how, 4 * n, view);
-        }
-        true
-    }
-
     /// The earlier access that one to some bytes races with; `n` is how many of its bytes come before them.
     #[inline]
     fn conflict(&self, (at, count): (usize, usize), now: Access, how: How, n: usize, in_flight: &dyn Fn(u32) -> bool) -> Option<Conflict> {
-        let view = &self.views[usize::from(now.wave)];
+        let view = &self.views[now.wave()];
         let word = &self.words[at / 4];
         let byte = word.cell(at % 4);
         let written = byte.written;
         if is_same(word, byte, (at % 4, count), how, n) {
             return None;
         }
-        if written.id != 0 && !(written.atomic && now.atomic) && !(written.exchanges && how == How::Read) {
-            let unordered = if written.wave == now.wave {
-                written.loaded && written.id != now.id && in_flight(written.id)
+        if written.id() != 0 && !(written.is_atomic() && now.is_atomic()) && !(written.exchanges() && how == How::Read) {
+            let unordered = if written.wave() == now.wave() {
+                written.is_loaded() && written.id() != now.id() && in_flight(written.id())
             } else {
-                written.id >= view.writes[usize::from(written.wave)]
+                written.id() >= view.writes[written.wave()]
             };
             if unordered {
-                let earlier_how = if written.atomic { MemoryAccess::Atomic } else { MemoryAccess::Store };
+                let earlier_how = if written.is_atomic() { MemoryAccess::Atomic } else { MemoryAccess::Store };
                 return Some(Conflict { earlier: written, earlier_how });
             }
         }
@@ -393,40 +405,40 @@ impl Races {
             return None;
         }
         let races = |read: &&Access| {
-            read.id != 0
-                && read.wave != now.wave
-                && !(read.atomic && now.atomic)
-                && !now.exchanges
-                && read.id >= view.reads[usize::from(read.wave)]
+            read.id() != 0
+                && read.wave() != now.wave()
+                && !(read.is_atomic() && now.is_atomic())
+                && !now.exchanges()
+                && read.id() >= view.reads[read.wave()]
         };
         let read = byte.read.iter().find(races)?;
-        Some(Conflict { earlier: *read, earlier_how: if read.atomic { MemoryAccess::Atomic } else { MemoryAccess::Load } })
+        Some(Conflict { earlier: *read, earlier_how: if read.is_atomic() { MemoryAccess::Atomic } else { MemoryAccess::Load } })
     }
 
     /// Whether the read of the two is one that waits for the write.
     fn is_flag(&mut self, conflict: &Conflict, now: Access, how: How, polls: &mut dyn FnMut(u64) -> bool) -> bool {
         let read = match (how, conflict.earlier_how) {
-            (How::Read, _) => now.site,
-            (_, MemoryAccess::Load) => conflict.earlier.site,
+            (How::Read, _) => now.site(),
+            (_, MemoryAccess::Load) => conflict.earlier.site(),
             _ => return false,
         };
-        let site = &mut self.sites[usize::from(read)];
+        let site = &mut self.sites[read];
         let pc = site.pc;
         *site.polls.get_or_insert_with(|| polls(pc))
     }
 
     /// A wave has seen the flag that another wrote: it is ordered behind that write and what was before it.
     fn acquire(&mut self, wave: usize, written: Access) {
-        let other = usize::from(written.wave);
+        let other = written.wave();
         if other != wave {
-            let released = self.release(other, written.id + 1, written.id + 1);
+            let released = self.release(other, written.id() + 1, written.id() + 1);
             self.views[wave].join(&released);
         }
     }
 
     fn fault(&self, conflict: &Conflict, at: usize, operation: &Operation, how: How) -> FaultKind {
         let Conflict { earlier, earlier_how } = conflict;
-        let site = &self.sites[usize::from(earlier.site)];
+        let site = &self.sites[earlier.site()];
         FaultKind::LdsRace {
             offset: at as u32,
             access: how.access(),
@@ -434,8 +446,8 @@ impl Races {
                 access: *earlier_how,
                 instruction: site.name,
                 address: site.address,
-                wave: u32::from(earlier.wave),
-                in_flight: u32::from(earlier.wave) == operation.wave,
+                wave: earlier.wave() as u32,
+                in_flight: earlier.wave() as u32 == operation.wave,
             },
         }
     }

@@ -1,8 +1,10 @@
-//! The short way of scratch accesses, outside the strict mode: whole dwords at the same offset in all lanes, which lie side by side.
+//! The short way of scratch accesses: whole dwords at the same offset in all lanes, which lie side by side.
 
 use crate::isa::{Reg, RegFile};
 
 use super::core::{Core, LANES, active};
+use super::op::Op;
+use super::pending::slot;
 use super::vector_memory::Place;
 
 /// The offset, if it is the same in all lanes of a mask, and in order.
@@ -11,7 +13,7 @@ fn common(core: &Core, places: &[Place; LANES], mask: u64, size: usize) -> Optio
     let first = places[lanes.next()?];
     let Place::Scratch(offset) = first else { return None };
     let offset = u64::try_from(offset).ok()?;
-    let simple = !core.launch.strict && offset.is_multiple_of(4) && size.is_multiple_of(4);
+    let simple = offset.is_multiple_of(4) && size.is_multiple_of(4);
     let inside = offset.checked_add(size as u64)? <= u64::from(core.launch.private_size);
     (simple && inside && lanes.all(|lane| places[lane] == first)).then_some(offset)
 }
@@ -21,8 +23,9 @@ fn address(core: &Core, offset: u64) -> u64 {
     core.wave.scratch + offset * core.launch.lanes as u64
 }
 
-/// Loads `size` bytes of each lane into registers; none if the general way must be gone, with nothing changed.
-pub(super) fn load(core: &mut Core, places: &[Place; LANES], mask: u64, size: usize, dst: Reg) -> Option<()> {
+/// Loads `size` bytes of each lane into registers; none if the general way must be gone, with nothing changed. The strict mode has no more to do for it than to
+/// note the operation.
+pub(super) fn load(core: &mut Core, op: &Op, places: &[Place; LANES], mask: u64, size: usize, dst: Reg) -> Option<()> {
     let offset = common(core, places, mask, size)?;
     let start = address(core, offset);
     let (span, words) = (core.memory.span(start)?, size / 4);
@@ -42,12 +45,15 @@ pub(super) fn load(core: &mut Core, places: &[Place; LANES], mask: u64, size: us
             }
         }
     }
+    if core.launch.strict {
+        core.wave.checks.note_scratch(op, (mask, offset as u32, words), slot(dst.file, dst.first), false);
+    }
     core.stats.global_bytes += size as u64 * u64::from(mask.count_ones());
     Some(())
 }
 
 /// Stores `size` bytes of each lane from registers; see [`load`].
-pub(super) fn store(core: &mut Core, places: &[Place; LANES], mask: u64, size: usize, data: Reg) -> Option<()> {
+pub(super) fn store(core: &mut Core, op: &Op, places: &[Place; LANES], mask: u64, size: usize, data: Reg) -> Option<()> {
     let offset = common(core, places, mask, size)?;
     let start = address(core, offset);
     let (span, words) = (core.memory.span_to_write(start)?, size / 4);
@@ -66,6 +72,9 @@ pub(super) fn store(core: &mut Core, places: &[Place; LANES], mask: u64, size: u
                 span.store32(at + n * row + 4 * lane, register[lane])?;
             }
         }
+    }
+    if core.launch.strict {
+        core.wave.checks.note_scratch(op, (mask, offset as u32, words), slot(data.file, data.first), true);
     }
     core.stats.global_bytes += size as u64 * u64::from(mask.count_ones());
     Some(())

@@ -7,19 +7,22 @@ use std::collections::VecDeque;
 
 use crate::isa::{Access as Operand, Branch, Condition, Encoding, Flags, Inst, RegFile, Role, decode};
 
-use super::core::{Barrier, Core, Launch, Status, Step, Stop, Wave};
+use super::core::{Barrier, Core, LANES, Launch, Status, Step, Stop, Wave};
+use super::events::{self, Events};
 use super::fault::{FaultKind, MemoryAccess};
 use super::known::Known;
-use super::op::{Op, Semantics};
+use super::lds_row::LdsRow;
+use super::memory::View;
+use super::op::{Class, Op, Semantics};
 use super::races::{How, Operation, Races};
+use super::{undefined, undefined_memory};
 
 /// An instruction is about to run.
+#[inline]
 pub(super) fn before(core: &mut Core, op: &Op) -> Step {
     events::check(core, op)?;
     undefined::before(core, op)
 }
-use super::events::{self, Events};
-use super::{undefined, undefined_memory};
 
 /// An access of a lane that a memory instruction has noted.
 #[derive(Clone, Copy)]
@@ -65,6 +68,10 @@ pub(super) struct WaveChecks {
     pub known: Known,
     /// Accesses of the instruction that is running.
     accesses: Vec<Access>,
+    /// Those of one that goes the short way, instead.
+    row: Option<Box<LdsRow>>,
+    /// All of its lanes went to scratch, and it is known what became of undefined bits.
+    pub in_scratch: bool,
     /// Operations that write LDS and may still be in flight.
     lds_writes: VecDeque<u32>,
     pub events: Events,
@@ -72,7 +79,14 @@ pub(super) struct WaveChecks {
 
 impl WaveChecks {
     pub(super) fn new(strict: bool) -> WaveChecks {
-        WaveChecks { known: Known::new(strict), accesses: Vec::new(), lds_writes: VecDeque::new(), events: Events::default() }
+        WaveChecks {
+            known: Known::new(strict),
+            accesses: Vec::new(),
+            row: None,
+            in_scratch: false,
+            lds_writes: VecDeque::new(),
+            events: Events::default(),
+        }
     }
 }
 
@@ -90,7 +104,7 @@ pub(super) struct GroupChecks {
 struct LateStore {
     wave: u32,
     address: u64,
-    bytes: u8,
+    bytes: u32,
     name: &'static str,
     at: u64,
     counter: Box<str>,
@@ -137,6 +151,20 @@ impl GroupChecks {
 }
 
 impl Core<'_> {
+    /// Notes what all lanes of an instruction do to LDS that makes no other note: the places of each element, and whether they are in a row.
+    pub(super) fn note_row<'a>(
+        &mut self,
+        (mask, size): (u64, usize),
+        places: impl ExactSizeIterator<Item = (&'a [u32; LANES], bool)>,
+        from: Option<[(RegFile, u16); 2]>,
+    ) {
+        let row = self.wave.checks.row.get_or_insert_with(|| Box::new(LdsRow::NONE));
+        (row.mask, row.size, row.elements, row.from) = (mask, size, places.len(), from);
+        for (n, (places, in_a_row)) in places.enumerate() {
+            (row.places[n], row.in_a_row[n]) = (*places, in_a_row);
+        }
+    }
+
     /// Notes an access of a lane.
     pub(super) fn note(&mut self, access: Access) {
         if self.launch.strict {
@@ -146,8 +174,25 @@ impl Core<'_> {
 }
 
 /// An instruction has run.
+#[inline]
 pub(super) fn after(core: &mut Core, op: &Op) -> Step {
+    // Most access no memory, which leaves nothing to look at.
+    let no_memory = matches!(op.class, Class::Valu | Class::Salu | Class::Smem | Class::Branch | Class::Wait);
+    if no_memory && core.wave.checks.accesses.is_empty() {
+        debug_assert!(core.wave.status != Status::Ended, "{}", op.inst.variant.name);
+        return Ok(());
+    }
+    after_others(core, op)
+}
+
+fn after_others(core: &mut Core, op: &Op) -> Step {
+    if core.wave.checks.row.as_ref().is_some_and(|row| row.mask != 0) {
+        return after_row(core, op);
+    }
     if core.wave.checks.accesses.is_empty() {
+        if std::mem::take(&mut core.wave.checks.in_scratch) {
+            return Ok(());
+        }
         if core.wave.status == Status::Ended {
             let (_, next) = core.wave.pending.ids();
             core.barrier.checks.races.end(core.wave.index, next);
@@ -164,13 +209,29 @@ pub(super) fn after(core: &mut Core, op: &Op) -> Step {
     result
 }
 
-fn races(core: &mut Core, op: &Op, accesses: &[Access]) -> Step {
+/// [`after`] an LDS instruction that has gone the short way: as if there were an [`Access`] for each lane and element.
+fn after_row(core: &mut Core, op: &Op) -> Step {
+    let Some(mut row) = core.wave.checks.row.take() else { return Ok(()) };
+    let result = races_of_row(core, op, &row);
+    if result.is_ok() && !undefined_memory::known_row(core, &row) {
+        let mut accesses = std::mem::take(&mut core.wave.checks.accesses);
+        accesses.extend(row.accesses([&core.wave.vgpr, &core.wave.agpr]));
+        undefined_memory::values(core, op, &accesses);
+        accesses.clear();
+        core.wave.checks.accesses = accesses;
+    }
+    row.mask = 0;
+    core.wave.checks.row = Some(row);
+    result
+}
+
+/// An instruction that accesses LDS.
+fn operation(wave: &Wave, op: &Op) -> Operation {
     // One wave is in nobody's way, but for its own loads into LDS.
     let of_memory = op.inst.variant.encoding != Encoding::Ds;
-    let (id, _) = core.wave.pending.ids();
-    let operation = Operation {
-        wave: core.wave.index,
-        id,
+    Operation {
+        wave: wave.index,
+        id: wave.pending.ids().0,
         pc: op.pc,
         address: op.address,
         name: op.inst.variant.name,
@@ -179,31 +240,57 @@ fn races(core: &mut Core, op: &Op, accesses: &[Access]) -> Step {
             _ => true,
         },
         loads: of_memory && matches!(op.semantics, Semantics::Load { .. }),
-    };
+    }
+}
+
+fn races(core: &mut Core, op: &Op, accesses: &[Access]) -> Step {
+    let operation = operation(core.wave, op);
     let mut writes = false;
     let Core { memory, wave, launch, barrier, lds, .. } = core;
     let pending = &wave.pending;
     for access in accesses.iter().filter(|access| !access.scratch) {
         writes |= access.how != How::Read;
-        let mut polls = |pc: u64| {
-            let mut fetch = |at: u64, into: &mut [u8]| memory.read(at, into, MemoryAccess::Fetch).is_ok();
-            polls(launch.target, pc, &mut fetch)
-        };
         let place = (access.at as usize, usize::from(access.size), access.how);
-        let found = barrier.checks.races.access(&operation, lds.len(), place, &|id| pending.is_in_flight(id), &mut polls);
+        let in_flight = |id| pending.is_in_flight(id);
+        let found = barrier.checks.races.access(&operation, lds.len(), place, &in_flight, &mut |pc| polls_at(launch, memory, pc));
         found.map_err(|kind| Box::new(Stop { kind, lane: Some(access.lane) }))?;
     }
     if writes {
-        let WaveChecks { lds_writes, .. } = &mut wave.checks;
+        wave.note_lds_write(operation.id);
+    }
+    Ok(())
+}
+
+fn races_of_row(core: &mut Core, op: &Op, row: &LdsRow) -> Step {
+    let operation = operation(core.wave, op);
+    let Core { memory, wave, launch, barrier, lds, .. } = core;
+    let (pending, files) = (&wave.pending, [&wave.vgpr, &wave.agpr]);
+    let in_flight = |id| pending.is_in_flight(id);
+    let found = barrier.checks.races.row(&operation, lds.len(), (row, files), &in_flight, &mut |pc| polls_at(launch, memory, pc));
+    found.map_err(|(lane, kind)| Box::new(Stop { kind, lane: Some(lane as u8) }))?;
+    if row.from.is_some() {
+        wave.note_lds_write(operation.id);
+    }
+    Ok(())
+}
+
+/// [`polls`] for code on the device.
+fn polls_at(launch: &Launch, memory: &View, pc: u64) -> bool {
+    polls(launch.target, pc, &mut |at: u64, into: &mut [u8]| memory.read(at, into, MemoryAccess::Fetch).is_ok())
+}
+
+impl Wave {
+    /// An operation writes LDS.
+    fn note_lds_write(&mut self, id: u32) {
+        let Wave { pending, checks: WaveChecks { lds_writes, .. }, .. } = self;
         // A kernel may write all its life and never wait: only the oldest are looked at.
-        while lds_writes.front().is_some_and(|&oldest| !wave.pending.is_in_flight(oldest)) {
+        while lds_writes.front().is_some_and(|&oldest| !pending.is_in_flight(oldest)) {
             lds_writes.pop_front();
         }
         if lds_writes.back() != Some(&id) {
             lds_writes.push_back(id);
         }
     }
-    Ok(())
 }
 
 /// The number of a wave, its next operation, and the first of those that write LDS and may still be in flight.

@@ -20,7 +20,7 @@ use super::named::{Relative, Traits};
 use super::op::{Class, Op, Source};
 use super::pending::slot;
 
-/// Registers that follow each other, by slot.
+/// Registers that follow each other, by slot: the first, and how many.
 type Span = (u16, u16);
 
 /// What must be known.
@@ -110,7 +110,7 @@ impl Rule {
             writes_scc: false,
             writes_exec: false,
             relative: named.relative,
-            moves: Move::of(inst),
+            moves: Move::of(inst, named.moves),
         };
         if kind != Kind::Nothing {
             rule.registers(inst, class, named.selects_lane);
@@ -224,7 +224,12 @@ pub(super) fn report<T>(core: &Core, at: usize, used: &'static str, lane: Option
 }
 
 /// An instruction is about to run.
+#[inline]
 pub(super) fn before(core: &mut Core, op: &Op) -> Step {
+    if op.unknown.kind == Kind::Nothing && op.pair.is_none() { Ok(()) } else { before_others(core, op) }
+}
+
+fn before_others(core: &mut Core, op: &Op) -> Step {
     if let Some(pair) = op.pair.as_deref() {
         // Both read before either writes.
         let [first, second] = pair;
@@ -299,10 +304,8 @@ fn addresses(core: &mut Core, op: &Op, rule: &Rule) -> Step {
         return Ok(());
     }
     let half = matches!(op.semantics, super::op::Semantics::Load { d16: Some(_), .. });
-    for at in registers(&rule.writes) {
-        if !half {
-            known.vector_mut(at).lanes &= !exec;
-        }
+    if !half {
+        rule.writes.iter().for_each(|&span| known.define_rows(span, exec));
     }
     if let (super::op::Semantics::Load { d16: Some(high), .. }, Some(at)) = (op.semantics, registers(&rule.writes).next()) {
         let bits = known.vector_mut(at);
@@ -329,15 +332,15 @@ fn compute(core: &mut Core, op: &Op, rule: &Rule) -> Step {
     let known = &mut core.wave.checks.known;
     let read = if matches!(rule.across, Across::No | Across::Part) { exec } else { core.wave.lanes };
     let mut undefined = 0;
-    for at in registers(&rule.vectors) {
-        undefined |= known.lanes(at) & read;
+    for &span in &rule.vectors {
+        undefined |= known.lanes_of(span) & read;
     }
     for code in registers(&rule.scalars) {
         undefined |= u64::from(known.scalar(code as u16));
     }
     if matches!(rule.across, Across::Yes | Across::Part) {
-        for at in registers(&rule.writes) {
-            undefined |= known.lanes(at) & read;
+        for &span in &rule.writes {
+            undefined |= known.lanes_of(span) & read;
         }
     }
     if undefined != 0 || indexed || (rule.reads_scc && known.scc) {
@@ -347,8 +350,8 @@ fn compute(core: &mut Core, op: &Op, rule: &Rule) -> Step {
         return compare(core, op, rule, indexed);
     }
     let written = if rule.across == Across::Matrix { u64::MAX } else { exec };
-    for at in registers(&rule.writes) {
-        known.vector_mut(at).lanes &= !written;
+    for &span in &rule.writes {
+        known.define_rows(span, written);
     }
     for &(first, count) in &rule.scalar_writes {
         known.define(first, count);

@@ -2,12 +2,13 @@
 
 use crate::isa::{Flags, Operand, RegFile, Role};
 
-use super::core::{Core, Step, active};
+use super::core::{Core, LANES, Step, active};
 use super::known::Origin;
+use super::lds_row::LdsRow;
 use super::op::{Class, Op, Semantics};
 use super::pending::slot;
 use super::races::How;
-use super::strict::Access;
+use super::strict::{Access, WaveChecks};
 use super::undefined::report;
 
 /// The undefined bits of bytes that an access touches, those of a dword together.
@@ -79,9 +80,6 @@ pub(super) fn values(core: &mut Core, op: &Op, accesses: &[Access]) {
         Class::Lds => [data(op, Role::Data0), data(op, Role::Data1)],
         _ => [data(op, Role::Vdata), None],
     };
-    if op.class == Class::Lds && known_dwords(core, &sources, accesses) {
-        return;
-    }
     let to = op.dst.filter(|reg| reg.file != RegFile::Scalar).map(|reg| slot(reg.file, reg.first));
     let high = op.inst.variant.name.contains("d16_hi");
     for access in accesses {
@@ -107,32 +105,58 @@ pub(super) fn values(core: &mut Core, op: &Op, accesses: &[Access]) {
     }
 }
 
-/// The short way of LDS accesses to whole dwords of which all bits are known: false if it is not open.
-fn known_dwords(core: &mut Core, sources: &[Option<usize>; 2], accesses: &[Access]) -> bool {
-    let dwords = |access: &Access| !access.scratch && access.size.is_multiple_of(4);
-    let bytes = |access: &Access| access.at as usize..access.at as usize + usize::from(access.size);
-    let Core { barrier, wave, .. } = core;
-    let lds = &mut barrier.checks.lds;
-    let reads = |access: &Access| {
-        dwords(access) && access.how == How::Read && lds.get(bytes(access)).is_some_and(|bits| bits.iter().all(|bits| *bits == 0))
-    };
-    // Whole registers are known since the instruction began: what LDS has is the question.
-    if accesses.iter().all(reads) {
-        return true;
+/// [`values`] of LDS accesses of which all bits are known: false, and nothing done, if there are others.
+pub(super) fn known_row(core: &mut Core, row: &LdsRow) -> bool {
+    let Core { barrier, wave, launch, lds, .. } = core;
+    let bits = &mut barrier.checks.lds;
+    if bits.is_empty() {
+        *bits = vec![0xff; lds.len()];
     }
     let exec = wave.exec();
-    let known = |first: usize, count: usize| (first..first + count).all(|at| wave.checks.known.lanes(at) & exec == 0);
-    let writes = |access: &Access| dwords(access) && matches!(access.how, How::Write(_));
-    let words = accesses.first().map_or(0, |access| usize::from(access.size) / 4);
-    if !accesses.iter().all(writes) || !sources.iter().flatten().all(|first| known(*first, words)) || sources[0].is_none() {
+    let mut places = row.places[..row.elements].iter().zip(row.in_a_row);
+    let bytes = |places: &[u32; LANES], lane: usize| places[lane] as usize..places[lane] as usize + row.size;
+    let all = |places: &[u32; LANES]| places[0] as usize..places[0] as usize + launch.lanes * row.size;
+    let Some(from) = row.from else {
+        // Whole registers are known since the instruction began: what LDS has is the question.
+        let is_known = |range: std::ops::Range<usize>| bits.get(range).is_some_and(|bits| bits.iter().fold(0, |all, bits| all | bits) == 0);
+        return places.all(|(places, in_a_row)| match in_a_row {
+            true => is_known(all(places)),
+            false => active(row.mask).all(|lane| is_known(bytes(places, lane))),
+        });
+    };
+    let known = |(file, first): (RegFile, u16)| (0..row.words()).all(|n| wave.checks.known.lanes(slot(file, first) + n) & exec == 0);
+    if !from[..row.elements].iter().copied().all(known) {
         return false;
     }
-    for access in accesses {
-        if let Some(bits) = lds.get_mut(bytes(access)) {
-            bits.fill(0);
+    for (places, in_a_row) in places {
+        let mut set = |range: std::ops::Range<usize>| bits.get_mut(range).into_iter().for_each(|bits| bits.fill(0));
+        match in_a_row {
+            true => set(all(places)),
+            false => active(row.mask).for_each(|lane| set(bytes(places, lane))),
         }
     }
     true
+}
+
+impl WaveChecks {
+    /// Takes undefined bits along what all lanes of a mask load into registers from a place in their scratch, or store there, from the slot of the first on. As
+    /// [`values`] of the [`Access`] that each of them makes; a load has left nothing undefined in its registers.
+    pub(super) fn note_scratch(&mut self, op: &Op, (mask, at, words): (u64, u32, usize), first: usize, stores: bool) {
+        self.in_scratch = true;
+        for (n, register) in (first..first + words).enumerate() {
+            let place = at + 4 * n as u32;
+            let (memory, register) = self.known.scratch_and_vector(place, register);
+            let (to, from) = if stores { (memory, register) } else { (register, memory) };
+            to.lanes &= !mask;
+            let undefined = from.lanes & mask;
+            for lane in active(undefined) {
+                to.set(lane, from.get(lane));
+            }
+            if !stores && undefined != 0 && active(undefined).any(|lane| from.get(lane) != 0) {
+                self.known.set_origin(first + n, Origin::Scratch(at, op.address));
+            }
+        }
+    }
 }
 
 /// A word of memory comes into a register.

@@ -197,10 +197,14 @@ fn kind(op: &Op) -> Kind {
 
 /// [`kind`] where it is known where the lanes went.
 fn kind_at(core: &Core, op: &Op, places: &[Place; LANES], mask: u64) -> Kind {
-    let kind = kind(op);
+    if active(mask).any(|lane| matches!(places[lane], Place::Lds(_))) { kind(op) } else { kind_in_memory(core, op) }
+}
+
+/// [`kind`] of what no lane went to LDS with.
+pub(super) fn kind_in_memory(core: &Core, op: &Op) -> Kind {
     // gfx8 has no other instructions for global memory, and compilers count on the order of these (LLVM's SIInsertWaitcnts).
-    let alone = core.launch.target.generation() < 9 && !active(mask).any(|lane| matches!(places[lane], Place::Lds(_)));
-    if kind == Kind::Flat && alone { Kind::FlatMemory } else { kind }
+    let kind = kind(op);
+    if kind == Kind::Flat && core.launch.target.generation() < 9 { Kind::FlatMemory } else { kind }
 }
 
 /// The operand that holds data: `vdst` of flat loads, `vdata` of everything else.
@@ -257,7 +261,11 @@ pub(super) fn load(core: &mut Core, op: &Op) -> Step {
     let dst = result_register(op)?;
     let dwords = size.div_ceil(4) as u16;
     core.writing(op, dst.file, dst.first, dwords)?;
-    if scratch_fast::load(core, &places, mask, size, dst).is_some() {
+    if scratch_fast::load(core, op, &places, mask, size, dst).is_some() {
+        if core.launch.strict {
+            let kind = kind_at(core, op, &places, mask);
+            core.wave.pending.issue(op, kind, &[(dst.file, dst.first, dwords)]);
+        }
         return Ok(());
     }
     count(core, &places, mask, size);
@@ -336,9 +344,6 @@ pub(super) fn store(core: &mut Core, op: &Op) -> Step {
     core.reading(op, data.file, data.first, dwords)?;
     order(core, op, false)?;
     let mask = core.wave.exec();
-    if !high && scratch_fast::store(core, &places, mask, size, data).is_some() {
-        return Ok(());
-    }
     let mut id = 0;
     if core.launch.strict {
         let soffset_is_register = matches!(op.source(Role::Soffset, Ty::B32), Source::Scalar(_));
@@ -347,6 +352,9 @@ pub(super) fn store(core: &mut Core, op: &Op) -> Step {
         }
         let kind = kind_at(core, op, &places, mask);
         id = core.wave.pending.issue(op, kind, &[]);
+    }
+    if !high && scratch_fast::store(core, op, &places, mask, size, data).is_some() {
+        return Ok(());
     }
     count(core, &places, mask, size);
     for lane in active(mask) {
