@@ -2,7 +2,7 @@
 
 use super::regset::RegSet;
 use crate::entity::InstId;
-use crate::isa::{Flags, Inst, Memory, Reg};
+use crate::isa::{Flags, Inst, Memory, Reg, Traits};
 use crate::kernel::Body;
 
 /// The registers an instruction accesses.
@@ -45,16 +45,16 @@ impl Accesses {
             // Parts of the destination survive. (No vector write kills; this keeps the *reads* complete.)
             accesses.reads = accesses.reads.union(accesses.writes.vectors());
         }
-        let name = inst.name();
-        if name.starts_with("s_movrel") {
+        let traits = inst.variant.traits;
+        if traits.contains(Traits::SCALAR_RELATIVE) {
             // The register is the named one plus M0.
             accesses.reads = accesses.reads.union(scalars());
-            if name.starts_with("s_movreld") {
+            if traits.contains(Traits::SCALAR_RELATIVE_WRITE) {
                 accesses.writes = accesses.writes.union(scalars());
                 accesses.kills = RegSet::EMPTY;
             }
         }
-        if name.starts_with("v_movrel") || name.starts_with("v_swaprel") || (indexed && inst.variant.flags.contains(Flags::VALU)) {
+        if traits.intersects(Traits::VECTOR_RELATIVE | Traits::SWAP_RELATIVE) || (indexed && inst.variant.flags.contains(Flags::VALU)) {
             accesses.reads = accesses.reads.union(all_vectors());
             accesses.writes = accesses.writes.union(all_vectors());
             accesses.lane_kills = RegSet::EMPTY;
@@ -66,7 +66,7 @@ impl Accesses {
         if inst.variant.memory == Memory::Message {
             accesses.reads.insert(Reg::M0);
         }
-        if name.starts_with("v_writelane") {
+        if traits.contains(Traits::WRITE_LANE) {
             // One lane only.
             accesses.lane_kills = RegSet::EMPTY;
         }
@@ -77,14 +77,13 @@ impl Accesses {
     /// Whether a body switches on VGPR indexing (`s_set_gpr_idx_on`), which lets any vector instruction access any vector register.
     #[must_use]
     pub fn indexed(body: &Body) -> bool {
-        body.insts().iter().any(|inst| inst.name().starts_with("s_set_gpr_idx"))
+        body.traits().contains(Traits::INDEX_MODE)
     }
 }
 
 /// Whether the instruction may leave its scalar destination as it was.
 fn conditional(inst: &Inst) -> bool {
-    let name = inst.name();
-    name.starts_with("s_cmov") || name.starts_with("s_bitset")
+    inst.variant.traits.contains(Traits::CONDITIONAL)
 }
 
 fn all_vectors() -> RegSet {

@@ -111,6 +111,11 @@ impl<'d> Image<'d> {
         self.variables.insert(slot, target);
     }
 
+    /// The executable range around `address`: its start, and its bytes.
+    pub(super) fn range_of(&self, address: u64) -> Option<(u64, &'d [u8])> {
+        self.code.range(..=address).next_back().map(|(start, bytes)| (*start, *bytes))
+    }
+
     /// The executable bytes from `address` to the end of their range.
     #[must_use]
     pub fn code_from(&self, address: u64) -> Option<&'d [u8]> {

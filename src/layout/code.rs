@@ -7,7 +7,7 @@ use super::reach::{Sequence, displacement};
 use crate::cfg::{BodyId, Program};
 use crate::entity::{InstId, ProgramPoint, Side};
 use crate::error::{Error, Result};
-use crate::isa::{self, Branch, EventHazards, Reg, Role, Target, Value};
+use crate::isa::{self, Branch, EventHazards, Reg, Role, Target, Traits, Value};
 use crate::kernel::edit::{Edits, Item, Label, Snippet};
 use crate::kernel::{Body, BodyKind, CallTarget, Flow, Image, Reason, Refusal, Stop};
 
@@ -247,8 +247,11 @@ impl Planner {
 
 /// How many instructions behind an `s_clause` belong to it (RDNA ISA guides: length - 1 in bits 5:0).
 fn clause_members(inst: &isa::Inst) -> Option<u16> {
+    if !inst.variant.traits.contains(Traits::CLAUSE) {
+        return None;
+    }
     match inst.operand(Role::Simm16).map(|operand| operand.value) {
-        Some(Value::Imm(bits)) if inst.name() == "s_clause" => Some((bits & 0x3f) as u16 + 1),
+        Some(Value::Imm(bits)) => Some((bits & 0x3f) as u16 + 1),
         _ => None,
     }
 }

@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 
 use super::finding::{Finding, Rule};
 use crate::entity::InstId;
-use crate::isa::{Branch, Flags, Inst, Memory, RegFile, Role, scalar};
+use crate::isa::{Branch, Flags, Inst, Memory, RegFile, Role, Traits, scalar};
 use crate::kernel::{Body, CallTarget, Flow};
 use crate::profile::map::AddressPair;
 
@@ -198,30 +198,7 @@ fn forbidden(inst: &Inst) -> bool {
     inst.variant.flags.contains(Flags::BARRIER)
         || inst.variant.memory == Memory::Message
         || inst.modifiers.gds
-        || [
-            "s_setreg",
-            "s_set_gpr_idx",
-            "s_setvskip",
-            "s_sethalt",
-            "s_setkill",
-            "s_setprio",
-            "s_sleep",
-            "s_movrel",
-            "v_movrel",
-            "s_dcache",
-            "s_icache",
-            "s_inst_prefetch",
-            "s_set_inst_prefetch",
-            "s_round_mode",
-            "s_denorm_mode",
-            "s_alloc_vgpr",
-            "s_set_vgpr_msb",
-            "s_barrier",
-            "s_wakeup",
-            "s_code_end",
-        ]
-        .iter()
-        .any(|name| inst.name().starts_with(name))
+        || inst.variant.traits.contains(Traits::STATEFUL)
         // The trap handler's registers, some of which hold the workgroup's ids.
         || inst.writes().any(|reg| reg.file == RegFile::Scalar && (scalar::TTMP0..scalar::M0).contains(&reg.first))
 }
@@ -241,7 +218,7 @@ fn same(original: &Body, id: InstId, new: &Inst) -> bool {
         Flow::TailCall(CallTarget::Known(_)) if new.variant.branch == Branch::IndirectJump => return true,
         _ => {}
     }
-    let may_differ = |role: Role| matches!(role, Role::SimmTarget | Role::Delay) || (role == Role::Simm16 && old.name() == "s_clause");
+    let may_differ = |role: Role| matches!(role, Role::SimmTarget | Role::Delay) || (role == Role::Simm16 && old.variant.traits.contains(Traits::CLAUSE));
     std::ptr::eq(old.variant, new.variant)
         && old.size == new.size
         && old.modifiers == new.modifiers

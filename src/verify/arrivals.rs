@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use crate::cfg::{Cfg, Worklist};
 use crate::dataflow::{FlatMemory, Kind, MOST, Operation, RegSet, WaitSummaries, Written, counters_of, kind, may_not_count, written_by};
 use crate::entity::InstId;
-use crate::isa::{Counter, Reg, RegFile, Target, Value, issued, wait_count};
+use crate::isa::{Counter, Reg, RegFile, Target, Traits, Value, issued, wait_count};
 use crate::kernel::{Body, BodyKind, Flow};
 
 /// Kinds of operations, by number.
@@ -326,7 +326,7 @@ impl<'a> Arrivals<'a> {
                 }
             }
         }
-        if inst.name() == "s_barrier_wait" {
+        if inst.variant.traits.contains(Traits::BARRIER_WAIT) {
             self.answer(id);
         }
         let issued = issued(inst);

@@ -10,8 +10,8 @@ use super::hazards::{is_lds, is_salu, is_valu, is_vector_memory};
 use crate::cfg::{Cfg, Worklist};
 use crate::entity::InstId;
 use crate::isa::{
-    Access, Branch, Condition, Counter, Counters, Encoding, EventHazards as Rules, Flags, Inst, Memory, Reg, RegFile, Role, Value,
-    WaitStates, alu_wait, scalar, wait_count,
+    Access, Branch, Condition, Counter, Counters, Encoding, EventHazards as Rules, Flags, Inst, Memory, Reg, RegFile, Role, Traits,
+    Value, WaitStates, alu_wait, scalar, wait_count,
 };
 use crate::kernel::{Body, BodyKind};
 
@@ -164,9 +164,7 @@ fn named(codes: Codes) -> String {
 
 /// The registers that an instruction reads as a mask of lanes.
 fn mask_of(inst: &Inst) -> Codes {
-    let name = inst.name();
-    let takes = ["v_cndmask_", "v_addc_", "v_add_co_ci_", "v_subb_", "v_sub_co_ci_", "v_subbrev_", "v_subrev_co_ci_", "v_div_fmas_"];
-    if !takes.iter().any(|start| name.starts_with(start)) && inst.variant.halves.is_none() {
+    if !inst.variant.traits.contains(Traits::LANE_MASK) && inst.variant.halves.is_none() {
         return 0;
     }
     let explicit = inst.operand(Role::Src2).and_then(|operand| operand.reg()).filter(|reg| reg.file == RegFile::Scalar);
@@ -391,7 +389,7 @@ impl Checker<'_> {
         let count = self.new.target().forgetting_nops();
         let first = self.cfg.block(self.cfg.block_of(id)).first;
         let row = (id.0 + 1).checked_sub(count).filter(|start| *start >= first.0);
-        row.is_some_and(|start| (start..=id.0).all(|index| self.new.inst(InstId(index)).name() == "ds_nop"))
+        row.is_some_and(|start| (start..=id.0).all(|index| self.new.inst(InstId(index)).variant.traits.contains(Traits::DS_NOP)))
     }
 
     /// A register of a pair that a vector instruction has ever read is written and read again (gfx12.0).

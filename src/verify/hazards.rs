@@ -16,7 +16,7 @@ use super::matrix;
 use crate::cfg::Cfg;
 use crate::dataflow::RegSet;
 use crate::entity::InstId;
-use crate::isa::{Encoding, Flags, Inst, Memory, Reg, RegFile, Role, Value, WaitStates, scalar};
+use crate::isa::{Encoding, Flags, Inst, Memory, Reg, RegFile, Role, Traits, Value, WaitStates, scalar};
 use crate::kernel::Body;
 
 /// The longest distance any rule without matrix instructions asks for.
@@ -223,8 +223,11 @@ fn named(inst: &Inst, written: bool) -> RegSet {
 
 /// Issue slots an instruction takes.
 fn slots(inst: &Inst) -> u32 {
+    if !inst.variant.traits.contains(Traits::NOP) {
+        return 1;
+    }
     match inst.operand(Role::Simm16).map(|operand| operand.value) {
-        Some(Value::Imm(states)) if inst.name() == "s_nop" => states as u32 % 16 + 1,
+        Some(Value::Imm(states)) => states as u32 % 16 + 1,
         _ => 1,
     }
 }

@@ -12,7 +12,7 @@ use crate::cfg::{Cfg, Worklist};
 use crate::code_object::{InitialRegisters, WorkItemIds};
 use crate::dataflow::{Accesses, RegSet, Summaries};
 use crate::entity::InstId;
-use crate::isa::{Inst, Memory, Reg, RegFile, Role, Value, scalar};
+use crate::isa::{Inst, Memory, Reg, RegFile, Role, Traits, Value, scalar};
 use crate::kernel::{Body, CallTarget, Flow};
 
 /// Bits of one packed work-item id (AMDGPUUsage, "Initial Kernel Execution State").
@@ -319,7 +319,7 @@ fn inserted(state: &mut State, body: &Body, id: InstId) {
 
 /// `s_getpc_b64` by any of its names.
 fn is_getpc(inst: &Inst) -> bool {
-    matches!(inst.name(), "s_getpc_b64" | "s_get_pc_i64")
+    inst.variant.traits.contains(Traits::GET_PC)
 }
 
 /// The 16-bit immediate.
