@@ -160,6 +160,45 @@ impl RegSet {
         self
     }
 
+    /// [`RegSet::union`] in place: a set is large enough that copies of it cost more than what is done with them.
+    #[inline]
+    pub(crate) fn add_all(&mut self, other: &RegSet) {
+        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a |= b);
+    }
+
+    /// [`RegSet::difference`] in place.
+    #[inline]
+    pub(crate) fn remove_all(&mut self, other: &RegSet) {
+        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a &= !b);
+    }
+
+    /// [`RegSet::intersection`] in place.
+    #[inline]
+    pub(crate) fn keep_all(&mut self, other: &RegSet) {
+        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a &= b);
+    }
+
+    /// Adds the vector and accumulation registers of another set.
+    #[inline]
+    pub(crate) fn add_vectors(&mut self, other: &RegSet) {
+        let first = VECTOR / 64;
+        self.0[first..].iter_mut().zip(&other.0[first..]).for_each(|(a, b)| *a |= b);
+    }
+
+    /// Adds the registers of another set that are neither vector nor accumulation registers.
+    #[inline]
+    pub(crate) fn add_scalars(&mut self, other: &RegSet) {
+        let end = VECTOR / 64;
+        self.0[..end].iter_mut().zip(&other.0[..end]).for_each(|(a, b)| *a |= b);
+    }
+
+    /// [`RegSet::iter`] without vector and accumulation registers.
+    pub(crate) fn scalars(&self) -> impl Iterator<Item = Reg> + use<> {
+        let mut words = [0; VECTOR / 64];
+        words.copy_from_slice(&self.0[..VECTOR / 64]);
+        Self::registers(words)
+    }
+
     /// The vector and accumulation registers of the set.
     #[must_use]
     pub fn vectors(mut self) -> RegSet {
@@ -169,7 +208,11 @@ impl RegSet {
 
     /// The registers one by one, each a run of one: scalar ones ascending, SCC, MODE, vector, accumulation.
     pub fn iter(&self) -> impl Iterator<Item = Reg> + use<> {
-        let words = self.0;
+        Self::registers(self.0)
+    }
+
+    /// The registers of the first words of a set.
+    fn registers<const N: usize>(words: [u64; N]) -> impl Iterator<Item = Reg> {
         words.into_iter().enumerate().flat_map(|(index, mut word)| {
             std::iter::from_fn(move || {
                 let bit = word.trailing_zeros() as usize;

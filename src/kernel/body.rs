@@ -248,6 +248,13 @@ impl Body {
         self.addresses.binary_search(&address).ok().map(|index| InstId(index as u32))
     }
 
+    /// [`Body::at`] for addresses that mostly ascend: `next` is where the search begins, 0 at first, and is kept up to date.
+    pub(crate) fn at_next(&self, address: u64, next: &mut usize) -> Option<InstId> {
+        let found = if self.addresses.get(*next) == Some(&address) { InstId(*next as u32) } else { self.at(address)? };
+        *next = found.index() + 1;
+        Some(found)
+    }
+
     /// The instruction whose bytes contain `address`.
     #[must_use]
     pub fn containing(&self, address: u64) -> Option<InstId> {

@@ -12,15 +12,14 @@ use crate::isa::{Access, Reg, RegFile, Traits};
 use crate::kernel::{Body, CallTarget, Flow};
 
 /// Checks the new code of a kernel that is entered with these registers.
-pub(super) fn check(new: &Body, alignment: &Alignment, entry: &InitialRegisters, findings: &mut Vec<Finding>) {
+pub(super) fn check(new: &Body, cfg: &Cfg, alignment: &Alignment, entry: &InitialRegisters, findings: &mut Vec<Finding>) {
     let unknown = |id| matches!(new.flow(id), Flow::Call(CallTarget::Unknown) | Flow::IndirectJump);
     if new.ids().any(unknown) || Accesses::indexed(new) || new.traits().intersects(Traits::SCALAR_RELATIVE | Traits::VECTOR_RELATIVE) {
         return;
     }
-    let cfg = Cfg::build(new);
     let mut block_in: Vec<Option<RegSet>> = vec![None; cfg.len()];
     block_in[cfg.entry().index()] = Some(at_entry(entry));
-    let mut work = Worklist::new(&cfg);
+    let mut work = Worklist::new(cfg);
     work.push(cfg.entry());
     let step = |defined: &mut RegSet, id| {
         new.writes(id).for_each(|reg| defined.insert(reg));

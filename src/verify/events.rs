@@ -104,15 +104,14 @@ impl State {
 }
 
 /// Checks one body's new code.
-pub(super) fn check(original: &Body, new: &Body, alignment: &Alignment, findings: &mut Vec<Finding>) {
+pub(super) fn check(original: &Body, new: &Body, cfg: &Cfg, alignment: &Alignment, findings: &mut Vec<Finding>) {
     let target = new.target();
-    let cfg = Cfg::build(new);
-    let checker = Checker { original, new, alignment, cfg: &cfg, rules: target.event_hazards(), wave64: target.wave_size() == 64 };
+    let checker = Checker { original, new, alignment, cfg, rules: target.event_hazards(), wave64: target.wave_size() == 64 };
     let mut block_in: Vec<Option<State>> = vec![None; cfg.len()];
     block_in[cfg.entry().index()] = Some(State::at_entry(new.kind()));
     // Blocks with findings at the last visit, which is the one with the final state.
     let mut faulty = vec![false; cfg.len()];
-    let mut work = Worklist::new(&cfg);
+    let mut work = Worklist::new(cfg);
     work.push(cfg.entry());
     while let Some(block) = work.pop() {
         let Some(mut state) = block_in[block.index()].clone() else { continue };

@@ -48,7 +48,7 @@ use std::collections::BTreeSet;
 
 use align::Alignment;
 
-use crate::cfg::{BodyId, Program};
+use crate::cfg::{BodyId, Cfg, Program};
 use crate::code_object::{CodeObject, InitialRegisters};
 use crate::dataflow::{Summaries, UsedRegisters, WaitSummaries};
 use crate::error::{Result, ResultExt};
@@ -196,10 +196,13 @@ pub fn check_code(code: &KernelCode<'_>) -> Vec<Finding> {
             found.push(Finding::new(Rule::Descriptor, "the new code runs in waves of another size").at(entry));
         }
         let mut pairs = Vec::new();
+        let (mut next_old, mut next_new) = (0, 0);
         for (pair, belongs) in code.addresses.iter().zip(&mut belongs) {
-            if original.at(pair.original).is_some() && new.at(pair.rewritten).is_some() {
+            if let Some(old) = original.at_next(pair.original, &mut next_old)
+                && let Some(now) = new.at_next(pair.rewritten, &mut next_new)
+            {
                 *belongs = true;
-                pairs.push(*pair);
+                pairs.push((old, now));
             }
         }
         let mut calls = Vec::new();
@@ -213,15 +216,16 @@ pub fn check_code(code: &KernelCode<'_>) -> Vec<Finding> {
                 summaries: code.summaries,
                 vector_registers: code.vector_registers,
             };
+            let cfg = Cfg::build(new);
             adjacent::check(original, new, &alignment, &mut found);
-            preserve::check(&subject, &mut found);
+            preserve::check(&subject, &cfg, &mut found);
             if id == code.kernel {
-                defined::check(new, &alignment, code.entry_after, &mut found);
+                defined::check(new, &cfg, &alignment, code.entry_after, &mut found);
             }
-            outstanding::check(new, &alignment, &wait_summaries, code.used.named, &mut found);
-            hazards::check(new, &alignment, code.replays, &mut found);
-            events::check(original, new, &alignment, &mut found);
-            forwarding::check(new, &alignment, &mut found);
+            outstanding::check(new, &cfg, &alignment, &wait_summaries, code.used.named, &mut found);
+            hazards::check(new, &cfg, &alignment, code.replays, &mut found);
+            events::check(original, new, &cfg, &alignment, &mut found);
+            forwarding::check(new, &cfg, &alignment, &mut found);
         }
         for (function, copy) in calls {
             match code.program.at(function) {

@@ -27,7 +27,7 @@ fn hazards_of(target: &str, producer: Op, between: usize, consumer: Op, inserted
     }
     let body = body(target, listing.push(consumer).push(end()));
     let mut findings = Vec::new();
-    hazards::check(&body, &Alignment::of_inserted(&body, inserted), true, &mut findings);
+    hazards::check(&body, &Cfg::build(&body), &Alignment::of_inserted(&body, inserted), true, &mut findings);
     findings
 }
 
@@ -99,7 +99,7 @@ fn slots_are_counted_along_the_shortest_path_and_s_nop_fills_several() {
     let found = |listing| {
         let body = body("gfx90a", listing);
         let mut findings = Vec::new();
-        hazards::check(&body, &Alignment::of_inserted(&body, &[0]), true, &mut findings);
+        hazards::check(&body, &Cfg::build(&body), &Alignment::of_inserted(&body, &[0]), true, &mut findings);
         findings.len()
     };
     assert!(found(listing(5)) > 0, "the branch goes around the s_nop");
@@ -114,7 +114,7 @@ fn inserted_code_waits_for_its_own_and_for_original_loads() {
     let found = |listing: Listing, inserted: &[u32]| {
         let body = body("gfx90a", listing);
         let mut findings = Vec::new();
-        outstanding::check(&body, &Alignment::of_inserted(&body, inserted), &WaitSummaries::none(), RegSet::ALL, &mut findings);
+        outstanding::check(&body, &Cfg::build(&body), &Alignment::of_inserted(&body, inserted), &WaitSummaries::none(), RegSet::ALL, &mut findings);
         findings.len()
     };
     let without = || Listing::at(0).push(load()).push(add()).push(end());
