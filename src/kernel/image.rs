@@ -16,7 +16,7 @@ const R_AMDGPU_RELATIVE64: RelocationType = RelocationType(13);
 const NOWHERE: u64 = u64::MAX;
 
 /// Executable bytes, function starts and relocated pointer slots of one code object, by virtual address.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Image<'d> {
     code: BTreeMap<u64, &'d [u8]>,
     entries: BTreeMap<u64, (String, BodyKind)>,

@@ -54,7 +54,7 @@ use crate::dataflow::{Summaries, UsedRegisters, WaitSummaries};
 use crate::error::{Result, ResultExt};
 use crate::kernel::{Body, CallTarget, Flow, Image};
 use crate::offload_bundle::Input;
-use crate::profile::map::AddressPair;
+use crate::profile::map::{AddressPair, ObjectMap};
 
 /// What was checked and what is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -106,12 +106,32 @@ pub fn check_files(original: &[u8], rewritten: &[u8]) -> Result<Report> {
 /// Checks one rewritten code object against its original; tells how many instrumented kernels it has, and what is wrong.
 #[must_use]
 pub fn check_object(original: &CodeObject<'_>, rewritten: &CodeObject<'_>) -> (usize, Vec<Finding>) {
+    let (map, findings) = check_beside(original, rewritten, None);
+    (map.map_or(0, |map| map.kernels.len()), findings)
+}
+
+/// A rewritten code object in which nothing was found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Faultless<'a> {
+    pub(crate) original: &'a CodeObject<'a>,
+    pub(crate) rewritten: &'a CodeObject<'a>,
+    /// Its site table, as [`check_beside`] read it.
+    pub(crate) map: &'a ObjectMap,
+}
+
+/// [`check_object`]; gives the site table, if it can be read. Code that `earlier` has as well, in the same place, for a target that is like this one, with the same
+/// descriptors, metadata and sites, is not looked at again: everything else is.
+pub(crate) fn check_beside(
+    original: &CodeObject<'_>,
+    rewritten: &CodeObject<'_>,
+    earlier: Option<Faultless<'_>>,
+) -> (Option<ObjectMap>, Vec<Finding>) {
     let mut findings = Vec::new();
     let map = object::check(original, rewritten, &mut findings);
     if let Some(map) = &map {
-        kernels::check(original, rewritten, map, &mut findings);
+        kernels::check(original, rewritten, map, earlier, &mut findings);
     }
-    (map.map_or(0, |map| map.kernels.len()), findings)
+    (map, findings)
 }
 
 /// One kernel's code before and after.
