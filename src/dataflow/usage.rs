@@ -34,7 +34,8 @@ impl UsedRegisters {
         let indexed = body.traits().intersects(CHOOSES_REGISTERS);
         let mut named = RegSet::EMPTY;
         for id in body.ids() {
-            body.reads(id).chain(body.writes(id)).for_each(|reg| named.insert(reg));
+            body.reads(id).for_each(|reg| named.insert(reg));
+            body.writes(id).for_each(|reg| named.insert(reg));
         }
         UsedRegisters { named, indexed }
     }

@@ -214,7 +214,7 @@ impl Target {
         self.set().name
     }
 
-    /// Whether code means the same on both, and needs the same: they differ in name, number and what is told of them at most.
+    /// Whether code means the same on both, and needs the same: they differ in name, number, what is told of them and how fast they are ([`Target::machine`]) at most.
     ///
     /// ```
     /// use wavetap::isa::Target;
@@ -224,7 +224,13 @@ impl Target {
     /// ```
     #[must_use]
     pub fn is_like(self, other: Target) -> bool {
-        let known = |target: Target| TargetData { name: "", mach: 0, facts: &[], ..target.data.clone() };
+        let known = |target: Target| TargetData {
+            name: "",
+            mach: 0,
+            facts: &[],
+            machine: [Estimate { min: 0, typical: 0, max: 0 }; MACHINE_FACTS],
+            ..target.data.clone()
+        };
         self == other || (self.wave_size == other.wave_size && known(self) == known(other))
     }
 

@@ -138,6 +138,8 @@ type Ordered = (Vec<Inst>, Vec<u64>, Vec<Flow>, InstId);
 impl Reached {
     /// Adds everything that control reaches from the addresses in `work`.
     fn extend(&mut self, mut work: Vec<u64>, decode: &impl Fn(&mut Inst, u64) -> Result<()>) -> Result<()> {
+        // Few bodies are shorter, and growing moves everything.
+        self.insts.reserve(256);
         while let Some(mut pc) = work.pop() {
             loop {
                 if !pc.is_multiple_of(4) {

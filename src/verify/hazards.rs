@@ -147,7 +147,7 @@ impl<'a> Walker<'a> {
                 continue;
             }
             seen.push((producer, between));
-            if self.is_inserted(producer) || self.is_inserted(consumer) {
+            if (self.is_inserted(producer) || self.is_inserted(consumer)) && !is_harmless(self.new.inst(producer)) {
                 self.pair(producer, consumer, between, findings);
             }
             let passed = between + slots(self.new.inst(producer));
@@ -211,6 +211,14 @@ pub(super) fn predecessors(cfg: &Cfg, id: InstId) -> SmallVec<[InstId; 2]> {
     } else {
         SmallVec::from_slice(&[InstId(id.0 - 1)])
     }
+}
+
+/// Whether no rule has instructions like this one come first: a scalar instruction that writes neither M0 nor a hardware register.
+fn is_harmless(inst: &Inst) -> bool {
+    matches!(inst.variant.encoding, Encoding::Sop1 | Encoding::Sop2 | Encoding::Sopk | Encoding::Sopc | Encoding::Sopp)
+        && !is_valu(inst)
+        && !inst.variant.traits.contains(Traits::STATEFUL)
+        && !inst.writes().any(|reg| reg.overlaps(Reg::M0))
 }
 
 /// Which runs a memory instruction belongs to.

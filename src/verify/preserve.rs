@@ -57,11 +57,15 @@ pub(super) fn check(subject: &Subject<'_>, cfg: &Cfg, findings: &mut Vec<Finding
         for id in cfg.block(block).insts() {
             machine.step(&mut state, id, |_| *faulty = true);
         }
-        for edge in &cfg.block(block).successors {
-            let changed = match &mut block_in[edge.block.index()] {
-                Some(old) => old.join(&state, cfg.block(edge.block).first.0),
-                unreached => {
-                    *unreached = Some(state.clone());
+        let mut state = Some(state);
+        let mut edges = cfg.block(block).successors.iter().peekable();
+        while let Some(edge) = edges.next() {
+            let (is_last, place) = (edges.peek().is_none(), &mut block_in[edge.block.index()]);
+            let changed = match (place, &mut state) {
+                (Some(old), Some(state)) => old.join(state, cfg.block(edge.block).first.0),
+                (unreached, state) => {
+                    // A state is large: the last one is not copied.
+                    *unreached = if is_last { state.take() } else { state.clone() };
                     true
                 }
             };
