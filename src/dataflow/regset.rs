@@ -185,13 +185,6 @@ impl RegSet {
         self.0[first..].iter_mut().zip(&other.0[first..]).for_each(|(a, b)| *a |= b);
     }
 
-    /// Adds the registers of another set that are neither vector nor accumulation registers.
-    #[inline]
-    pub(crate) fn add_scalars(&mut self, other: &RegSet) {
-        let end = VECTOR / 64;
-        self.0[..end].iter_mut().zip(&other.0[..end]).for_each(|(a, b)| *a |= b);
-    }
-
     /// [`RegSet::iter`] without vector and accumulation registers.
     pub(crate) fn scalars(&self) -> impl Iterator<Item = Reg> + use<> {
         let mut words = [0; VECTOR / 64];

@@ -42,7 +42,8 @@ impl UsedRegisters {
 }
 
 /// What makes registers depend on values.
-const CHOOSES_REGISTERS: Traits = Traits::SCALAR_RELATIVE.union(Traits::VECTOR_RELATIVE).union(Traits::SWAP_RELATIVE).union(Traits::INDEX_MODE);
+const CHOOSES_REGISTERS: Traits =
+    Traits::SCALAR_RELATIVE.union(Traits::VECTOR_RELATIVE).union(Traits::SWAP_RELATIVE).union(Traits::INDEX_MODE);
 
 /// The registers that any code of the object may touch: all bodies', and those of [`callable_registers`] where some call has an unknown target or
 /// some body could not be decoded.

@@ -1,6 +1,7 @@
 //! Making a [`Body`]: decode what control reaches, resolve indirect jumps, decode what those reach, until nothing new is found.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use rustc_hash::FxHashMap;
 
@@ -35,7 +36,9 @@ impl Body {
         // Nearly all of it is in one range.
         let range = image.range_of(entry);
         let decode = |inst: &mut Inst, address: u64| {
-            let near = range.and_then(|(start, bytes)| bytes.get(usize::try_from(address.checked_sub(start)?).ok()?..)).filter(|bytes| !bytes.is_empty());
+            let near = range
+                .and_then(|(start, bytes)| bytes.get(usize::try_from(address.checked_sub(start)?).ok()?..))
+                .filter(|bytes| !bytes.is_empty());
             let bytes = near.or_else(|| image.code_from(address));
             let bytes = bytes.ok_or_else(|| Error::malformed("control runs off the executable code").at(address))?;
             isa::decode_into(inst, target, bytes).map_err(|error| error.within(format!("code at {address:#x}")))
@@ -76,6 +79,7 @@ impl Body {
             }
             if !changed {
                 body.vgpr_msb = vgpr_msb::states(&body)?;
+                body.insts.shrink_to_fit();
                 return Ok(body);
             }
             (reached.insts, reached.addresses) = (std::mem::take(&mut body.insts), std::mem::take(&mut body.addresses));
@@ -137,10 +141,12 @@ type Ordered = (Vec<Inst>, Vec<u64>, Vec<Flow>, InstId);
 
 impl Reached {
     /// Adds everything that control reaches from the addresses in `work`.
-    fn extend(&mut self, mut work: Vec<u64>, decode: &impl Fn(&mut Inst, u64) -> Result<()>) -> Result<()> {
-        // Few bodies are shorter, and growing moves everything.
-        self.insts.reserve(256);
-        while let Some(mut pc) = work.pop() {
+    fn extend(&mut self, work: Vec<u64>, decode: &impl Fn(&mut Inst, u64) -> Result<()>) -> Result<()> {
+        // Growing moves everything; what is too much is given back.
+        self.insts.reserve(1024);
+        // The lowest address first: then instructions are found in their order, but for odd code, and need not be moved.
+        let mut work: BinaryHeap<Reverse<u64>> = work.into_iter().map(Reverse).collect();
+        while let Some(Reverse(mut pc)) = work.pop() {
             loop {
                 if !pc.is_multiple_of(4) {
                     return Err(Error::malformed("control reaches an address that is not a multiple of 4").at(pc));
@@ -156,7 +162,7 @@ impl Reached {
                     pc.checked_add(u64::from(inst.size)).ok_or_else(|| Error::malformed("code at the end of the address space").at(pc))?;
                 let branch = inst.variant.branch;
                 if let Some(target) = direct_target(inst, pc) {
-                    work.push(target);
+                    work.push(Reverse(target));
                 }
                 if branch == Branch::Obsolete {
                     return Err(Error::unsupported(format!("{} changes the flow of control through hardware state", inst.name())).at(pc));

@@ -240,7 +240,8 @@ impl Rewriter<'_> {
         let plan = match Plan::new(&code, control::SIZE) {
             Ok(plan) => plan,
             Err(error) if error.kind() == Kind::Unsupported => {
-                map.refused.extend(selected.iter().map(|kernel| refused(&map.target, kernel, UNSUPPORTED_OBJECT, &error.to_string(), None)));
+                map.refused
+                    .extend(selected.iter().map(|kernel| refused(&map.target, kernel, UNSUPPORTED_OBJECT, &error.to_string(), None)));
                 return Ok(Some((map, None)));
             }
             Err(error) => return Err(error),

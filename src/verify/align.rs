@@ -213,7 +213,9 @@ fn same(original: &Body, id: InstId, new: &Inst) -> bool {
         Flow::TailCall(CallTarget::Known(_)) if new.variant.branch == Branch::IndirectJump => return true,
         _ => {}
     }
-    let may_differ = |role: Role| matches!(role, Role::SimmTarget | Role::Delay) || (role == Role::Simm16 && old.variant.traits.contains(Traits::CLAUSE));
+    let may_differ = |role: Role| {
+        matches!(role, Role::SimmTarget | Role::Delay) || (role == Role::Simm16 && old.variant.traits.contains(Traits::CLAUSE))
+    };
     std::ptr::eq(old.variant, new.variant)
         && old.size == new.size
         && old.modifiers == new.modifiers

@@ -10,8 +10,8 @@ use super::hazards::{is_lds, is_salu, is_valu, is_vector_memory};
 use crate::cfg::{Cfg, Worklist};
 use crate::entity::InstId;
 use crate::isa::{
-    Access, Branch, Condition, Counter, Counters, Encoding, EventHazards as Rules, Flags, Inst, Memory, Reg, RegFile, Role, Traits,
-    Value, WaitStates, alu_wait, scalar, wait_count,
+    Access, Branch, Condition, Counter, Counters, Encoding, EventHazards as Rules, Flags, Inst, Memory, Reg, RegFile, Role, Traits, Value,
+    WaitStates, alu_wait, scalar, wait_count,
 };
 use crate::kernel::{Body, BodyKind};
 

@@ -8,7 +8,9 @@ use super::allocation::Allocation;
 use super::finding::{Finding, Rule};
 use super::{Faultless, KernelCode, check_code, preload};
 use crate::cfg::{BodyId, Program};
-use crate::code_object::{CodeObject, ENTRY_ALIGN, Feature, Features, Field, Kernel, KernelDescriptor, KernelMetadata, initial_registers, metadata};
+use crate::code_object::{
+    CodeObject, ENTRY_ALIGN, Feature, Features, Field, Kernel, KernelDescriptor, KernelMetadata, initial_registers, metadata,
+};
 use crate::dataflow::{RegSet, Summaries, UsedRegisters, callable_registers, reachable_registers};
 use crate::elf::Segment;
 use crate::isa::{Branch, Memory, Reg, Target};
@@ -56,7 +58,14 @@ impl<'a> Surroundings<'a> {
 }
 
 /// Whether the checks of code have nothing before them that they had not when they looked at the other object.
-fn is_known(other: Faultless<'_>, target: Target, surroundings: &Surroundings<'_>, original: &[Kernel], rewritten: &[Kernel], map: &ObjectMap) -> bool {
+fn is_known(
+    other: Faultless<'_>,
+    target: Target,
+    surroundings: &Surroundings<'_>,
+    original: &[Kernel],
+    rewritten: &[Kernel],
+    map: &ObjectMap,
+) -> bool {
     let (Ok(image), Ok(new_image)) = (Image::of(other.original), Image::of(other.rewritten)) else { return false };
     other.original.target().is_some_and(|other| other.is_like(target))
         && Surroundings::of(other.original, other.rewritten, &image, &new_image) == *surroundings

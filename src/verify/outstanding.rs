@@ -21,14 +21,7 @@ use crate::isa::{Reg, scalar};
 use crate::kernel::{Body, Flow};
 
 /// Checks one kernel's new code. `named` are the registers that original code names: what a function left outstanding writes those.
-pub(super) fn check(
-    new: &Body,
-    cfg: &Cfg,
-    alignment: &Alignment,
-    summaries: &WaitSummaries,
-    named: RegSet,
-    findings: &mut Vec<Finding>,
-) {
+pub(super) fn check(new: &Body, cfg: &Cfg, alignment: &Alignment, summaries: &WaitSummaries, named: RegSet, findings: &mut Vec<Finding>) {
     // Loads write vector registers and `sN`; one that a function leaves outstanding into VCC, which every caller may use, would break it anyway.
     // Registers with a purpose of their own hold no results of loads; those behind the numbered ones are such.
     let numbered = new.target().addressable_sgprs() as u16;
@@ -41,7 +34,8 @@ pub(super) fn check(
     let settled = |id, reg: &Reg| accessed.get_or_init(|| Accessed::compute(new, cfg, alignment)).is_settled(id, *reg);
     Arrivals::new(new, cfg, summaries).follow(whose, |arrivals, id, report| {
         // Original against original is the compiler's business.
-        let concerns_original = whose(id) == Whose::Inserted && (arrivals.may_write(Whose::Original) || arrivals.unknown().next().is_some());
+        let concerns_original =
+            whose(id) == Whose::Inserted && (arrivals.may_write(Whose::Original) || arrivals.unknown().next().is_some());
         if !concerns_original && !arrivals.may_write(Whose::Inserted) {
             return false;
         }
