@@ -28,6 +28,9 @@ use crate::profile::map::{AddressPair, CounterMode, KernelMap, ObjectMap, Refuse
 use crate::profile::record::HEADER;
 use crate::verify::{self, Faultless, Finding};
 
+#[cfg(test)]
+mod tests;
+
 /// Reason of a kernel for a processor whose code cannot be rewritten.
 const UNSUPPORTED_TARGET: &str = "unsupported_target";
 /// Reason of a kernel in a code object that cannot be extended.
