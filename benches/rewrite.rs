@@ -11,6 +11,7 @@ mod llvm;
 use std::fs;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Instant;
 
 use criterion::{Criterion, Throughput};
@@ -30,17 +31,11 @@ fn options(counters: Counters) -> Options {
     Options { probes: vec![Probe::Branches], counters, keep_addresses: false, ..Options::default() }
 }
 
-/// This process's greatest memory since [`forget_peak`], in bytes.
+/// This process's greatest memory, in bytes.
 fn peak() -> f64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
     line.trim().trim_end_matches(" kB").parse().map_or(f64::NAN, |kilobytes: f64| kilobytes * 1024.0)
-}
-
-/// The greatest memory becomes what there is now.
-fn forget_peak() {
-    // 5: "reset the peak resident set size" (Linux, proc_pid_clear_refs).
-    fs::write("/proc/self/clear_refs", "5").expect("Linux lets a process do that");
 }
 
 /// MB of code that LLVM disassembles in a second.
@@ -50,6 +45,44 @@ fn llvm_rate(file: &Path) -> Option<f64> {
     let start = Instant::now();
     llvm::disassemble(&code);
     (bytes > 0).then(|| bytes as f64 / 1e6 / start.elapsed().as_secs_f64())
+}
+
+/// The argument with which the benchmark starts itself for one rewrite: file and mode follow.
+const ONE: &str = "one-rewrite";
+
+/// What one rewrite in a process of its own took: an allocator keeps what it once had, so a second one in the same process says nothing of memory.
+struct Measured {
+    seconds: f64,
+    /// Greatest memory of the process less what it had before, in bytes.
+    memory: f64,
+    code: f64,
+    kernels: usize,
+    refused: usize,
+}
+
+/// Rewrites a file once and prints what that took, for [`measured`].
+fn one(file: &Path, counters: Counters) {
+    let data = fs::read(file).expect("readable");
+    let before = peak();
+    let start = Instant::now();
+    let rewritten = rewrite(&data, &options(counters)).expect("rewritten");
+    let seconds = start.elapsed().as_secs_f64();
+    let memory = peak() - before;
+    let code: u64 = rewritten.maps.iter().flat_map(|map| &map.kernels).map(|kernel| kernel.before.code_bytes).sum();
+    let kernels: usize = rewritten.maps.iter().map(|map| map.kernels.len()).sum();
+    let refused: usize = rewritten.maps.iter().map(|map| map.refused.len()).sum();
+    println!("{seconds} {memory} {code} {kernels} {refused}");
+}
+
+fn measured(file: &Path, counters: Counters) -> Measured {
+    let itself = std::env::current_exe().expect("a benchmark is a file");
+    let mode = if counters == Counters::Lds { "lds" } else { "global" };
+    let output = Command::new(itself).arg(ONE).arg(file).arg(mode).output().expect("runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let numbers: Vec<f64> = text.split_whitespace().map(|word| word.parse().expect("a number")).collect();
+    let [seconds, memory, code, kernels, refused] = numbers[..] else { panic!("five numbers expected: {text}") };
+    Measured { seconds, memory, code, kernels: kernels as usize, refused: refused as usize }
 }
 
 /// One library: a line.
@@ -62,36 +95,24 @@ fn measure(file: &Path, counters: Counters) {
         let content: usize = input.bundles.iter().map(|bundle| bundle.content.len()).sum();
         data.len() as u64 - packed + content as u64
     };
-    let (mut fastest, mut most, mut line) = (f64::INFINITY, 0.0, String::new());
-    for _ in 0..ROUNDS {
-        forget_peak();
-        let before = peak();
-        let start = Instant::now();
-        let rewritten = rewrite(&data, &options(counters)).expect("rewritten");
-        let seconds = start.elapsed().as_secs_f64();
-        most = f64::max(most, peak() - before);
-        if seconds < fastest {
-            fastest = seconds;
-            let code: u64 = rewritten.maps.iter().flat_map(|map| &map.kernels).map(|kernel| kernel.before.code_bytes).sum();
-            let kernels: usize = rewritten.maps.iter().map(|map| map.kernels.len()).sum();
-            let refused: usize = rewritten.maps.iter().map(|map| map.refused.len()).sum();
-            let (rate, memory) = (code as f64 / 1e6 / seconds, most / unbundled as f64);
-            let verdict = |holds: bool| if holds { "as wanted" } else { "NOT as wanted" };
-            let beside =
-                theirs.map_or_else(String::new, |theirs| format!(", {:.2} x LLVM's disassembler ({theirs:.1} MB/s)", rate / theirs));
-            line = format!(
-                "{} {counters:?}: {kernels} kernels, {refused} refused, {:.1} MB of code in {seconds:.1} s: {rate:.2} MB/s ({}){beside}; \
-                 {:.0} MB of memory, {memory:.1} x the {:.1} MB unbundled ({})",
-                file.file_name().unwrap_or_default().to_string_lossy(),
-                code as f64 / 1e6,
-                verdict(rate >= WANTED.0),
-                most / 1e6,
-                unbundled as f64 / 1e6,
-                verdict(memory <= WANTED.1),
-            );
-        }
-    }
-    println!("{line}");
+    let rounds: Vec<Measured> = (0..ROUNDS).map(|_| measured(file, counters)).collect();
+    let most = rounds.iter().map(|round| round.memory).fold(0.0, f64::max);
+    let Some(Measured { seconds, code, kernels, refused, .. }) = rounds.iter().min_by(|a, b| a.seconds.total_cmp(&b.seconds)) else {
+        return;
+    };
+    let (rate, memory) = (code / 1e6 / seconds, most / unbundled as f64);
+    let verdict = |holds: bool| if holds { "as wanted" } else { "NOT as wanted" };
+    let beside = theirs.map_or_else(String::new, |theirs| format!(", {:.2} x LLVM's disassembler ({theirs:.1} MB/s)", rate / theirs));
+    println!(
+        "{} {counters:?}: {kernels} kernels, {refused} refused, {:.1} MB of code in {seconds:.1} s: {rate:.2} MB/s ({}){beside}; \
+         {:.0} MB of memory, {memory:.1} x the {:.1} MB unbundled ({})",
+        file.file_name().unwrap_or_default().to_string_lossy(),
+        code / 1e6,
+        verdict(rate >= WANTED.0),
+        most / 1e6,
+        unbundled as f64 / 1e6,
+        verdict(memory <= WANTED.1),
+    );
 }
 
 fn scale() {
@@ -109,7 +130,13 @@ fn scale() {
 }
 
 fn main() {
-    if std::env::args().any(|argument| argument == "scale") {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [one_rewrite, file, mode] = &arguments[..]
+        && one_rewrite == ONE
+    {
+        return one(Path::new(file), if mode == "lds" { Counters::Lds } else { Counters::Global });
+    }
+    if arguments.iter().any(|argument| argument == "scale") {
         scale();
         return;
     }

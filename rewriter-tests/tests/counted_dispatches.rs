@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use rewriter_tests::random::Random;
 use wavetap::cfg::Program;
-use wavetap::code_object::{Argument, CodeObject, Field, Kernel, KernelMetadata, ValueKind};
+use wavetap::code_object::{Argument, CodeObject, Field, Kernel, KernelMetadata, ValueKind, metadata};
 use wavetap::emit::code_object::{Changes, CodeSymbol, Plan};
 use wavetap::emulator::{CodeAddress, Device, Dispatch, Fault, LoadedObject, Options, Trace};
 use wavetap::instrument::{Analysis, Instrumented, MovedTo, Request, branches};
@@ -107,7 +107,9 @@ fn rewrite(
     let mut descriptor = plan.descriptor;
     descriptor.set_entry_byte_offset(entry.wrapping_sub(kernel.descriptor_address) as i64);
     let mut value = object.metadata().expect("metadata").value.clone();
-    plan.metadata.write(&mut value, &kernel.symbol(), kernel.metadata.as_ref().expect("metadata"))?;
+    for (key, number) in plan.metadata.numbers(kernel.metadata.as_ref().expect("metadata")) {
+        metadata::set_kernel_number(&mut value, &kernel.symbol(), key, number)?;
+    }
     let bytes = emit.finish(&Changes {
         code: &placed.bytes,
         symbols: &[CodeSymbol { name: format!("{}.wavetap", kernel.name), address: entry, size: code.size() }],

@@ -13,7 +13,7 @@ use crate::error::{Error, Result, ResultExt};
 pub const DESCRIPTOR_SUFFIX: &str = ".kd";
 
 /// A kernel.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel {
     /// The mangled name, without `.kd`.
     pub name: String,

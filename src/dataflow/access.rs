@@ -2,7 +2,7 @@
 
 use super::regset::RegSet;
 use crate::entity::InstId;
-use crate::isa::{Flags, Inst, Memory, Reg};
+use crate::isa::{Flags, Inst, Memory, Reg, RegFile, Traits, scalar};
 use crate::kernel::Body;
 
 /// The registers an instruction accesses.
@@ -14,8 +14,8 @@ pub struct Accesses {
     pub writes: RegSet,
     /// What it certainly overwrites as a whole: a subset of `writes`, scalar registers only.
     pub kills: RegSet,
-    /// What it overwrites in every lane that is active: as `kills`, with the vector registers. What survives of a register is among `reads`.
-    pub lane_kills: RegSet,
+    /// Whether what it overwrites of its vector registers is all of it, in every lane that is active. What survives of a register is among `reads`.
+    whole_lanes: bool,
 }
 
 impl Accesses {
@@ -24,40 +24,46 @@ impl Accesses {
     /// `indexed` says that the body changes register indices at run time ([`Accesses::indexed`]).
     #[must_use]
     pub fn of(inst: &Inst, indexed: bool) -> Accesses {
-        Self::with(inst, inst.reads().collect(), inst.writes().collect(), indexed)
+        Self::with(inst, inst.reads(), inst.writes(), indexed)
     }
 
     /// [`Accesses::of`] an instruction where it is: with the vector registers that it means there ([`Body::reads`]).
     #[must_use]
     pub fn at(body: &Body, id: InstId, indexed: bool) -> Accesses {
-        Self::with(body.inst(id), body.reads(id).collect(), body.writes(id).collect(), indexed)
+        Self::with(body.inst(id), body.reads(id), body.writes(id), indexed)
     }
 
-    fn with(inst: &Inst, reads: RegSet, writes: RegSet, indexed: bool) -> Accesses {
-        let mut accesses = Accesses { reads, writes, kills: RegSet::EMPTY, lane_kills: writes.vectors() };
-        accesses.kills = if conditional(inst) { RegSet::EMPTY } else { writes.difference(writes.vectors()) };
-        // MODE is written in parts (`s_setreg_b32` of some of its bits, `s_set_gpr_idx_on` of one).
-        accesses.kills.remove(Reg::scalar(crate::isa::scalar::MODE, 1));
-        if conditional(inst) {
-            accesses.reads = accesses.reads.union(accesses.writes);
+    fn with(inst: &Inst, reads: impl Iterator<Item = Reg>, writes: impl Iterator<Item = Reg>, indexed: bool) -> Accesses {
+        let mut accesses = Accesses { reads: RegSet::EMPTY, writes: RegSet::EMPTY, kills: RegSet::EMPTY, whole_lanes: true };
+        reads.for_each(|reg| accesses.reads.insert(reg));
+        let traits = inst.variant.traits;
+        let conditional = traits.contains(Traits::CONDITIONAL);
+        writes.for_each(|reg| {
+            accesses.writes.insert(reg);
+            // MODE is written in parts (`s_setreg_b32` of some of its bits, `s_set_gpr_idx_on` of one).
+            if reg.file == RegFile::Scalar && reg.first != scalar::MODE && !conditional {
+                accesses.kills.insert(reg);
+            }
+        });
+        if conditional {
+            accesses.reads.add_all(&accesses.writes);
         }
         if inst.variant.flags.intersects(Flags::D16 | Flags::MFMA) || inst.modifiers.sdwa.is_some() || inst.modifiers.dpp.is_some() {
             // Parts of the destination survive. (No vector write kills; this keeps the *reads* complete.)
-            accesses.reads = accesses.reads.union(accesses.writes.vectors());
+            accesses.reads.add_vectors(&accesses.writes);
         }
-        let name = inst.name();
-        if name.starts_with("s_movrel") {
+        if traits.contains(Traits::SCALAR_RELATIVE) {
             // The register is the named one plus M0.
-            accesses.reads = accesses.reads.union(scalars());
-            if name.starts_with("s_movreld") {
-                accesses.writes = accesses.writes.union(scalars());
+            accesses.reads.add_all(&scalars());
+            if traits.contains(Traits::SCALAR_RELATIVE_WRITE) {
+                accesses.writes.add_all(&scalars());
                 accesses.kills = RegSet::EMPTY;
             }
         }
-        if name.starts_with("v_movrel") || name.starts_with("v_swaprel") || (indexed && inst.variant.flags.contains(Flags::VALU)) {
-            accesses.reads = accesses.reads.union(all_vectors());
-            accesses.writes = accesses.writes.union(all_vectors());
-            accesses.lane_kills = RegSet::EMPTY;
+        if traits.intersects(Traits::VECTOR_RELATIVE | Traits::SWAP_RELATIVE) || (indexed && inst.variant.flags.contains(Flags::VALU)) {
+            accesses.reads.add_vectors(&RegSet::ALL);
+            accesses.writes.add_vectors(&RegSet::ALL);
+            accesses.whole_lanes = false;
         }
         if inst.variant.branch == crate::isa::Branch::Trap {
             // The trap handler may look at anything.
@@ -66,32 +72,31 @@ impl Accesses {
         if inst.variant.memory == Memory::Message {
             accesses.reads.insert(Reg::M0);
         }
-        if name.starts_with("v_writelane") {
+        if traits.contains(Traits::WRITE_LANE) {
             // One lane only.
-            accesses.lane_kills = RegSet::EMPTY;
+            accesses.whole_lanes = false;
         }
-        accesses.lane_kills = accesses.lane_kills.union(accesses.kills);
         accesses
+    }
+
+    /// What it overwrites in every lane that is active: as `kills`, with the vector registers. What survives of a register is among `reads`.
+    #[must_use]
+    pub fn lane_kills(&self) -> RegSet {
+        let mut kills = self.kills;
+        if self.whole_lanes {
+            kills.add_vectors(&self.writes);
+        }
+        kills
     }
 
     /// Whether a body switches on VGPR indexing (`s_set_gpr_idx_on`), which lets any vector instruction access any vector register.
     #[must_use]
     pub fn indexed(body: &Body) -> bool {
-        body.insts().iter().any(|inst| inst.name().starts_with("s_set_gpr_idx"))
+        body.traits().contains(Traits::INDEX_MODE)
     }
-}
-
-/// Whether the instruction may leave its scalar destination as it was.
-fn conditional(inst: &Inst) -> bool {
-    let name = inst.name();
-    name.starts_with("s_cmov") || name.starts_with("s_bitset")
-}
-
-fn all_vectors() -> RegSet {
-    RegSet::ALL.vectors()
 }
 
 /// `s0..` to VCC: what an indexed scalar access can reach.
 fn scalars() -> RegSet {
-    (0..crate::isa::scalar::VCC + 2).map(|code| Reg::scalar(code, 1)).collect()
+    (0..scalar::VCC + 2).map(|code| Reg::scalar(code, 1)).collect()
 }

@@ -4,18 +4,23 @@
 //! EXEC leaves other lanes as they were, and EXEC is not proved to be full anywhere. At `s_endpgm` nothing is live. Everything is live where a
 //! function returns, tail-calls, or jumps to an unknown place, and before a call with an unknown target.
 
+use rustc_hash::FxHashMap;
+
 use super::access::Accesses;
 use super::regset::RegSet;
 use super::summary::Summaries;
-use crate::cfg::Cfg;
-use crate::entity::{InstId, ProgramPoint, Side};
+use crate::cfg::{Block, Cfg};
+use crate::entity::{BlockId, InstId, ProgramPoint, Side};
 use crate::kernel::{Body, Flow};
 
 /// The live registers of a body, before and after each instruction.
 #[derive(Debug, Clone)]
 pub struct Liveness {
     before: Vec<RegSet>,
-    after: Vec<RegSet>,
+    /// By block: after its last instruction.
+    block_out: Vec<RegSet>,
+    /// Of the last instruction of each block, the block.
+    ends: FxHashMap<InstId, BlockId>,
     /// The instruction that control falls through to.
     fall_through: Vec<Option<InstId>>,
 }
@@ -42,7 +47,22 @@ impl Liveness {
 
     fn solve_with(body: &Body, cfg: &Cfg, summaries: &Summaries, at_return: RegSet, lanes: bool) -> Liveness {
         let indexed = Accesses::indexed(body);
-        let effects: Vec<Effect> = body.ids().map(|id| Effect::of(body, id, indexed, summaries, at_return, lanes)).collect();
+        // What an instruction reads is where what is live before it will be.
+        let mut before = Vec::with_capacity(body.len());
+        let mut kills = Vec::with_capacity(body.len());
+        for id in body.ids() {
+            let own = Accesses::at(body, id, indexed);
+            let mut reads = own.reads;
+            if let Flow::Call(target) = body.flow(id) {
+                // The callee reads what the call itself left, so a link register that the call writes is not read from before it.
+                reads.add_all(&summaries.of(target).reads.difference(own.kills));
+            }
+            before.push(reads);
+            kills.push(if lanes { own.lane_kills() } else { own.kills });
+        }
+        // Of each block: what is live because control leaves the body at its end, what it reads first, and what it kills.
+        let mut block_out: Vec<RegSet> = cfg.blocks().iter().map(|data| leaving(body, data.last, summaries, at_return)).collect();
+        let effects: Vec<(RegSet, RegSet)> = cfg.blocks().iter().map(|data| effect(data, &before, &kills)).collect();
         let mut block_in = vec![RegSet::EMPTY; cfg.len()];
         let mut queued = vec![true; cfg.len()];
         // Processed from the back: postorder first.
@@ -50,10 +70,12 @@ impl Liveness {
         while let Some(block) = work.pop() {
             queued[block.index()] = false;
             let data = cfg.block(block);
-            let mut live = data.successors.iter().fold(RegSet::EMPTY, |live, edge| live.union(block_in[edge.block.index()]));
-            for id in data.insts().rev() {
-                live = effects[id.index()].apply(live);
-            }
+            let out = &mut block_out[block.index()];
+            data.successors.iter().for_each(|edge| out.add_all(&block_in[edge.block.index()]));
+            let (reads, kills) = &effects[block.index()];
+            let mut live = *out;
+            live.remove_all(kills);
+            live.add_all(reads);
             if live != block_in[block.index()] {
                 block_in[block.index()] = live;
                 for edge in &data.predecessors {
@@ -63,20 +85,16 @@ impl Liveness {
                 }
             }
         }
-        let mut liveness = Liveness {
-            before: vec![RegSet::EMPTY; body.len()],
-            after: vec![RegSet::EMPTY; body.len()],
-            fall_through: body.ids().map(|id| body.next(id)).collect(),
-        };
-        for data in cfg.blocks() {
-            let mut live = data.successors.iter().fold(RegSet::EMPTY, |live, edge| live.union(block_in[edge.block.index()]));
+        for (data, out) in cfg.blocks().iter().zip(&block_out) {
+            let mut live = *out;
             for id in data.insts().rev() {
-                liveness.after[id.index()] = live.union(effects[id.index()].leaving);
-                live = effects[id.index()].apply(live);
-                liveness.before[id.index()] = live;
+                live.remove_all(&kills[id.index()]);
+                live.add_all(&before[id.index()]);
+                before[id.index()] = live;
             }
         }
-        liveness
+        let ends = cfg.ids().map(|block| (cfg.block(block).last, block)).collect();
+        Liveness { before, block_out, ends, fall_through: body.ids().map(|id| body.next(id)).collect() }
     }
 
     /// What is live just before an instruction, on every path that reaches it.
@@ -94,7 +112,10 @@ impl Liveness {
     /// If `id` is not of this body.
     #[must_use]
     pub fn after(&self, id: InstId) -> &RegSet {
-        &self.after[id.index()]
+        match self.ends.get(&id) {
+            Some(block) => &self.block_out[block.index()],
+            None => self.before(InstId(id.0 + 1)),
+        }
     }
 
     /// What is live at a point. After an instruction means where it falls through: empty if it never does.
@@ -110,31 +131,23 @@ impl Liveness {
     }
 }
 
-/// The backward effect of one instruction, calls included.
-struct Effect {
-    reads: RegSet,
-    kills: RegSet,
-    /// Live because control leaves the body here.
-    leaving: RegSet,
+/// What is live behind an instruction because control leaves the body there.
+fn leaving(body: &Body, id: InstId, summaries: &Summaries, at_return: RegSet) -> RegSet {
+    match body.flow(id) {
+        Flow::TailCall(target) => summaries.of(target).reads.union(at_return),
+        Flow::Return => at_return,
+        Flow::IndirectJump => RegSet::ALL,
+        Flow::Next | Flow::Jump(_) | Flow::Branch(_) | Flow::Call(_) | Flow::End => RegSet::EMPTY,
+    }
 }
 
-impl Effect {
-    fn of(body: &Body, id: InstId, indexed: bool, summaries: &Summaries, at_return: RegSet, lanes: bool) -> Effect {
-        let own = Accesses::at(body, id, indexed);
-        let kills = if lanes { own.lane_kills } else { own.kills };
-        let mut effect = Effect { reads: own.reads, kills, leaving: RegSet::EMPTY };
-        match body.flow(id) {
-            // The callee reads what the call itself left, so a link register that the call writes is not read from before it.
-            Flow::Call(target) => effect.reads = effect.reads.union(summaries.of(target).reads.difference(own.kills)),
-            Flow::TailCall(target) => effect.leaving = summaries.of(target).reads.union(at_return),
-            Flow::Return => effect.leaving = at_return,
-            Flow::IndirectJump => effect.leaving = RegSet::ALL,
-            Flow::Next | Flow::Jump(_) | Flow::Branch(_) | Flow::End => {}
-        }
-        effect
+/// The backward effect of a block: what it reads before it kills it, and what it kills.
+fn effect(data: &Block, reads: &[RegSet], kills: &[RegSet]) -> (RegSet, RegSet) {
+    let (mut first, mut killed) = (RegSet::EMPTY, RegSet::EMPTY);
+    for id in data.insts().rev() {
+        first.remove_all(&kills[id.index()]);
+        first.add_all(&reads[id.index()]);
+        killed.add_all(&kills[id.index()]);
     }
-
-    fn apply(&self, after: RegSet) -> RegSet {
-        after.union(self.leaving).difference(self.kills).union(self.reads)
-    }
+    (first, killed)
 }

@@ -1,5 +1,7 @@
 //! Sets of registers.
 
+use std::ops::Range;
+
 use crate::isa::{Reg, RegFile, scalar};
 
 /// A set of 32-bit registers: the scalar ones with operand codes below 128 (`s0..`, FLAT_SCRATCH, VCC, ttmp, M0, EXEC), SCC, MODE, `v0..v1023` and
@@ -36,7 +38,8 @@ impl RegSet {
     pub(crate) const POSITIONS: usize = END;
 
     /// Where a register run lies in the bits: each register has its own position.
-    pub(crate) fn positions(reg: Reg) -> std::ops::Range<usize> {
+    #[inline]
+    pub(crate) fn positions(reg: Reg) -> Range<usize> {
         let (start, end, limit) = match (reg.file, reg.first) {
             (RegFile::Scalar, scalar::SCC) => (SCC_BIT, SCC_BIT + 1, SCC_BIT + 1),
             (RegFile::Scalar, scalar::MODE) => (MODE_BIT, MODE_BIT + 1, MODE_BIT + 1),
@@ -51,6 +54,18 @@ impl RegSet {
         start.min(limit)..end.min(limit)
     }
 
+    /// The words that a register run lies in, with the bits of it: as [`RegSet::positions`].
+    #[inline]
+    fn words(reg: Reg) -> impl Iterator<Item = (usize, u64)> {
+        let Range { mut start, end } = Self::positions(reg);
+        std::iter::from_fn(move || {
+            let (word, first) = (start / 64, start % 64);
+            let count = end.checked_sub(start).filter(|count| *count > 0)?.min(64 - first);
+            start += count;
+            Some((word, u64::MAX >> (64 - count) << first))
+        })
+    }
+
     /// The register at a position.
     pub(crate) fn reg_at(bit: usize) -> Reg {
         match bit {
@@ -63,25 +78,29 @@ impl RegSet {
     }
 
     /// Adds all registers of a run.
+    #[inline]
     pub fn insert(&mut self, reg: Reg) {
-        Self::positions(reg).for_each(|bit| self.0[bit / 64] |= 1 << (bit % 64));
+        Self::words(reg).for_each(|(word, mask)| self.0[word] |= mask);
     }
 
     /// Removes all registers of a run.
+    #[inline]
     pub fn remove(&mut self, reg: Reg) {
-        Self::positions(reg).for_each(|bit| self.0[bit / 64] &= !(1 << (bit % 64)));
+        Self::words(reg).for_each(|(word, mask)| self.0[word] &= !mask);
     }
 
     /// Whether *all* registers of a run are in the set.
     #[must_use]
+    #[inline]
     pub fn contains(&self, reg: Reg) -> bool {
-        Self::positions(reg).all(|bit| self.0[bit / 64] >> (bit % 64) & 1 != 0)
+        Self::words(reg).all(|(word, mask)| self.0[word] & mask == mask)
     }
 
     /// Whether *any* register of a run is in the set.
     #[must_use]
+    #[inline]
     pub fn overlaps(&self, reg: Reg) -> bool {
-        Self::positions(reg).any(|bit| self.0[bit / 64] >> (bit % 64) & 1 != 0)
+        Self::words(reg).any(|(word, mask)| self.0[word] & mask != 0)
     }
 
     /// The scalar registers of the set as a mask by operand code, without SCC and MODE.
@@ -141,6 +160,38 @@ impl RegSet {
         self
     }
 
+    /// [`RegSet::union`] in place: a set is large enough that copies of it cost more than what is done with them.
+    #[inline]
+    pub(crate) fn add_all(&mut self, other: &RegSet) {
+        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a |= b);
+    }
+
+    /// [`RegSet::difference`] in place.
+    #[inline]
+    pub(crate) fn remove_all(&mut self, other: &RegSet) {
+        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a &= !b);
+    }
+
+    /// [`RegSet::intersection`] in place.
+    #[inline]
+    pub(crate) fn keep_all(&mut self, other: &RegSet) {
+        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a &= b);
+    }
+
+    /// Adds the vector and accumulation registers of another set.
+    #[inline]
+    pub(crate) fn add_vectors(&mut self, other: &RegSet) {
+        let first = VECTOR / 64;
+        self.0[first..].iter_mut().zip(&other.0[first..]).for_each(|(a, b)| *a |= b);
+    }
+
+    /// [`RegSet::iter`] without vector and accumulation registers.
+    pub(crate) fn scalars(&self) -> impl Iterator<Item = Reg> + use<> {
+        let mut words = [0; VECTOR / 64];
+        words.copy_from_slice(&self.0[..VECTOR / 64]);
+        Self::registers(words)
+    }
+
     /// The vector and accumulation registers of the set.
     #[must_use]
     pub fn vectors(mut self) -> RegSet {
@@ -150,7 +201,11 @@ impl RegSet {
 
     /// The registers one by one, each a run of one: scalar ones ascending, SCC, MODE, vector, accumulation.
     pub fn iter(&self) -> impl Iterator<Item = Reg> + use<> {
-        let words = self.0;
+        Self::registers(self.0)
+    }
+
+    /// The registers of the first words of a set.
+    fn registers<const N: usize>(words: [u64; N]) -> impl Iterator<Item = Reg> {
         words.into_iter().enumerate().flat_map(|(index, mut word)| {
             std::iter::from_fn(move || {
                 let bit = word.trailing_zeros() as usize;

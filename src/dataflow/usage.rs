@@ -2,8 +2,8 @@
 
 use super::regset::RegSet;
 use crate::cfg::{BodyId, Program};
-use crate::isa::{self, Inst};
-use crate::kernel::{Body, BodyKind, Image, SET_VGPR_MSB};
+use crate::isa::{self, Inst, Traits};
+use crate::kernel::{Body, BodyKind, Image};
 
 /// The registers that some code names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,23 +24,26 @@ impl UsedRegisters {
 
     /// Of an instruction that may be reached with any state.
     fn of(inst: &Inst) -> UsedRegisters {
-        let indexed = chooses_registers(inst) || inst.name() == SET_VGPR_MSB;
+        let indexed = inst.variant.traits.intersects(CHOOSES_REGISTERS | Traits::SET_VGPR_MSB);
         UsedRegisters { named: inst.reads().chain(inst.writes()).collect(), indexed }
     }
 
     /// The registers that one body names. Its callees are not looked at.
     #[must_use]
     pub fn of_body(body: &Body) -> UsedRegisters {
-        let indexed = body.insts().iter().any(chooses_registers);
-        let named = body.ids().flat_map(|id| body.reads(id).chain(body.writes(id))).collect();
+        let indexed = body.traits().intersects(CHOOSES_REGISTERS);
+        let mut named = RegSet::EMPTY;
+        for id in body.ids() {
+            body.reads(id).for_each(|reg| named.insert(reg));
+            body.writes(id).for_each(|reg| named.insert(reg));
+        }
         UsedRegisters { named, indexed }
     }
 }
 
-/// Whether the instruction makes registers depend on values.
-fn chooses_registers(inst: &Inst) -> bool {
-    inst.name().contains("_movrel") || inst.name().starts_with("v_swaprel") || inst.name().starts_with("s_set_gpr_idx")
-}
+/// What makes registers depend on values.
+const CHOOSES_REGISTERS: Traits =
+    Traits::SCALAR_RELATIVE.union(Traits::VECTOR_RELATIVE).union(Traits::SWAP_RELATIVE).union(Traits::INDEX_MODE);
 
 /// The registers that any code of the object may touch: all bodies', and those of [`callable_registers`] where some call has an unknown target or
 /// some body could not be decoded.

@@ -15,7 +15,7 @@ use super::pending::{Pending, Position, Queue};
 use super::regset::RegSet;
 use crate::cfg::{Cfg, Exit, Program, Worklist};
 use crate::entity::InstId;
-use crate::isa::{Counter, Encoding, Inst, Memory, Role, Target, Value, issued, wait_count};
+use crate::isa::{Counter, Encoding, Inst, Memory, Role, Target, Traits, Value, issued, wait_count};
 use crate::kernel::{Body, BodyKind, CallTarget, Flow};
 
 /// Something that incremented a counter.
@@ -245,7 +245,7 @@ impl State {
                 }
             }
         }
-        if inst.name() == "s_barrier_wait" {
+        if inst.variant.traits.contains(Traits::BARRIER_WAIT) {
             self.answer(body, inst);
         }
         let issued = issued(inst);

@@ -31,8 +31,10 @@ mod tests;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
+use smallvec::SmallVec;
+
 use crate::cfg::{BodyId, Program};
-use crate::code_object::{Field, Kernel, KernelDescriptor, KernelMetadata, metadata};
+use crate::code_object::{Field, Kernel, KernelDescriptor, KernelMetadata};
 use crate::dataflow::{Liveness, RegSet, Summaries, UsedRegisters, WaitSummaries, callable_registers, reachable_registers};
 use crate::entity::{ProgramPoint, Side};
 use crate::isa::{Condition, Reg, Role, Target, Value};
@@ -136,11 +138,9 @@ pub struct MetadataChange {
 }
 
 impl MetadataChange {
-    /// Writes the numbers into the metadata of the kernel whose descriptor has this symbol; `before` is what it says so far.
-    ///
-    /// # Errors
-    /// Malformed if the metadata has no such kernel.
-    pub fn write(&self, value: &mut rmpv::Value, symbol: &str, before: &KernelMetadata) -> crate::error::Result<()> {
+    /// What is to be written into the metadata of the kernel, of which it says `before` so far.
+    #[must_use]
+    pub fn numbers(&self, before: &KernelMetadata) -> SmallVec<[(&'static str, u64); 5]> {
         let always = [
             (".sgpr_count", self.sgpr_count),
             (".vgpr_count", self.vgpr_count),
@@ -152,7 +152,7 @@ impl MetadataChange {
             (".private_segment_fixed_size", self.private_segment_fixed_size, before.private_segment_fixed_size),
         ];
         let changed = seldom.into_iter().filter(|(_, now, before)| now != before).map(|(key, now, _)| (key, now));
-        always.into_iter().chain(changed).try_for_each(|(key, number)| metadata::set_kernel_number(value, symbol, key, number))
+        always.into_iter().chain(changed).collect()
     }
 }
 

@@ -241,7 +241,8 @@ impl Allocation<'_> {
         };
         // Compilers may leave out what only called functions use; what is instrumented says it all.
         let named = &self.used.named;
-        let highest = if grown.accum_offset(self.target).is_none() { named.highest_vgpr().max(named.highest_agpr()) } else { named.highest_vgpr() };
+        let highest =
+            if grown.accum_offset(self.target).is_none() { named.highest_vgpr().max(named.highest_agpr()) } else { named.highest_vgpr() };
         let named = highest.map_or(0, |highest| u32::from(highest) + 1);
         metadata.vgpr_count.max(with_accum).max(named.min(self.vgprs()).into())
     }

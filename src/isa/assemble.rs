@@ -1,5 +1,9 @@
 //! From a mnemonic and values to an instruction.
 
+use std::cell::RefCell;
+use std::hash::{Hash, Hasher};
+
+use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
 use super::encode;
@@ -15,8 +19,40 @@ const ALL_ROWS: u8 = 0xf;
 /// SDWA selector of the whole register.
 const SELECT_DWORD: u8 = 6;
 
+/// An instruction that was built, and of what.
+struct Built {
+    target: Target,
+    mnemonic: Box<str>,
+    values: SmallVec<[Value; 5]>,
+    inst: Inst,
+}
+
+/// So many instructions are remembered, by hash.
+const REMEMBERED: usize = 1024;
+
+thread_local! {
+    /// Inserted code is made of the same few instructions over and over.
+    static BUILT: RefCell<Vec<Option<Built>>> = RefCell::new((0..REMEMBERED).map(|_| None).collect());
+}
+
 /// Builds an instruction: the first form of that mnemonic into which the values fit.
 pub(super) fn build(target: Target, mnemonic: &str, values: &[Value]) -> Result<Inst> {
+    let mut hasher = FxHasher::default();
+    (target.name(), target.wave_size(), mnemonic, values).hash(&mut hasher);
+    let place = hasher.finish() as usize % REMEMBERED;
+    BUILT.with_borrow_mut(|all| {
+        if let Some(built) = &all[place]
+            && (built.target, &*built.mnemonic, &built.values[..]) == (target, mnemonic, values)
+        {
+            return Ok(built.inst.clone());
+        }
+        let inst = build_anew(target, mnemonic, values)?;
+        all[place] = Some(Built { target, mnemonic: mnemonic.into(), values: values.into(), inst: inst.clone() });
+        Ok(inst)
+    })
+}
+
+fn build_anew(target: Target, mnemonic: &str, values: &[Value]) -> Result<Inst> {
     let mut forms = 0;
     for variant in spelling::forms(target, mnemonic) {
         forms += 1;

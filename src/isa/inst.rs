@@ -188,6 +188,22 @@ pub enum Access {
     None,
 }
 
+impl Access {
+    /// Whether it is read.
+    #[must_use]
+    #[inline]
+    pub fn reads(self) -> bool {
+        matches!(self, Access::Read | Access::ReadWrite)
+    }
+
+    /// Whether it is written.
+    #[must_use]
+    #[inline]
+    pub fn writes(self) -> bool {
+        matches!(self, Access::Write | Access::ReadWrite)
+    }
+}
+
 /// How the bits of an operand are understood: chooses the value of inline constants and the printing of literals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
@@ -443,10 +459,11 @@ impl Inst {
 
     /// Every register run the instruction reads, explicit and implicit. Implicit SCC, VCC, EXEC, M0, FLAT_SCRATCH and MODE are reported as
     /// scalar registers by their code. A `ReadWrite` operand is in both lists. VALU and vector memory instructions read EXEC.
+    #[inline]
     pub fn reads(&self) -> impl Iterator<Item = Reg> + '_ {
         self.operands
             .iter()
-            .filter(|operand| matches!(operand.access, Access::Read | Access::ReadWrite))
+            .filter(|operand| operand.access.reads())
             .filter_map(Operand::reg)
             .chain(self.variant.implicit_reads.regs(self.wave_size.into()))
             // Global data share: M0 has base and size of the allocation.
@@ -454,10 +471,11 @@ impl Inst {
     }
 
     /// Every register run the instruction writes, explicit and implicit.
+    #[inline]
     pub fn writes(&self) -> impl Iterator<Item = Reg> + '_ {
         self.operands
             .iter()
-            .filter(|operand| matches!(operand.access, Access::Write | Access::ReadWrite))
+            .filter(|operand| operand.access.writes())
             .filter_map(Operand::reg)
             .chain(self.variant.implicit_writes.regs(self.wave_size.into()))
     }

@@ -12,6 +12,7 @@ use super::inst::{Access, Role, ValueType};
 use super::layout::{Accepts, Bits, Coding, Form, Kind, Layout, MAX_RUNS, Modifier, Plain, Run};
 use super::table::{Branch, Condition, Counters, Encoding, Flags, Implicit, Latency, Memory, OperandSpec, Variant, Written};
 use super::target::{INSTRUCTION_SETS, Target};
+use super::traits::Traits;
 
 static TABLE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/instructions.bin"));
 
@@ -409,6 +410,7 @@ fn form(cursor: &mut Cursor, kinds: &'static [Kind], layouts: &'static [Layout])
         wave_size: cursor.u8(),
         targets: 0,
         plan: Plan::BLANK,
+        traits: Traits::empty(),
     };
     if cursor.u8() != 0 {
         variant.halves = Some([(); 2].map(|()| Implicit::from_bits_truncate(cursor.u8().into())));
@@ -430,5 +432,6 @@ fn row(cursor: &mut Cursor, form: &Variant) -> Variant {
     let (name, mnemonic) = (cursor.text(), cursor.text());
     let mut row = Variant { name, mnemonic, opcode: cursor.u16(), matches: cursor.u128(), targets: cursor.u32(), ..*form };
     row.plan = Plan::of(&row);
+    row.traits = Traits::of(name);
     row
 }

@@ -22,6 +22,7 @@ mod print_names;
 mod spelling;
 mod table;
 mod target;
+mod traits;
 mod wait;
 
 pub use decode::Plan;
@@ -38,6 +39,7 @@ pub(crate) use print_names::{BUFFER_DATA_FORMATS, BUFFER_NUMBER_FORMATS};
 pub use spelling::{has_operation, largest_offset, operation};
 pub use table::{Branch, Condition, Counters, Encoding, Flags, Implicit, Latency, Memory, OperandSpec, Variant, Written};
 pub use target::{LatencyRange, Target};
+pub use traits::Traits;
 pub use wait::{AluWait, Counter, WaitCount, alu_wait, issued, wait_count, wait_immediate, waits_for};
 
 use crate::error::Result;

@@ -4,6 +4,7 @@ use super::decode::Plan;
 use super::image::Image;
 use super::inst::{Access, Reg, Role, ValueType, scalar};
 use super::layout::{Bits, Kind, Layout, Modifier, Plain};
+use super::traits::Traits;
 
 bitflags::bitflags! {
     /// Registers an instruction uses without naming them.
@@ -91,18 +92,25 @@ bitflags::bitflags! {
 
 impl Implicit {
     /// The registers of the set; lane masks are as wide as the wave.
+    #[inline]
     pub fn regs(self, wave_size: u32) -> impl Iterator<Item = Reg> {
         let mask = (wave_size / 32) as u8;
-        let regs: [(Implicit, Reg); 7] = [
-            (Implicit::SCC, Reg::SCC),
-            (Implicit::VCC, Reg::scalar(scalar::VCC, mask)),
-            (Implicit::EXEC, Reg::scalar(scalar::EXEC, mask)),
-            (Implicit::M0, Reg::M0),
-            (Implicit::FLAT_SCRATCH, Reg::scalar(scalar::FLAT_SCRATCH, 2)),
-            (Implicit::MODE, Reg::scalar(scalar::MODE, 1)),
-            (Implicit::XNACK_MASK, Reg::scalar(scalar::XNACK_MASK, 2)),
-        ];
-        regs.into_iter().filter(move |(flag, _)| self.contains(*flag)).map(|(_, reg)| reg)
+        let mut left = self.bits();
+        // Most sets are empty or have one member.
+        std::iter::from_fn(move || {
+            let lowest = left & left.wrapping_neg();
+            left ^= lowest;
+            Some(match Implicit::from_bits_retain(lowest) {
+                Implicit::SCC => Reg::SCC,
+                Implicit::VCC => Reg::scalar(scalar::VCC, mask),
+                Implicit::EXEC => Reg::scalar(scalar::EXEC, mask),
+                Implicit::M0 => Reg::M0,
+                Implicit::FLAT_SCRATCH => Reg::scalar(scalar::FLAT_SCRATCH, 2),
+                Implicit::MODE => Reg::scalar(scalar::MODE, 1),
+                Implicit::XNACK_MASK => Reg::scalar(scalar::XNACK_MASK, 2),
+                _ => return None,
+            })
+        })
     }
 }
 
@@ -340,6 +348,8 @@ pub struct Variant {
     pub wave_size: u8,
     /// What follows from all this for decoding.
     pub plan: Plan,
+    /// What follows from the name.
+    pub traits: Traits,
 }
 
 /// The layout of an instruction without fields.
@@ -371,6 +381,7 @@ impl Variant {
         targets: 0,
         wave_size: 0,
         plan: Plan::BLANK,
+        traits: Traits::empty(),
     };
 
     /// Whether `target` has the row.

@@ -29,7 +29,7 @@ pub struct LatencyRange {
 pub(crate) const LATENCY_CLASSES: usize = 14;
 
 /// The facts of one target (from `isa-tables/targets.yaml`, where they are explained and their sources are).
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TargetData {
     pub(crate) name: &'static str,
     pub(crate) instructions: usize,
@@ -212,6 +212,26 @@ impl Target {
     #[must_use]
     pub fn instruction_set(self) -> &'static str {
         self.set().name
+    }
+
+    /// Whether code means the same on both, and needs the same: they differ in name, number, what is told of them and how fast they are ([`Target::machine`]) at most.
+    ///
+    /// ```
+    /// use wavetap::isa::Target;
+    /// let target = |name| Target::by_name(name).unwrap();
+    /// assert!(target("gfx1030").is_like(target("gfx1031")));
+    /// assert!(!target("gfx1030").is_like(target("gfx1100")));
+    /// ```
+    #[must_use]
+    pub fn is_like(self, other: Target) -> bool {
+        let known = |target: Target| TargetData {
+            name: "",
+            mach: 0,
+            facts: &[],
+            machine: [Estimate { min: 0, typical: 0, max: 0 }; MACHINE_FACTS],
+            ..target.data.clone()
+        };
+        self == other || (self.wave_size == other.wave_size && known(self) == known(other))
     }
 
     /// The generic processor whose code it runs as well, such as gfx11-generic; of a generic one itself.

@@ -6,6 +6,7 @@
 use super::inst::{Inst, Role, Value, scalar};
 use super::table::{Counters, Encoding, Flags, Memory};
 use super::target::Target;
+use super::traits::Traits;
 
 /// A wait counter: how many operations of some kinds were issued and are not complete. The bits of [`Counters`] in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -237,7 +238,7 @@ pub fn wait_count(target: Target, inst: &Inst) -> Option<WaitCount> {
         let count = inst.modifiers.wait_exp;
         return Some(if count < VINTERP_NO_WAIT { WaitCount::default().with(Counter::Exp, count) } else { WaitCount::default() });
     }
-    if !matches!(inst.variant.encoding, Encoding::Sopp | Encoding::Sopk) || !inst.name().starts_with("s_wait") {
+    if !matches!(inst.variant.encoding, Encoding::Sopp | Encoding::Sopk) || !inst.variant.traits.contains(Traits::WAIT) {
         return None;
     }
     let bits = match inst.operand(Role::WaitCount).or_else(|| inst.operand(Role::Simm16)).map(|operand| operand.value) {
@@ -356,6 +357,9 @@ impl AluWait {
 /// What an instruction waits for inside the wave's own pipelines; `None` if it is none that does.
 #[must_use]
 pub fn alu_wait(inst: &Inst) -> Option<AluWait> {
+    if !inst.variant.traits.contains(Traits::ALU_WAIT) && inst.variant.encoding != Encoding::Ldsdir {
+        return None;
+    }
     match (inst.name(), inst.operand(Role::DepCtr).map(|operand| operand.value)) {
         ("s_waitcnt_depctr" | "s_wait_alu", Some(Value::Imm(bits))) => Some(AluWait::from_bits(bits as u16)),
         ("s_wait_idle", _) => Some(AluWait::IDLE),

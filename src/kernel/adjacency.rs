@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::body::Body;
 use crate::entity::InstId;
-use crate::isa::{Inst, Role, Value};
+use crate::isa::{Inst, Role, Traits, Value};
 
 /// Instructions that `s_clause` says are issued without others in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,12 +69,19 @@ impl Neighbours {
     #[must_use]
     pub fn of(body: &Body) -> Neighbours {
         let mut found = Neighbours::default();
+        if !body.traits().intersects(Traits::CLAUSE | Traits::DELAY) {
+            return found;
+        }
         for id in body.ids() {
             let inst = body.inst(id);
-            match (inst.name(), immediate(inst)) {
-                ("s_clause", Some(bits)) => found.clause(body, id, bits),
-                ("s_delay_alu", Some(bits)) => found.delay(body, id, bits),
-                _ => {}
+            let traits = inst.variant.traits;
+            if !traits.intersects(Traits::CLAUSE | Traits::DELAY) {
+                continue;
+            }
+            match immediate(inst) {
+                Some(bits) if traits.contains(Traits::CLAUSE) => found.clause(body, id, bits),
+                Some(bits) => found.delay(body, id, bits),
+                None => {}
             }
         }
         found

@@ -8,7 +8,7 @@ use super::image::Image;
 use crate::error::{Error, Result};
 use crate::isa::{
     Access, Branch, Condition, Counters, Dpp, Encoding, Flags, Half, Implicit, Inst, Latency, Memory, Modifiers, Operand, Reg, RegFile,
-    Role, Target, Value, ValueType, Variant,
+    Role, Target, Traits, Value, ValueType, Variant,
 };
 
 /// One described instruction.
@@ -45,6 +45,7 @@ pub(crate) fn op(name: &'static str) -> Op {
             latency: Latency::Salu,
             flags,
             memory_bytes: 0,
+            traits: Traits::of(name),
             ..Variant::BLANK
         },
         operands: SmallVec::new(),
@@ -244,8 +245,9 @@ impl Listing {
     /// [`Listing::try_body`] for a given processor.
     pub(crate) fn try_body_for(self, target: Target, image: &Image<'_>, kind: BodyKind, entry: u64) -> Result<Body> {
         let insts = self.assemble();
-        Body::from_decoder(target, image, "test", kind, entry, |address| {
-            insts.get(&address).cloned().ok_or_else(|| Error::malformed("no instruction").at(address))
+        Body::from_decoder(target, image, "test", kind, entry, |inst, address| {
+            *inst = insts.get(&address).cloned().ok_or_else(|| Error::malformed("no instruction").at(address))?;
+            Ok(())
         })
     }
 

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::vgpr_msb::{self, VgprMsb};
 use crate::entity::InstId;
-use crate::isa::{Access, Inst, Operand, Reg, Target};
+use crate::isa::{Access, Inst, Operand, Reg, Target, Traits};
 
 /// Whether a body is entered by the dispatcher or by a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -93,6 +93,8 @@ pub struct Body {
     pub(super) flows: Vec<Flow>,
     /// The high bits of vector register numbers at each instruction; empty if they are 0 everywhere.
     pub(super) vgpr_msb: Vec<VgprMsb>,
+    /// Those of its instructions.
+    pub(super) traits: Traits,
 }
 
 impl Body {
@@ -149,6 +151,12 @@ impl Body {
         &self.insts
     }
 
+    /// What is true of the operation of one of its instructions at least.
+    #[must_use]
+    pub fn traits(&self) -> Traits {
+        self.traits
+    }
+
     /// One instruction.
     ///
     /// # Panics
@@ -177,7 +185,7 @@ impl Body {
     /// # Panics
     /// If `id` is not of this body.
     pub fn reads(&self, id: InstId) -> impl Iterator<Item = Reg> + '_ {
-        self.actual(id, self.inst(id).reads(), |access| matches!(access, Access::Read | Access::ReadWrite))
+        self.actual(id, self.inst(id).reads(), Access::reads)
     }
 
     /// Every register run that an instruction writes where it is: see [`Inst::writes`] and [`Body::register`].
@@ -185,10 +193,11 @@ impl Body {
     /// # Panics
     /// If `id` is not of this body.
     pub fn writes(&self, id: InstId) -> impl Iterator<Item = Reg> + '_ {
-        self.actual(id, self.inst(id).writes(), |access| matches!(access, Access::Write | Access::ReadWrite))
+        self.actual(id, self.inst(id).writes(), Access::writes)
     }
 
     /// `encoded` with its first ones, those of the operands, replaced by what they mean.
+    #[inline]
     fn actual<'a>(
         &'a self,
         id: InstId,
@@ -237,6 +246,13 @@ impl Body {
     #[must_use]
     pub fn at(&self, address: u64) -> Option<InstId> {
         self.addresses.binary_search(&address).ok().map(|index| InstId(index as u32))
+    }
+
+    /// [`Body::at`] for addresses that mostly ascend: `next` is where the search begins, 0 at first, and is kept up to date.
+    pub(crate) fn at_next(&self, address: u64, next: &mut usize) -> Option<InstId> {
+        let found = if self.addresses.get(*next) == Some(&address) { InstId(*next as u32) } else { self.at(address)? };
+        *next = found.index() + 1;
+        Some(found)
     }
 
     /// The instruction whose bytes contain `address`.

@@ -11,7 +11,7 @@ use super::body::{Body, BodyKind, Flow};
 use super::decode::RETURN_ADDRESS;
 use super::image::Image;
 use crate::entity::InstId;
-use crate::isa::{Branch, Inst, Reg, RegFile, Role, Value, scalar};
+use crate::isa::{Branch, Inst, Reg, RegFile, Role, Traits, Value, scalar};
 
 /// Where an instruction that jumps through registers goes, as far as constants tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -253,7 +253,7 @@ pub(super) fn indirect_targets(body: &Body, image: &Image<'_>) -> Vec<(InstId, T
 /// ```
 #[must_use]
 pub fn formed_addresses(body: &Body, image: &Image<'_>) -> Vec<(InstId, u64)> {
-    if !body.insts().iter().any(|inst| matches!(inst.name(), "s_getpc_b64" | "s_get_pc_i64")) {
+    if !body.traits().contains(Traits::GET_PC) {
         return Vec::new();
     }
     // Whether the last visit, which has the states that hold on every path, still knew the address.

@@ -1,8 +1,9 @@
 //! Making a [`Body`]: decode what control reaches, resolve indirect jumps, decode what those reach, until nothing new is found.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 
 use super::body::{Body, BodyKind, CallTarget, Flow};
 use super::constants;
@@ -10,7 +11,7 @@ use super::image::Image;
 use super::vgpr_msb;
 use crate::entity::InstId;
 use crate::error::{Error, Result, ResultExt};
-use crate::isa::{self, Branch, Inst, Reg, Role, Target};
+use crate::isa::{self, Branch, Inst, Reg, Role, Target, Traits};
 
 /// Return address of a device function (AMDGPUUsage, "Call convention").
 pub(super) const RETURN_ADDRESS: Reg = Reg::scalar(30, 2);
@@ -32,9 +33,15 @@ impl Body {
     /// instructions overlap, an obsolete instruction changes the flow of control in a way that nothing here follows, or it depends on the path
     /// which vector registers an instruction means (`s_set_vgpr_msb`).
     pub fn decode(target: Target, image: &Image<'_>, name: &str, kind: BodyKind, entry: u64) -> Result<Body> {
-        let decode = |address: u64| {
-            let bytes = image.code_from(address).ok_or_else(|| Error::malformed("control runs off the executable code").at(address))?;
-            isa::decode(target, bytes).map_err(|error| error.within(format!("code at {address:#x}")))
+        // Nearly all of it is in one range.
+        let range = image.range_of(entry);
+        let decode = |inst: &mut Inst, address: u64| {
+            let near = range
+                .and_then(|(start, bytes)| bytes.get(usize::try_from(address.checked_sub(start)?).ok()?..))
+                .filter(|bytes| !bytes.is_empty());
+            let bytes = near.or_else(|| image.code_from(address));
+            let bytes = bytes.ok_or_else(|| Error::malformed("control runs off the executable code").at(address))?;
+            isa::decode_into(inst, target, bytes).map_err(|error| error.within(format!("code at {address:#x}")))
         };
         Self::from_decoder(target, image, name, kind, entry, decode).within(|| name.to_owned())
     }
@@ -46,7 +53,7 @@ impl Body {
         name: &str,
         kind: BodyKind,
         entry: u64,
-        decode: impl Fn(u64) -> Result<Inst>,
+        decode: impl Fn(&mut Inst, u64) -> Result<()>,
     ) -> Result<Body> {
         let mut reached = Reached::default();
         let mut resolved = BTreeMap::new();
@@ -54,7 +61,8 @@ impl Body {
         loop {
             reached.extend(work, &decode)?;
             let (insts, addresses, flows, entry) = reached.order(kind, entry, &resolved)?;
-            let mut body = Body { name: name.to_owned(), kind, target, entry, insts, addresses, flows, vgpr_msb: Vec::new() };
+            let traits = insts.iter().fold(Traits::empty(), |all, inst| all | inst.variant.traits);
+            let mut body = Body { name: name.to_owned(), kind, target, entry, insts, addresses, flows, vgpr_msb: Vec::new(), traits };
             work = Vec::new();
             let mut changed = false;
             for (id, found) in constants::indirect_targets(&body, image) {
@@ -70,8 +78,9 @@ impl Body {
                 }
             }
             if !changed {
-                let vgpr_msb = vgpr_msb::states(&body)?;
-                return Ok(Body { vgpr_msb, ..body });
+                body.vgpr_msb = vgpr_msb::states(&body)?;
+                body.insts.shrink_to_fit();
+                return Ok(body);
             }
             (reached.insts, reached.addresses) = (std::mem::take(&mut body.insts), std::mem::take(&mut body.addresses));
         }
@@ -104,7 +113,27 @@ fn resolve(body: &Body, image: &Image<'_>, id: InstId, found: constants::Target)
 struct Reached {
     insts: Vec<Inst>,
     addresses: Vec<u64>,
-    seen: FxHashSet<u64>,
+    seen: Seen,
+}
+
+/// Addresses that are multiples of 4.
+#[derive(Default)]
+struct Seen {
+    /// By address / [`Seen::PAGE`]: a bit for each word of it.
+    pages: FxHashMap<u64, u64>,
+}
+
+impl Seen {
+    const PAGE: u64 = 4 * u64::BITS as u64;
+
+    /// Adds an address; tells whether it is new.
+    fn insert(&mut self, address: u64) -> bool {
+        let words = self.pages.entry(address / Self::PAGE).or_default();
+        let bit = 1 << (address % Self::PAGE / 4);
+        let new = *words & bit == 0;
+        *words |= bit;
+        new
+    }
 }
 
 /// Instructions in the order of their addresses, with these, how control leaves each, and which is the entry.
@@ -112,23 +141,32 @@ type Ordered = (Vec<Inst>, Vec<u64>, Vec<Flow>, InstId);
 
 impl Reached {
     /// Adds everything that control reaches from the addresses in `work`.
-    fn extend(&mut self, mut work: Vec<u64>, decode: &impl Fn(u64) -> Result<Inst>) -> Result<()> {
-        while let Some(mut pc) = work.pop() {
-            while self.seen.insert(pc) {
+    fn extend(&mut self, work: Vec<u64>, decode: &impl Fn(&mut Inst, u64) -> Result<()>) -> Result<()> {
+        // Growing moves everything; what is too much is given back.
+        self.insts.reserve(1024);
+        // The lowest address first: then instructions are found in their order, but for odd code, and need not be moved.
+        let mut work: BinaryHeap<Reverse<u64>> = work.into_iter().map(Reverse).collect();
+        while let Some(Reverse(mut pc)) = work.pop() {
+            loop {
                 if !pc.is_multiple_of(4) {
                     return Err(Error::malformed("control reaches an address that is not a multiple of 4").at(pc));
                 }
-                let inst = decode(pc)?;
+                if !self.seen.insert(pc) {
+                    break;
+                }
+                // In its place: moving instructions takes as long as decoding them.
+                self.insts.push(Inst::blank());
+                let Some(inst) = self.insts.last_mut() else { break };
+                decode(inst, pc)?;
                 let next =
                     pc.checked_add(u64::from(inst.size)).ok_or_else(|| Error::malformed("code at the end of the address space").at(pc))?;
                 let branch = inst.variant.branch;
-                if let Some(target) = direct_target(&inst, pc) {
-                    work.push(target);
+                if let Some(target) = direct_target(inst, pc) {
+                    work.push(Reverse(target));
                 }
                 if branch == Branch::Obsolete {
                     return Err(Error::unsupported(format!("{} changes the flow of control through hardware state", inst.name())).at(pc));
                 }
-                self.insts.push(inst);
                 self.addresses.push(pc);
                 if matches!(branch, Branch::Jump | Branch::End | Branch::IndirectJump) {
                     break;
@@ -144,10 +182,13 @@ impl Reached {
         if u32::try_from(self.insts.len()).is_err() {
             return Err(Error::limit("more than 2^32 instructions in one kernel"));
         }
-        let mut order: Vec<u32> = (0..self.insts.len() as u32).collect();
-        order.sort_by_key(|&index| self.addresses[index as usize]);
-        let insts: Vec<Inst> = order.iter().map(|&index| std::mem::replace(&mut self.insts[index as usize], Inst::blank())).collect();
-        let addresses: Vec<u64> = order.iter().map(|&index| self.addresses[index as usize]).collect();
+        if !self.addresses.is_sorted() {
+            let mut order: Vec<u32> = (0..self.insts.len() as u32).collect();
+            order.sort_unstable_by_key(|&index| self.addresses[index as usize]);
+            self.insts = order.iter().map(|&index| std::mem::replace(&mut self.insts[index as usize], Inst::blank())).collect();
+            self.addresses.sort_unstable();
+        }
+        let (insts, addresses) = (std::mem::take(&mut self.insts), std::mem::take(&mut self.addresses));
         let mut previous_end = 0;
         for (&address, inst) in addresses.iter().zip(&insts) {
             if address < previous_end {

@@ -16,7 +16,7 @@ const R_AMDGPU_RELATIVE64: RelocationType = RelocationType(13);
 const NOWHERE: u64 = u64::MAX;
 
 /// Executable bytes, function starts and relocated pointer slots of one code object, by virtual address.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Image<'d> {
     code: BTreeMap<u64, &'d [u8]>,
     entries: BTreeMap<u64, (String, BodyKind)>,
@@ -109,6 +109,11 @@ impl<'d> Image<'d> {
     /// [`Image::add_pointer`] for a slot that the host or a kernel may overwrite: nobody knows what it holds when it is read.
     pub fn add_variable(&mut self, slot: u64, target: u64) {
         self.variables.insert(slot, target);
+    }
+
+    /// The executable range around `address`: its start, and its bytes.
+    pub(super) fn range_of(&self, address: u64) -> Option<(u64, &'d [u8])> {
+        self.code.range(..=address).next_back().map(|(start, bytes)| (*start, *bytes))
     }
 
     /// The executable bytes from `address` to the end of their range.

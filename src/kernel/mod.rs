@@ -21,7 +21,6 @@ pub use body::{Body, BodyKind, CallTarget, Flow};
 pub use constants::formed_addresses;
 pub use image::Image;
 pub use refusal::{Reason, Refusal, Stop};
-pub(crate) use vgpr_msb::SET_VGPR_MSB;
 
 #[cfg(test)]
 pub(crate) mod assembly;

@@ -69,10 +69,13 @@ fn overlapping_instructions_are_refused() {
     let target = crate::isa::Target::by_name("gfx90a").expect("target");
     let mut inside = insts[&0x100].clone();
     inside.operands.iter_mut().for_each(|operand| operand.value = crate::isa::Value::Imm(1));
-    let error = Body::from_decoder(target, &Image::new(), "test", BodyKind::Kernel, 0x100, |address| match address {
-        0x100 => Ok(inside.clone()),
-        0x108 => Ok(insts[&0x10c].clone()),
-        other => Ok(insts[&other].clone()),
+    let error = Body::from_decoder(target, &Image::new(), "test", BodyKind::Kernel, 0x100, |inst, address| {
+        *inst = match address {
+            0x100 => inside.clone(),
+            0x108 => insts[&0x10c].clone(),
+            other => insts[&other].clone(),
+        };
+        Ok(())
     })
     .expect_err("overlap");
     assert_eq!(error.offset(), Some(0x108));

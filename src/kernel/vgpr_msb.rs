@@ -6,7 +6,7 @@
 
 use crate::entity::InstId;
 use crate::error::{Error, Result};
-use crate::isa::{Encoding, Inst, Reg, RegFile, Role, Value};
+use crate::isa::{Encoding, Inst, Reg, RegFile, Role, Traits, Value};
 use crate::kernel::{Body, Flow};
 
 /// The instruction that sets the high bits.
@@ -72,7 +72,7 @@ impl VgprMsb {
 /// # Errors
 /// Unsupported if an instruction with vector registers is reached with different high bits, or with unknown ones.
 pub(super) fn states(body: &Body) -> Result<Vec<VgprMsb>> {
-    if !body.insts().iter().any(|inst| inst.name() == SET_VGPR_MSB) {
+    if !body.traits().contains(Traits::SET_VGPR_MSB) {
         return Ok(Vec::new());
     }
     let mut before: Vec<Option<State>> = vec![None; body.len()];

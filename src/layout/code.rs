@@ -1,13 +1,14 @@
 //! One kernel's new code, with the functions that go with it: order, sizes and labels first, bytes when the address is known.
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::piece::{Piece, Place, branch_word, call_word, encode, getpc_pair};
 use super::reach::{Sequence, displacement};
 use crate::cfg::{BodyId, Program};
 use crate::entity::{InstId, ProgramPoint, Side};
 use crate::error::{Error, Result};
-use crate::isa::{self, Branch, EventHazards, Reg, Role, Target, Value};
+use crate::isa::{self, Branch, EventHazards, Reg, Role, Target, Traits, Value};
 use crate::kernel::edit::{Edits, Item, Label, Snippet};
 use crate::kernel::{Body, BodyKind, CallTarget, Flow, Image, Reason, Refusal, Stop};
 
@@ -167,7 +168,7 @@ impl Planner {
             |label: &Label| labels.get(label).copied().ok_or_else(|| Error::internal("a snippet branches to a label it does not have"));
         for item in &snippet.items {
             match item {
-                Item::Inst(inst) => self.push(Piece::Bytes(isa::encode(self.target, inst)?)),
+                Item::Inst(inst) => self.push(Piece::Bytes(SmallVec::from_slice(&isa::encode(self.target, inst)?))),
                 Item::Label(label) => self.sequence.bind(place(label)?),
                 Item::Branch { mnemonic, label } => {
                     let word = branch_word(self.target, mnemonic)?;
@@ -217,12 +218,12 @@ impl Planner {
                 return refuse(Reason::KernelReturns, "a kernel does not return or tail-call");
             }
             // A return goes where the call came from; a tail call leaves for the original function, which returns there.
-            (Flow::Return | Flow::TailCall(_), Branch::IndirectJump) => self.push(Piece::Bytes(bytes.to_vec())),
+            (Flow::Return | Flow::TailCall(_), Branch::IndirectJump) => self.push(Piece::Bytes(SmallVec::from_slice(bytes))),
             (Flow::Return | Flow::TailCall(_), _) => return refuse(Reason::IndirectJump, "a jump out of a function that is not moved"),
             (_, Branch::Obsolete) => return refuse(Reason::IndirectJump, "it changes the flow of control through hardware state"),
             (Flow::Jump(_) | Flow::Branch(_), _) => return refuse(Reason::IndirectJump, "a branch of an unknown kind"),
             (Flow::Next | Flow::Call(_) | Flow::End, _) => {
-                self.push(Piece::Bytes(bytes.to_vec()));
+                self.push(Piece::Bytes(SmallVec::from_slice(bytes)));
                 if let Some(pair) = getpc_pair(inst) {
                     let original = body.end_address(id);
                     let keep_scc_in = if scc_is_dead_after(body, id) {
@@ -247,8 +248,11 @@ impl Planner {
 
 /// How many instructions behind an `s_clause` belong to it (RDNA ISA guides: length - 1 in bits 5:0).
 fn clause_members(inst: &isa::Inst) -> Option<u16> {
+    if !inst.variant.traits.contains(Traits::CLAUSE) {
+        return None;
+    }
     match inst.operand(Role::Simm16).map(|operand| operand.value) {
-        Some(Value::Imm(bits)) if inst.name() == "s_clause" => Some((bits & 0x3f) as u16 + 1),
+        Some(Value::Imm(bits)) => Some((bits & 0x3f) as u16 + 1),
         _ => None,
     }
 }

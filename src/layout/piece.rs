@@ -1,5 +1,7 @@
 //! The elements of placed code: each has a size that does not depend on where it is placed.
 
+use smallvec::SmallVec;
+
 use crate::error::{Error, Result};
 use crate::isa::{self, Reg, Role, Target, Value};
 
@@ -11,7 +13,7 @@ pub(super) struct Place(pub usize);
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Piece {
     /// Bytes that are the same everywhere.
-    Bytes(Vec<u8>),
+    Bytes(SmallVec<[u8; 16]>),
     /// A direct branch; the low 16 bits of the word are the displacement to fill in.
     Branch { word: u32, to: Place, origin: Option<u64> },
     /// Loads an address into a pair: `s_getpc_b64`, `s_add_u32`, `s_addc_u32`. Destroys SCC.

@@ -98,7 +98,7 @@ impl Sequence {
                 (displacement(offsets[index], offsets[self.places[to.0]]) == Some(avoided)).then_some(index)
             });
             let Some(hit) = hit else { return self.pieces.len() > before };
-            self.pieces.insert(hit + 1, Piece::Bytes(filler.to_vec()));
+            self.pieces.insert(hit + 1, Piece::Bytes(filler.into()));
             let moved = self.moved.iter_mut().map(|(_, piece)| piece);
             for place in self.places.iter_mut().chain(moved).chain(&mut self.seams) {
                 *place += usize::from(*place > hit);

@@ -59,9 +59,14 @@ impl<'i> Object<'i> {
     /// The source line of the instruction at `address`.
     #[must_use]
     pub fn source(&self, address: u64) -> Option<Source> {
-        let location = self.lines.as_ref()?.location(address)?;
-        (location.line > 0).then_some(Source { file: location.file, line: location.line })
+        source(self.lines.as_ref(), address)
     }
+}
+
+/// The source line of the instruction at `address`.
+pub(super) fn source(lines: Option<&LineTable>, address: u64) -> Option<Source> {
+    let location = lines?.location(address)?;
+    (location.line > 0).then_some(Source { file: location.file, line: location.line })
 }
 
 impl Object<'_> {

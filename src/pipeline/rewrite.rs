@@ -5,14 +5,16 @@
 //! refuses is left as it was; without any instrumented kernel the output is the input. What was written is checked by [`verify`], which shares no code with
 //! the stages that wrote it, and a kernel with a finding is refused like any other.
 
+use std::hash::{Hash, Hasher};
 use std::sync::Mutex;
 
 use rayon::prelude::*;
+use rustc_hash::{FxHashMap, FxHasher};
 
-use super::object::{Object, digest, place, target_id};
+use super::object::{digest, place, source, target_id};
 use super::options::{Counters, Options};
 use crate::cfg::Program;
-use crate::code_object::{CodeObject, Kernel, KernelDescriptor, demangle};
+use crate::code_object::{CodeObject, Kernel, KernelDescriptor, LineTable, demangle, metadata};
 use crate::emit::code_object::{Changes, CodeSymbol, Plan};
 use crate::emit::{Replacement, merge};
 use crate::error::{Error, Kind, Result, ResultExt};
@@ -24,7 +26,10 @@ use crate::offload_bundle::{Found, Input};
 use crate::profile::control::{self, Control};
 use crate::profile::map::{AddressPair, CounterMode, KernelMap, ObjectMap, Refused, SCHEMA};
 use crate::profile::record::HEADER;
-use crate::verify::{self, Finding};
+use crate::verify::{self, Faultless, Finding};
+
+#[cfg(test)]
+mod tests;
 
 /// Reason of a kernel for a processor whose code cannot be rewritten.
 const UNSUPPORTED_TARGET: &str = "unsupported_target";
@@ -82,8 +87,8 @@ pub fn rewrite_with_progress(data: &[u8], options: &Options, progress: impl FnMu
         return Err(Error::unsupported("counters in registers are not available yet: use lds, global or auto"));
     }
     let input = Input::parse(data)?;
-    check_original(&input)?;
     let objects: Vec<Found<'_>> = input.code_objects().collect();
+    let groups = groups(&objects)?;
     let total = objects.len();
     let told = Mutex::new((0, progress));
     let tell = |more: usize| {
@@ -97,19 +102,26 @@ pub fn rewrite_with_progress(data: &[u8], options: &Options, progress: impl FnMu
     tell(0);
     // Either objects or kernels, never both: a thread that waits for kernels would take on another object, and hold the memory for two.
     let width = if total < 2 * rayon::current_num_threads() { Width::Kernels } else { Width::Objects };
-    let one = |found: &Found<'_>| {
-        let rewritten = rewrite_object(found, options, width).within(|| place(found));
-        tell(1);
-        rewritten
+    let one = |group: &Vec<usize>| -> Vec<(usize, Result<Option<Outcome>>)> {
+        let mut earlier = None;
+        let rewritten = group.iter().enumerate().map(|(number, &index)| {
+            let found = &objects[index];
+            let rewriter = Rewriter { options, width, keeps: number + 1 < group.len() };
+            let outcome = rewriter.object(found, &mut earlier).within(|| place(found));
+            tell(1);
+            (index, outcome)
+        });
+        rewritten.collect()
     };
-    let rewritten: Vec<_> = match width {
+    let mut rewritten: Vec<_> = match width {
         // One after the other, whatever its size: the largest last would be alone at the end.
-        Width::Objects => objects.par_iter().with_max_len(1).map(one).collect(),
-        Width::Kernels => objects.iter().map(one).collect(),
+        Width::Objects => groups.par_iter().with_max_len(1).flat_map_iter(one).collect(),
+        Width::Kernels => groups.iter().flat_map(one).collect(),
     };
+    rewritten.sort_by_key(|(index, _)| *index);
     let mut replacements = Vec::new();
     let mut maps = Vec::new();
-    for (found, rewritten) in objects.iter().zip(rewritten) {
+    for (found, (_, rewritten)) in objects.iter().zip(rewritten) {
         let Some((map, bytes)) = rewritten? else { continue };
         maps.push(map);
         replacements.extend(bytes.map(|bytes| Replacement { place: found.place, bytes }));
@@ -126,116 +138,201 @@ enum Width {
     Kernels,
 }
 
+/// The map of a code object, and its new bytes if a kernel was instrumented.
+type Outcome = (ObjectMap, Option<Vec<u8>>);
+
+/// The code objects by number, in groups of those with the same code in the same place: compilers make the same of a program for processors that differ little.
+///
 /// Refuses an input without code, and one that was rewritten before, in whatever part: two control blocks in one program clash, and sites of
 /// inserted code mean nothing.
-fn check_original(input: &Input<'_>) -> Result<()> {
-    let mut some = false;
-    for found in input.code_objects() {
-        some = true;
-        if CodeObject::parse(found.bytes).is_ok_and(|code| code.is_rewritten()) {
-            return Err(Error::unsupported("this code was rewritten before: rewrite the original")).within(|| place(&found));
-        }
-    }
-    if some { Ok(()) } else { Err(Error::unsupported("no entry of its bundles is a code object").at(0)) }
-}
-
-/// One code object: its map, and its new bytes if a kernel was instrumented. None if it is not selected.
-fn rewrite_object(found: &Found<'_>, options: &Options, width: Width) -> Result<Option<(ObjectMap, Option<Vec<u8>>)>> {
-    if options.probes.is_empty() {
-        return Ok(None);
-    }
-    let code = match CodeObject::parse(found.bytes) {
-        Ok(code) => code,
-        // Beside others it stays as it is; by itself it is a wrong input.
-        Err(error) if error.kind() == Kind::Unsupported && found.place.is_some() => return Ok(unread(found, options, &error)),
-        Err(error) => return Err(error),
-    };
-    let target = target_id(found, &code);
-    if !options.selection.has_target(&target) {
-        return Ok(None);
-    }
-    let selected: Vec<&Kernel> = code.kernels().iter().filter(|kernel| options.selection.has_kernel(&kernel.name)).collect();
-    let mut map = ObjectMap {
-        schema: SCHEMA.to_owned(),
-        target,
-        original: digest(found.bytes),
-        stride: HEADER,
-        kernels: Vec::new(),
-        refused: Vec::new(),
-    };
-    if selected.is_empty() {
-        return Ok(Some((map, None)));
-    }
-    if !code.target().is_some_and(Target::rewritable) {
-        let what = if code.target().is_some() { "is decoded but not rewritten" } else { "is not in the tables" };
-        let rewritten: Vec<&str> = Target::all().filter(|target| target.rewritable()).map(Target::name).collect();
-        let detail = format!("code for {} {what}: only that for {} is", code.target_id(), rewritten.join(", "));
-        map.refused.extend(selected.iter().map(|kernel| refused(&map.target, kernel, UNSUPPORTED_TARGET, &detail, None)));
-        return Ok(Some((map, None)));
-    }
-    let plan = match Plan::new(&code, control::SIZE) {
-        Ok(plan) => plan,
-        Err(error) if error.kind() == Kind::Unsupported => {
-            map.refused.extend(selected.iter().map(|kernel| refused(&map.target, kernel, UNSUPPORTED_OBJECT, &error.to_string(), None)));
-            return Ok(Some((map, None)));
-        }
-        Err(error) => return Err(error),
-    };
-    let mut plans = Plans { kernels: selected.iter().map(|kernel| (*kernel, None)).collect(), refused: Vec::new() };
-    // Each round leaves out the kernels that the checker found fault with; there are never more rounds than kernels.
-    loop {
-        let mut map = map.clone();
-        let Some(bytes) = instrument_object(found, &plan, &mut plans, options, width, &mut map)? else {
-            map.refused = plans.refusals();
-            return Ok(Some((map, None)));
+fn groups(objects: &[Found<'_>]) -> Result<Vec<Vec<usize>>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut by_code: FxHashMap<u64, usize> = FxHashMap::default();
+    for (index, found) in objects.iter().enumerate() {
+        // One that cannot be read is told of when it is its turn.
+        let Ok(code) = CodeObject::parse(found.bytes) else {
+            groups.push(vec![index]);
+            continue;
         };
-        // The checker decodes everything again: of what has been planned until here nothing is left in memory by now.
-        let (_, findings) = verify::check_object(&code, &CodeObject::parse(&bytes)?);
-        if findings.is_empty() {
-            map.refused = plans.refusals();
-            if !options.keep_addresses {
-                map.kernels.iter_mut().for_each(|kernel| kernel.addresses = Vec::new());
-            }
-            return Ok(Some((map, Some(bytes))));
+        if code.is_rewritten() {
+            return Err(Error::unsupported("this code was rewritten before: rewrite the original")).within(|| place(found));
         }
-        plans.leave_out(&map.target, findings);
+        // Whether they are the same is looked at again: here it is enough that the same are never apart.
+        let mut hasher = FxHasher::default();
+        for segment in code.elf().loads().filter(|segment| segment.is_executable()) {
+            segment.address.hash(&mut hasher);
+            code.bytes_at(segment.address, segment.file_size).unwrap_or_default().hash(&mut hasher);
+        }
+        let group = *by_code.entry(hasher.finish()).or_insert(groups.len());
+        match groups.get_mut(group) {
+            Some(group) => group.push(index),
+            None => groups.push(vec![index]),
+        }
+    }
+    if objects.is_empty() { Err(Error::unsupported("no entry of its bundles is a code object").at(0)) } else { Ok(groups) }
+}
+
+/// How code objects are rewritten.
+#[derive(Clone, Copy)]
+struct Rewriter<'o> {
+    options: &'o Options,
+    width: Width,
+    /// Whether what was made is kept for another object.
+    keeps: bool,
+}
+
+/// A code object all of whose selected kernels were instrumented, and accepted at once.
+struct Finished<'i> {
+    code: CodeObject<'i>,
+    image: Image<'i>,
+    control: u64,
+    added: Added,
+    bytes: Vec<u8>,
+    /// The site table as the checker read it.
+    map: ObjectMap,
+}
+
+impl Finished<'_> {
+    /// Whether what was made of this object is what would be made of another one.
+    fn is_of(&self, code: &CodeObject<'_>, image: &Image<'_>, plan: &Plan<'_, '_>) -> bool {
+        let alike = self.code.target().zip(code.target()).is_some_and(|(one, other)| one.is_like(other));
+        alike
+            && self.image == *image
+            && self.code.kernels() == code.kernels()
+            && self.code.features() == code.features()
+            && (self.control, self.added.base) == (plan.control_address(), plan.code_address())
     }
 }
 
-/// The new bytes of a code object whose kernels are instrumented as far as they can be; none if no kernel is.
-fn instrument_object<'k>(
-    found: &Found<'_>,
-    plan: &Plan<'_, '_>,
-    plans: &mut Plans<'k>,
-    options: &Options,
-    width: Width,
-    map: &mut ObjectMap,
-) -> Result<Option<Vec<u8>>> {
-    let object = Object::decode(found)?;
-    let analysis = Analysis::new(&object.program, &object.image);
-    loop {
-        map.kernels.clear();
-        plans.complete(&map.target, width, |index, kernel| {
-            let request =
-                |mode| Request { kernel, mode, index, control: plan.control_address(), max_occupancy_loss: options.max_occupancy_loss };
-            plan_kernel(&object.program, &object.image, &analysis, options.counters, request)
-        })?;
-        map.refused = plans.refusals();
-        let planned: Vec<&Planned<'_>> = plans.kernels.iter().filter_map(|(_, planned)| planned.as_ref()).collect();
-        if planned.is_empty() {
+impl Rewriter<'_> {
+    /// One code object; nothing if it is not selected. What was made of `earlier`, which has the same code, is taken for this one, too, if that is right.
+    fn object<'i>(self, found: &Found<'i>, earlier: &mut Option<Finished<'i>>) -> Result<Option<Outcome>> {
+        let options = self.options;
+        if options.probes.is_empty() {
             return Ok(None);
         }
-        match write(&object, plan, &planned, map) {
-            Ok(bytes) => {
-                plans.kernels.iter_mut().for_each(|(_, planned)| *planned = None);
-                return Ok(Some(bytes));
-            }
-            Err(error) if error.kind() == Kind::Unsupported => plans.leave_out_all(&map.target, UNSUPPORTED_OBJECT, &error.to_string()),
-            // The writer reads what it wrote, as the checker does.
-            Err(error) if error.kind() == Kind::Internal => plans.leave_out_all(&map.target, UNVERIFIED, &error.to_string()),
+        let code = match CodeObject::parse(found.bytes) {
+            Ok(code) => code,
+            // Beside others it stays as it is; by itself it is a wrong input.
+            Err(error) if error.kind() == Kind::Unsupported && found.place.is_some() => return Ok(unread(found, options, &error)),
             Err(error) => return Err(error),
+        };
+        let target = target_id(found, &code);
+        if !options.selection.has_target(&target) {
+            return Ok(None);
+        }
+        let selected: Vec<&Kernel> = code.kernels().iter().filter(|kernel| options.selection.has_kernel(&kernel.name)).collect();
+        let mut map = ObjectMap {
+            schema: SCHEMA.to_owned(),
+            target,
+            original: digest(found.bytes),
+            stride: HEADER,
+            kernels: Vec::new(),
+            refused: Vec::new(),
+        };
+        if selected.is_empty() {
+            return Ok(Some((map, None)));
+        }
+        let Some(processor) = code.target().filter(|target| target.rewritable()) else {
+            let what = if code.target().is_some() { "is decoded but not rewritten" } else { "is not in the tables" };
+            let rewritten: Vec<&str> = Target::all().filter(|target| target.rewritable()).map(Target::name).collect();
+            let detail = format!("code for {} {what}: only that for {} is", code.target_id(), rewritten.join(", "));
+            map.refused.extend(selected.iter().map(|kernel| refused(&map.target, kernel, UNSUPPORTED_TARGET, &detail, None)));
+            return Ok(Some((map, None)));
+        };
+        let plan = match Plan::new(&code, control::SIZE) {
+            Ok(plan) => plan,
+            Err(error) if error.kind() == Kind::Unsupported => {
+                map.refused
+                    .extend(selected.iter().map(|kernel| refused(&map.target, kernel, UNSUPPORTED_OBJECT, &error.to_string(), None)));
+                return Ok(Some((map, None)));
+            }
+            Err(error) => return Err(error),
+        };
+        let image = Image::of(&code)?;
+        // Damaged debug information costs the source lines, nothing else.
+        let lines = code.line_table().unwrap_or_default();
+        let writer = Writer { code: &code, lines: lines.as_ref(), plan: &plan };
+        if let Some(earlier) = earlier.as_ref().filter(|earlier| earlier.is_of(&code, &image, &plan)) {
+            let mut map = map.clone();
+            if let Ok(bytes) = writer.write(&earlier.added, &mut map) {
+                let rewritten = CodeObject::parse(&earlier.bytes)?;
+                let faultless = Faultless { original: &earlier.code, rewritten: &rewritten, map: &earlier.map };
+                let (_, findings) = verify::check_beside(&code, &CodeObject::parse(&bytes)?, Some(faultless));
+                if findings.is_empty() {
+                    return Ok(Some((without_addresses(map, options), Some(bytes))));
+                }
+            }
+        }
+        let mut plans = Plans { kernels: selected.iter().map(|kernel| (*kernel, None)).collect(), refused: Vec::new() };
+        // Each round leaves out the kernels that the checker found fault with; there are never more rounds than kernels.
+        loop {
+            let mut map = map.clone();
+            let Some((bytes, added)) = self.instrument(processor, &image, &writer, &mut plans, &mut map)? else {
+                map.refused = plans.refusals();
+                return Ok(Some((map, None)));
+            };
+            // The checker decodes everything again: of what has been planned until here nothing is left in memory by now.
+            let (read, findings) = verify::check_beside(&code, &CodeObject::parse(&bytes)?, None);
+            if findings.is_empty() {
+                map.refused = plans.refusals();
+                if let (Some(added), Some(read), true) = (added, read, plans.refused.is_empty()) {
+                    let control = plan.control_address();
+                    *earlier = Some(Finished { control, added, bytes: bytes.clone(), map: read, image, code });
+                }
+                return Ok(Some((without_addresses(map, options), Some(bytes))));
+            }
+            plans.leave_out(&map.target, findings);
         }
     }
+
+    /// The new bytes of a code object whose kernels are instrumented as far as they can be, and what was added, if it is kept; none if no kernel is.
+    fn instrument<'k>(
+        self,
+        target: Target,
+        image: &Image<'_>,
+        writer: &Writer<'_, '_>,
+        plans: &mut Plans<'k>,
+        map: &mut ObjectMap,
+    ) -> Result<Option<(Vec<u8>, Option<Added>)>> {
+        let program = Program::of(target, image);
+        let analysis = Analysis::new(&program, image);
+        loop {
+            map.kernels.clear();
+            plans.complete(&map.target, self.width, |index, kernel| {
+                let control = writer.plan.control_address();
+                let request = |mode| Request { kernel, mode, index, control, max_occupancy_loss: self.options.max_occupancy_loss };
+                plan_kernel(&program, image, &analysis, self.options.counters, request)
+            })?;
+            map.refused = plans.refusals();
+            let planned: Vec<&Planned<'_>> = plans.kernels.iter().filter_map(|(_, planned)| planned.as_ref()).collect();
+            if planned.is_empty() {
+                return Ok(None);
+            }
+            let written = Added::of(target, writer.plan.code_address(), &planned).and_then(|added| {
+                let bytes = writer.write(&added, map)?;
+                Ok((bytes, self.keeps.then_some(added)))
+            });
+            match written {
+                Ok(written) => {
+                    plans.kernels.iter_mut().for_each(|(_, planned)| *planned = None);
+                    return Ok(Some(written));
+                }
+                Err(error) if error.kind() == Kind::Unsupported => plans.leave_out_all(&map.target, UNSUPPORTED_OBJECT, &error.to_string()),
+                // The writer reads what it wrote, as the checker does.
+                Err(error) if error.kind() == Kind::Internal => plans.leave_out_all(&map.target, UNVERIFIED, &error.to_string()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// The map as it is handed out.
+fn without_addresses(mut map: ObjectMap, options: &Options) -> ObjectMap {
+    if !options.keep_addresses {
+        map.kernels.iter_mut().for_each(|kernel| kernel.addresses = Vec::new());
+    }
+    map
 }
 
 /// The kernels of a code object that are to be instrumented. A kernel's index is its place among those that are not refused, and part of its code.
@@ -378,48 +475,85 @@ fn plan_kernel<'k>(
     }
 }
 
-/// Places the code, completes the map and writes the new object.
-fn write(object: &Object<'_>, plan: &Plan<'_, '_>, planned: &[&Planned<'_>], map: &mut ObjectMap) -> Result<Vec<u8>> {
-    let codes: Vec<&Code> = planned.iter().map(|kernel| &kernel.code).collect();
-    let placed = layout::place(object.target, &codes, plan.code_address())?;
-    let mut value = object.code.metadata().ok_or_else(|| Error::internal("a planned object has no metadata"))?.value.clone();
-    let mut descriptors: Vec<(u64, KernelDescriptor)> = Vec::new();
-    let mut symbols = Vec::new();
-    for (kernel, &entry) in planned.iter().zip(&placed.entries) {
-        let address = kernel.kernel.descriptor_address;
-        let mut descriptor = kernel.instrumented.descriptor;
-        descriptor.set_entry_byte_offset(entry.wrapping_sub(address) as i64);
-        descriptors.push((address, descriptor));
-        symbols.push(CodeSymbol { name: format!("{}{CODE_SUFFIX}", kernel.kernel.name), address: entry, size: kernel.code.size() });
-        let before = kernel.kernel.metadata.as_ref().ok_or_else(|| Error::internal("a planned kernel has no metadata"))?;
-        kernel.instrumented.metadata.write(&mut value, &kernel.kernel.symbol(), before)?;
-        map.kernels.push(kernel_map(object, kernel, entry));
-    }
-    map.stride = planned.iter().map(|kernel| kernel.instrumented.record_bytes).max().unwrap_or(HEADER);
-    let control = Control { stride: map.stride, ..Control::default() };
-    plan.finish(&Changes {
-        code: &placed.bytes,
-        symbols: &symbols,
-        descriptors: &descriptors,
-        metadata: &value,
-        control: &control.to_bytes(),
-        map: &map.pack()?,
-    })
+/// What is added to a code object: the same for others with the same code and descriptors in the same places.
+struct Added {
+    /// The address of the code.
+    base: u64,
+    code: Vec<u8>,
+    descriptors: Vec<(u64, KernelDescriptor)>,
+    symbols: Vec<CodeSymbol>,
+    /// Kernel, key and number in the metadata.
+    numbers: Vec<(String, &'static str, u64)>,
+    /// Without source lines.
+    kernels: Vec<KernelMap>,
+    stride: u32,
 }
 
-fn kernel_map(object: &Object<'_>, planned: &Planned<'_>, entry: u64) -> KernelMap {
-    let Planned { kernel, mode, instrumented, code, .. } = planned;
-    let mut sites = instrumented.sites.clone();
-    for site in &mut sites {
-        site.source = object.source(site.address);
+impl Added {
+    /// Places the code of these kernels.
+    fn of(target: Target, base: u64, planned: &[&Planned<'_>]) -> Result<Added> {
+        let codes: Vec<&Code> = planned.iter().map(|kernel| &kernel.code).collect();
+        let placed = layout::place(target, &codes, base)?;
+        let stride = planned.iter().map(|kernel| kernel.instrumented.record_bytes).max().unwrap_or(HEADER);
+        let (descriptors, symbols, numbers, kernels) = Default::default();
+        let mut added = Added { base, code: placed.bytes, descriptors, symbols, numbers, kernels, stride };
+        for (kernel, &entry) in planned.iter().zip(&placed.entries) {
+            let address = kernel.kernel.descriptor_address;
+            let mut descriptor = kernel.instrumented.descriptor;
+            descriptor.set_entry_byte_offset(entry.wrapping_sub(address) as i64);
+            added.descriptors.push((address, descriptor));
+            let name = format!("{}{CODE_SUFFIX}", kernel.kernel.name);
+            added.symbols.push(CodeSymbol { name, address: entry, size: kernel.code.size() });
+            let before = kernel.kernel.metadata.as_ref().ok_or_else(|| Error::internal("a planned kernel has no metadata"))?;
+            let numbers = kernel.instrumented.metadata.numbers(before);
+            added.numbers.extend(numbers.into_iter().map(|(key, number)| (kernel.kernel.symbol(), key, number)));
+            added.kernels.push(kernel_map(kernel, entry));
+        }
+        Ok(added)
     }
+}
+
+/// A code object that something is added to.
+struct Writer<'w, 'd> {
+    code: &'w CodeObject<'d>,
+    lines: Option<&'w LineTable>,
+    plan: &'w Plan<'w, 'd>,
+}
+
+impl Writer<'_, '_> {
+    /// Completes the map and writes the new object.
+    fn write(&self, added: &Added, map: &mut ObjectMap) -> Result<Vec<u8>> {
+        let mut value = self.code.metadata().ok_or_else(|| Error::internal("a planned object has no metadata"))?.value.clone();
+        for (symbol, key, number) in &added.numbers {
+            metadata::set_kernel_number(&mut value, symbol, key, *number)?;
+        }
+        map.kernels.clone_from(&added.kernels);
+        for site in map.kernels.iter_mut().flat_map(|kernel| &mut kernel.sites) {
+            site.source = source(self.lines, site.address);
+        }
+        map.stride = added.stride;
+        let control = Control { stride: map.stride, ..Control::default() };
+        self.plan.finish(&Changes {
+            code: &added.code,
+            symbols: &added.symbols,
+            descriptors: &added.descriptors,
+            metadata: &value,
+            control: &control.to_bytes(),
+            map: &map.pack()?,
+        })
+    }
+}
+
+/// A kernel's map, without source lines.
+fn kernel_map(planned: &Planned<'_>, entry: u64) -> KernelMap {
+    let Planned { kernel, mode, instrumented, code, .. } = planned;
     let mut after = instrumented.after;
     after.code_bytes = code.size();
     KernelMap {
         name: kernel.name.clone(),
         demangled: demangle(&kernel.name).into_owned(),
         mode: *mode,
-        sites,
+        sites: instrumented.sites.clone(),
         uncounted_callees: instrumented.uncounted_callees.iter().map(|name| demangle(name).into_owned()).collect(),
         before: instrumented.before,
         after,

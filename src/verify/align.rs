@@ -8,9 +8,8 @@ use rustc_hash::FxHashSet;
 
 use super::finding::{Finding, Rule};
 use crate::entity::InstId;
-use crate::isa::{Branch, Flags, Inst, Memory, RegFile, Role, scalar};
+use crate::isa::{Branch, Flags, Inst, Memory, RegFile, Role, Traits, scalar};
 use crate::kernel::{Body, CallTarget, Flow};
-use crate::profile::map::AddressPair;
 
 /// Which new instruction is which original one.
 #[derive(Debug)]
@@ -39,12 +38,12 @@ impl Alignment {
         self.new_of[original.index()]
     }
 
-    /// Aligns two bodies; all that does not fit is a finding. Without an alignment nothing else about the code can be checked. Calls of functions that were
+    /// Aligns two bodies by pairs of instructions, original and new; all that does not fit is a finding. Without an alignment nothing else about the code can be checked. Calls of functions that were
     /// copied to addresses from `new_code` on are added to `calls`: original function, copy.
     pub(super) fn find(
         original: &Body,
         new: &Body,
-        pairs: &[AddressPair],
+        pairs: &[(InstId, InstId)],
         new_code: u64,
         calls: &mut Vec<(u64, u64)>,
         findings: &mut Vec<Finding>,
@@ -52,19 +51,15 @@ impl Alignment {
         let before = findings.len();
         let mut original_of = vec![None; new.len()];
         let mut new_of = vec![None; original.len()];
-        for pair in pairs {
-            let complain = |message: String| Finding::new(Rule::Skeleton, message).at(pair.rewritten);
-            let (Some(old_id), Some(new_id)) = (original.at(pair.original), new.at(pair.rewritten)) else {
-                findings
-                    .push(complain(format!("the site table says {:#x} is here, but there is no such pair of instructions", pair.original)));
-                continue;
-            };
+        for &(old_id, new_id) in pairs {
+            let complain = |message: String| Finding::new(Rule::Skeleton, message).at(new.address(new_id));
+            let was_at = original.address(old_id);
             if original_of[new_id.index()].replace(old_id).is_some() || new_of[old_id.index()].replace(new_id).is_some() {
-                findings.push(complain(format!("{:#x} has two places or shares one", pair.original)));
+                findings.push(complain(format!("{was_at:#x} has two places or shares one")));
             }
             if !same(original, old_id, new.inst(new_id)) {
                 let (was, is) = (original.inst(old_id).name(), new.inst(new_id).name());
-                findings.push(complain(format!("{was} of {:#x} became {is} or has other operands", pair.original)));
+                findings.push(complain(format!("{was} of {was_at:#x} became {is} or has other operands")));
             }
         }
         for (index, place) in new_of.iter().enumerate() {
@@ -198,30 +193,7 @@ fn forbidden(inst: &Inst) -> bool {
     inst.variant.flags.contains(Flags::BARRIER)
         || inst.variant.memory == Memory::Message
         || inst.modifiers.gds
-        || [
-            "s_setreg",
-            "s_set_gpr_idx",
-            "s_setvskip",
-            "s_sethalt",
-            "s_setkill",
-            "s_setprio",
-            "s_sleep",
-            "s_movrel",
-            "v_movrel",
-            "s_dcache",
-            "s_icache",
-            "s_inst_prefetch",
-            "s_set_inst_prefetch",
-            "s_round_mode",
-            "s_denorm_mode",
-            "s_alloc_vgpr",
-            "s_set_vgpr_msb",
-            "s_barrier",
-            "s_wakeup",
-            "s_code_end",
-        ]
-        .iter()
-        .any(|name| inst.name().starts_with(name))
+        || inst.variant.traits.contains(Traits::STATEFUL)
         // The trap handler's registers, some of which hold the workgroup's ids.
         || inst.writes().any(|reg| reg.file == RegFile::Scalar && (scalar::TTMP0..scalar::M0).contains(&reg.first))
 }
@@ -241,7 +213,9 @@ fn same(original: &Body, id: InstId, new: &Inst) -> bool {
         Flow::TailCall(CallTarget::Known(_)) if new.variant.branch == Branch::IndirectJump => return true,
         _ => {}
     }
-    let may_differ = |role: Role| matches!(role, Role::SimmTarget | Role::Delay) || (role == Role::Simm16 && old.name() == "s_clause");
+    let may_differ = |role: Role| {
+        matches!(role, Role::SimmTarget | Role::Delay) || (role == Role::Simm16 && old.variant.traits.contains(Traits::CLAUSE))
+    };
     std::ptr::eq(old.variant, new.variant)
         && old.size == new.size
         && old.modifiers == new.modifiers

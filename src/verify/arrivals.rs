@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use crate::cfg::{Cfg, Worklist};
 use crate::dataflow::{FlatMemory, Kind, MOST, Operation, RegSet, WaitSummaries, Written, counters_of, kind, may_not_count, written_by};
 use crate::entity::InstId;
-use crate::isa::{Counter, Reg, RegFile, Target, Value, issued, wait_count};
+use crate::isa::{Counter, Reg, RegFile, Target, Traits, Value, issued, wait_count};
 use crate::kernel::{Body, BodyKind, Flow};
 
 /// Kinds of operations, by number.
@@ -133,6 +133,8 @@ struct Queue {
     /// Operations up to this number are complete.
     complete: u32,
     kinds: [u32; KINDS],
+    /// By whose: the number of the youngest operation that writes a register.
+    writers: [u32; 2],
     /// By whose and position; made when first needed.
     slots: Vec<Slot>,
     /// Keys of slots that were filled since the block began, some perhaps twice.
@@ -145,6 +147,7 @@ impl Queue {
             self.slots = vec![Slot { number: 0, by: InstId(0) }; 2 * RegSet::POSITIONS];
         }
         self.slots[whose as usize * RegSet::POSITIONS + position] = slot;
+        self.writers[whose as usize] = self.writers[whose as usize].max(slot.number);
         self.filled.push(key(self.counter, whose, position));
     }
 
@@ -152,10 +155,6 @@ impl Queue {
     fn pending(&self, whose: Whose, position: usize) -> Option<InstId> {
         let slot = self.slots.get(whose as usize * RegSet::POSITIONS + position)?;
         (slot.number > self.complete).then_some(slot.by)
-    }
-
-    fn is_idle(&self) -> bool {
-        self.complete == self.youngest
     }
 
     fn issue(&mut self, counts: bool, kind: Kind) {
@@ -190,7 +189,7 @@ impl<'a> Arrivals<'a> {
     pub(super) fn new(body: &'a Body, cfg: &'a Cfg, summaries: &'a WaitSummaries) -> Self {
         let queue = |counter| {
             let written = written_by(counter);
-            Queue { counter, written, youngest: 0, complete: 0, kinds: [0; KINDS], slots: Vec::new(), filled: Vec::new() }
+            Queue { counter, written, youngest: 0, complete: 0, kinds: [0; KINDS], writers: [0; 2], slots: Vec::new(), filled: Vec::new() }
         };
         let queues = writing_counters(body.target()).map(queue).collect();
         Arrivals { body, cfg, summaries, queues, unknown: SmallVec::new() }
@@ -241,10 +240,15 @@ impl<'a> Arrivals<'a> {
         }
     }
 
+    /// Whether an operation of theirs may still write any register: quick, and false only if [`Arrivals::writing`] finds nothing.
+    pub(super) fn may_write(&self, of: Whose) -> bool {
+        self.queues.iter().any(|queue| queue.writers[of as usize] > queue.complete)
+    }
+
     /// The operations that may still write one of these registers, with the registers: those of `of`, in any counter.
     pub(super) fn writing(&self, registers: &[Reg], of: Whose) -> SmallVec<[(InstId, RegSet); 1]> {
         let mut found: SmallVec<[(InstId, RegSet); 1]> = SmallVec::new();
-        for queue in self.queues.iter().filter(|queue| !queue.is_idle() && !queue.slots.is_empty()) {
+        for queue in self.queues.iter().filter(|queue| queue.writers[of as usize] > queue.complete) {
             for position in registers.iter().flat_map(|reg| RegSet::positions(*reg)) {
                 let Some(by) = queue.pending(of, position) else { continue };
                 let index = found.iter().position(|(other, _)| *other == by).unwrap_or_else(|| {
@@ -326,7 +330,7 @@ impl<'a> Arrivals<'a> {
                 }
             }
         }
-        if inst.name() == "s_barrier_wait" {
+        if inst.variant.traits.contains(Traits::BARRIER_WAIT) {
             self.answer(id);
         }
         let issued = issued(inst);

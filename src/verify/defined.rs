@@ -8,27 +8,28 @@ use super::finding::{Finding, Rule};
 use crate::cfg::{Cfg, Worklist};
 use crate::code_object::InitialRegisters;
 use crate::dataflow::{Accesses, RegSet};
-use crate::isa::{Access, Reg, RegFile};
+use crate::isa::{Access, Reg, RegFile, Traits};
 use crate::kernel::{Body, CallTarget, Flow};
 
 /// Checks the new code of a kernel that is entered with these registers.
-pub(super) fn check(new: &Body, alignment: &Alignment, entry: &InitialRegisters, findings: &mut Vec<Finding>) {
+pub(super) fn check(new: &Body, cfg: &Cfg, alignment: &Alignment, entry: &InitialRegisters, findings: &mut Vec<Finding>) {
     let unknown = |id| matches!(new.flow(id), Flow::Call(CallTarget::Unknown) | Flow::IndirectJump);
-    if new.ids().any(unknown) || Accesses::indexed(new) || new.insts().iter().any(|inst| inst.name().contains("_movrel")) {
+    if new.ids().any(unknown) || Accesses::indexed(new) || new.traits().intersects(Traits::SCALAR_RELATIVE | Traits::VECTOR_RELATIVE) {
         return;
     }
-    let cfg = Cfg::build(new);
     let mut block_in: Vec<Option<RegSet>> = vec![None; cfg.len()];
     block_in[cfg.entry().index()] = Some(at_entry(entry));
-    let mut work = Worklist::new(&cfg);
+    let mut work = Worklist::new(cfg);
     work.push(cfg.entry());
-    let after = |mut defined: RegSet, id| {
+    let step = |defined: &mut RegSet, id| {
         new.writes(id).for_each(|reg| defined.insert(reg));
-        if matches!(new.flow(id), Flow::Call(_)) { RegSet::ALL } else { defined }
+        if matches!(new.flow(id), Flow::Call(_)) {
+            *defined = RegSet::ALL;
+        }
     };
     while let Some(block) = work.pop() {
-        let Some(start) = block_in[block.index()] else { continue };
-        let end = cfg.block(block).insts().fold(start, after);
+        let Some(mut end) = block_in[block.index()] else { continue };
+        cfg.block(block).insts().for_each(|id| step(&mut end, id));
         for edge in &cfg.block(block).successors {
             let place = &mut block_in[edge.block.index()];
             let joined = place.map_or(end, |old| old.union(end));
@@ -42,18 +43,19 @@ pub(super) fn check(new: &Body, alignment: &Alignment, entry: &InitialRegisters,
         let Some(mut defined) = block_in[block.index()] else { continue };
         for id in cfg.block(block).insts() {
             if alignment.original(id).is_some() {
-                defined = after(defined, id);
+                step(&mut defined, id);
                 continue;
             }
             let inst = new.inst(id);
             let read =
                 inst.operands.iter().filter(|operand| operand.access == Access::Read).filter_map(|operand| new.register(id, operand));
-            let unset: RegSet = read.filter(|reg| numbered(new, *reg)).flat_map(parts).filter(|part| !defined.contains(*part)).collect();
-            if !unset.is_empty() {
+            let mut read = read.filter(|reg| numbered(new, *reg) && !defined.contains(*reg)).peekable();
+            if read.peek().is_some() {
+                let unset: RegSet = read.flat_map(parts).filter(|part| !defined.contains(*part)).collect();
                 let message = format!("{} reads {unset:?}, which nothing has set", inst.name());
                 findings.push(Finding::new(Rule::Undefined, message).at(new.address(id)));
             }
-            defined = after(defined, id);
+            step(&mut defined, id);
         }
     }
 }

@@ -10,7 +10,7 @@ use super::hazards::{is_lds, is_salu, is_valu, is_vector_memory};
 use crate::cfg::{Cfg, Worklist};
 use crate::entity::InstId;
 use crate::isa::{
-    Access, Branch, Condition, Counter, Counters, Encoding, EventHazards as Rules, Flags, Inst, Memory, Reg, RegFile, Role, Value,
+    Access, Branch, Condition, Counter, Counters, Encoding, EventHazards as Rules, Flags, Inst, Memory, Reg, RegFile, Role, Traits, Value,
     WaitStates, alu_wait, scalar, wait_count,
 };
 use crate::kernel::{Body, BodyKind};
@@ -104,15 +104,14 @@ impl State {
 }
 
 /// Checks one body's new code.
-pub(super) fn check(original: &Body, new: &Body, alignment: &Alignment, findings: &mut Vec<Finding>) {
+pub(super) fn check(original: &Body, new: &Body, cfg: &Cfg, alignment: &Alignment, findings: &mut Vec<Finding>) {
     let target = new.target();
-    let cfg = Cfg::build(new);
-    let checker = Checker { original, new, alignment, cfg: &cfg, rules: target.event_hazards(), wave64: target.wave_size() == 64 };
+    let checker = Checker { original, new, alignment, cfg, rules: target.event_hazards(), wave64: target.wave_size() == 64 };
     let mut block_in: Vec<Option<State>> = vec![None; cfg.len()];
     block_in[cfg.entry().index()] = Some(State::at_entry(new.kind()));
     // Blocks with findings at the last visit, which is the one with the final state.
     let mut faulty = vec![false; cfg.len()];
-    let mut work = Worklist::new(&cfg);
+    let mut work = Worklist::new(cfg);
     work.push(cfg.entry());
     while let Some(block) = work.pop() {
         let Some(mut state) = block_in[block.index()].clone() else { continue };
@@ -164,9 +163,7 @@ fn named(codes: Codes) -> String {
 
 /// The registers that an instruction reads as a mask of lanes.
 fn mask_of(inst: &Inst) -> Codes {
-    let name = inst.name();
-    let takes = ["v_cndmask_", "v_addc_", "v_add_co_ci_", "v_subb_", "v_sub_co_ci_", "v_subbrev_", "v_subrev_co_ci_", "v_div_fmas_"];
-    if !takes.iter().any(|start| name.starts_with(start)) && inst.variant.halves.is_none() {
+    if !inst.variant.traits.contains(Traits::LANE_MASK) && inst.variant.halves.is_none() {
         return 0;
     }
     let explicit = inst.operand(Role::Src2).and_then(|operand| operand.reg()).filter(|reg| reg.file == RegFile::Scalar);
@@ -391,7 +388,7 @@ impl Checker<'_> {
         let count = self.new.target().forgetting_nops();
         let first = self.cfg.block(self.cfg.block_of(id)).first;
         let row = (id.0 + 1).checked_sub(count).filter(|start| *start >= first.0);
-        row.is_some_and(|start| (start..=id.0).all(|index| self.new.inst(InstId(index)).name() == "ds_nop"))
+        row.is_some_and(|start| (start..=id.0).all(|index| self.new.inst(InstId(index)).variant.traits.contains(Traits::DS_NOP)))
     }
 
     /// A register of a pair that a vector instruction has ever read is written and read again (gfx12.0).

@@ -24,19 +24,23 @@ const FORWARD_USE: u32 = 4;
 const LONGEST: usize = 400;
 
 /// Checks one body's new code.
-pub(super) fn check(new: &Body, alignment: &Alignment, findings: &mut Vec<Finding>) {
+pub(super) fn check(new: &Body, cfg: &Cfg, alignment: &Alignment, findings: &mut Vec<Finding>) {
     let (target, rules) = (new.target(), new.target().event_hazards());
-    let trans = rules.contains(EventHazards::VALU_TRANS_USE);
+    let transcendental = |inst: &Inst| inst.variant.flags.contains(Flags::TRANS);
+    let trans = rules.contains(EventHazards::VALU_TRANS_USE) && new.insts().iter().any(transcendental);
     let forward = rules.contains(EventHazards::VALU_PARTIAL_FORWARD) && target.wave_size() == 64;
     if !trans && !forward {
         return;
     }
-    let paths = Paths { new, alignment, cfg: Cfg::build(new) };
+    let paths = Paths { new, alignment, cfg };
+    let inserts_trans = trans && new.ids().any(|id| transcendental(new.inst(id)) && paths.is_inserted(id));
     let mut found = |id: InstId, message: String| {
         findings.push(Finding::new(Rule::Hazard, format!("{}: {message}", new.inst(id).name())).at(new.address(id)));
     };
     for id in new.ids().filter(|id| is_valu(new.inst(*id))) {
-        if let Some(producer) = trans.then(|| paths.transcendental(id)).flatten() {
+        // Between original instructions alone there is nothing to look for.
+        let asked = trans && (inserts_trans || paths.is_inserted(id));
+        if let Some(producer) = asked.then(|| paths.transcendental(id)).flatten() {
             found(id, format!("uses the result of the transcendental at {:#x} with no wait for vector results", new.address(producer)));
         }
         if let Some(exec) = forward.then(|| paths.partial(id)).flatten() {
@@ -49,7 +53,7 @@ pub(super) fn check(new: &Body, alignment: &Alignment, findings: &mut Vec<Findin
 struct Paths<'a> {
     new: &'a Body,
     alignment: &'a Alignment,
-    cfg: Cfg,
+    cfg: &'a Cfg,
 }
 
 /// Where on a path a search for two results is.
@@ -92,7 +96,7 @@ impl Paths<'_> {
             return None;
         }
         let mut seen: SmallVec<[(InstId, u32, u32); 16]> = SmallVec::new();
-        let mut work: SmallVec<[(InstId, u32, u32); 8]> = predecessors(&self.cfg, consumer).into_iter().map(|id| (id, 0, 0)).collect();
+        let mut work: SmallVec<[(InstId, u32, u32); 8]> = predecessors(self.cfg, consumer).into_iter().map(|id| (id, 0, 0)).collect();
         while let Some((id, mut valus, mut trans)) = work.pop() {
             let inst = self.new.inst(id);
             if valus > TRANS_VALUS || trans > TRANS_TRANS || ends(inst) || seen.contains(&(id, valus, trans)) || seen.len() > LONGEST {
@@ -107,7 +111,7 @@ impl Paths<'_> {
                 valus += 1;
                 trans += u32::from(transcendental);
             }
-            work.extend(predecessors(&self.cfg, id).into_iter().map(|id| (id, valus, trans)));
+            work.extend(predecessors(self.cfg, id).into_iter().map(|id| (id, valus, trans)));
         }
         None
     }
@@ -120,7 +124,7 @@ impl Paths<'_> {
         }
         let start = |at| Search { at, valus: 0, written: SmallVec::from_elem(None, sources.len()), exec: None, exec_inserted: true };
         let mut seen: Vec<Search> = Vec::new();
-        let mut work: Vec<Search> = predecessors(&self.cfg, consumer).into_iter().map(start).collect();
+        let mut work: Vec<Search> = predecessors(self.cfg, consumer).into_iter().map(start).collect();
         while let Some(mut search) = work.pop() {
             let inst = self.new.inst(search.at);
             if search.valus > FORWARD_WRITES + FORWARD_USE + 1 || ends(inst) || seen.contains(&search) || seen.len() > LONGEST {
@@ -142,7 +146,7 @@ impl Paths<'_> {
                 search.exec.get_or_insert(search.at);
                 search.exec_inserted &= self.is_inserted(search.at);
             }
-            work.extend(predecessors(&self.cfg, search.at).into_iter().map(|at| Search { at, ..search.clone() }));
+            work.extend(predecessors(self.cfg, search.at).into_iter().map(|at| Search { at, ..search.clone() }));
         }
         None
     }

@@ -16,7 +16,7 @@ use super::matrix;
 use crate::cfg::Cfg;
 use crate::dataflow::RegSet;
 use crate::entity::InstId;
-use crate::isa::{Encoding, Flags, Inst, Memory, Reg, RegFile, Role, Value, WaitStates, scalar};
+use crate::isa::{Encoding, Flags, Inst, Memory, Reg, RegFile, Role, Traits, Value, WaitStates, scalar};
 use crate::kernel::Body;
 
 /// The longest distance any rule without matrix instructions asks for.
@@ -81,14 +81,22 @@ const RULES: [(&str, Needed); 19] = [
 ];
 
 /// Checks one body's new code. `replays` says that XNACK may be on.
-pub(super) fn check(new: &Body, alignment: &Alignment, replays: bool, findings: &mut Vec<Finding>) {
+pub(super) fn check(new: &Body, cfg: &Cfg, alignment: &Alignment, replays: bool, findings: &mut Vec<Finding>) {
     let states = new.target().wait_states();
     if states == WaitStates::None && !replays {
         return;
     }
-    let walker = Walker::new(new, alignment, states);
+    let walker = Walker::new(new, cfg, alignment, states);
+    // Instructions of the same block since its beginning, or since an inserted one.
+    let mut original = 0;
     for consumer in new.ids() {
-        if states != WaitStates::None {
+        if cfg.block(cfg.block_of(consumer)).first == consumer {
+            original = 0;
+        }
+        // Between original instructions alone there is nothing to look for.
+        let near_inserted = walker.is_inserted(consumer) || original < FARTHEST;
+        original = if walker.is_inserted(consumer) { 0 } else { original + 1 };
+        if states != WaitStates::None && near_inserted {
             walker.distances(consumer, findings);
         }
         if replays {
@@ -100,7 +108,7 @@ pub(super) fn check(new: &Body, alignment: &Alignment, replays: bool, findings: 
 struct Walker<'a> {
     new: &'a Body,
     alignment: &'a Alignment,
-    cfg: Cfg,
+    cfg: &'a Cfg,
     /// Made where they are asked for: few original instructions are near inserted ones.
     known: Vec<OnceCell<Box<Known<'a>>>>,
     states: WaitStates,
@@ -108,9 +116,9 @@ struct Walker<'a> {
 }
 
 impl<'a> Walker<'a> {
-    fn new(new: &'a Body, alignment: &'a Alignment, states: WaitStates) -> Self {
+    fn new(new: &'a Body, cfg: &'a Cfg, alignment: &'a Alignment, states: WaitStates) -> Self {
         let has_matrix = new.insts().iter().any(matrix::concerns);
-        Walker { new, alignment, cfg: Cfg::build(new), known: new.ids().map(|_| OnceCell::new()).collect(), states, has_matrix }
+        Walker { new, alignment, cfg, known: new.ids().map(|_| OnceCell::new()).collect(), states, has_matrix }
     }
 
     fn known(&self, id: InstId) -> &Known<'a> {
@@ -124,7 +132,7 @@ impl<'a> Walker<'a> {
     }
 
     fn predecessors(&self, id: InstId) -> SmallVec<[InstId; 2]> {
-        predecessors(&self.cfg, id)
+        predecessors(self.cfg, id)
     }
 
     /// The wait states in front of one consumer.
@@ -139,7 +147,7 @@ impl<'a> Walker<'a> {
                 continue;
             }
             seen.push((producer, between));
-            if self.is_inserted(producer) || self.is_inserted(consumer) {
+            if (self.is_inserted(producer) || self.is_inserted(consumer)) && !is_harmless(self.new.inst(producer)) {
                 self.pair(producer, consumer, between, findings);
             }
             let passed = between + slots(self.new.inst(producer));
@@ -205,6 +213,14 @@ pub(super) fn predecessors(cfg: &Cfg, id: InstId) -> SmallVec<[InstId; 2]> {
     }
 }
 
+/// Whether no rule has instructions like this one come first: a scalar instruction that writes neither M0 nor a hardware register.
+fn is_harmless(inst: &Inst) -> bool {
+    matches!(inst.variant.encoding, Encoding::Sop1 | Encoding::Sop2 | Encoding::Sopk | Encoding::Sopc | Encoding::Sopp)
+        && !is_valu(inst)
+        && !inst.variant.traits.contains(Traits::STATEFUL)
+        && !inst.writes().any(|reg| reg.overlaps(Reg::M0))
+}
+
 /// Which runs a memory instruction belongs to.
 fn run_class(inst: &Inst, states: WaitStates) -> Option<bool> {
     match inst.variant.encoding {
@@ -223,8 +239,11 @@ fn named(inst: &Inst, written: bool) -> RegSet {
 
 /// Issue slots an instruction takes.
 fn slots(inst: &Inst) -> u32 {
+    if !inst.variant.traits.contains(Traits::NOP) {
+        return 1;
+    }
     match inst.operand(Role::Simm16).map(|operand| operand.value) {
-        Some(Value::Imm(states)) if inst.name() == "s_nop" => states as u32 % 16 + 1,
+        Some(Value::Imm(states)) => states as u32 % 16 + 1,
         _ => 1,
     }
 }

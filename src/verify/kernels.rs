@@ -1,15 +1,18 @@
 //! Kernel descriptors, metadata and site tables of a rewritten object: in step with each other and with the code.
 
-use std::cell::OnceCell;
+use std::cell::{LazyCell, OnceCell};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::allocation::Allocation;
 use super::finding::{Finding, Rule};
-use super::{KernelCode, check_code, preload, scratch};
+use super::{Faultless, KernelCode, check_code, preload, scratch};
 use crate::cfg::{BodyId, Program};
-use crate::code_object::{CodeObject, ENTRY_ALIGN, Feature, Field, Kernel, KernelDescriptor, KernelMetadata, initial_registers, metadata};
+use crate::code_object::{
+    CodeObject, ENTRY_ALIGN, Feature, Features, Field, Kernel, KernelDescriptor, KernelMetadata, initial_registers, metadata,
+};
 use crate::dataflow::{RegSet, Summaries, UsedRegisters, callable_registers, reachable_registers};
+use crate::elf::Segment;
 use crate::isa::{Branch, Memory, Reg, Target};
 use crate::kernel::{BodyKind, Image};
 use crate::profile::map::{CounterMode, KernelMap, ObjectMap, SiteKind};
@@ -40,8 +43,50 @@ const MAY_CHANGE: [Field; 14] = [
 /// Metadata numbers that may change with them, and only grow.
 const METADATA_MAY_GROW: [&str; 5] =
     [".sgpr_count", ".vgpr_count", ".agpr_count", ".group_segment_fixed_size", ".private_segment_fixed_size"];
+
+/// Everything that the checks of code read, but for the kernels themselves.
+#[derive(PartialEq)]
+struct Surroundings<'a> {
+    image: &'a Image<'a>,
+    new_image: &'a Image<'a>,
+    /// Where the original ends and new code begins.
+    end: u64,
+    executable: Vec<&'a Segment>,
+    features: Features,
+}
+
+impl<'a> Surroundings<'a> {
+    fn of(original: &CodeObject<'_>, rewritten: &'a CodeObject<'_>, image: &'a Image<'a>, new_image: &'a Image<'a>) -> Self {
+        let executable = rewritten.elf().loads().filter(|load| load.is_executable()).collect();
+        Surroundings { image, new_image, end: original.image_end(), executable, features: rewritten.features() }
+    }
+}
+
+/// Whether the checks of code have nothing before them that they had not when they looked at the other object.
+fn is_known(
+    other: Faultless<'_>,
+    target: Target,
+    surroundings: &Surroundings<'_>,
+    original: &[Kernel],
+    rewritten: &[Kernel],
+    map: &ObjectMap,
+) -> bool {
+    let (Ok(image), Ok(new_image)) = (Image::of(other.original), Image::of(other.rewritten)) else { return false };
+    other.original.target().is_some_and(|other| other.is_like(target))
+        && Surroundings::of(other.original, other.rewritten, &image, &new_image) == *surroundings
+        && other.original.kernels() == original
+        && other.rewritten.kernels() == rewritten
+        && other.map.kernels == map.kernels
+}
+
 /// Checks all kernels of a rewritten object.
-pub(super) fn check(original: &CodeObject<'_>, rewritten: &CodeObject<'_>, map: &ObjectMap, findings: &mut Vec<Finding>) {
+pub(super) fn check(
+    original: &CodeObject<'_>,
+    rewritten: &CodeObject<'_>,
+    map: &ObjectMap,
+    earlier: Option<Faultless<'_>>,
+    findings: &mut Vec<Finding>,
+) {
     let Some(target) = original.target().filter(|target| target.emulated() || target.rewritable()) else {
         let message = format!("what code for {} needs is not known well enough to check it", original.target_id());
         findings.push(Finding::new(Rule::Skeleton, message));
@@ -51,15 +96,17 @@ pub(super) fn check(original: &CodeObject<'_>, rewritten: &CodeObject<'_>, map: 
         (Ok(image), Ok(new_image)) => (image, new_image),
         (Err(error), _) | (_, Err(error)) => return findings.push(Finding::new(Rule::Skeleton, error.to_string())),
     };
-    let program = Program::of(target, &image);
+    let surroundings = Surroundings::of(original, rewritten, &image, &new_image);
+    let is_known = earlier.is_some_and(|other| is_known(other, target, &surroundings, original.kernels(), rewritten.kernels(), map));
+    let program = if is_known { None } else { Some(Program::of(target, &image)) };
     let context = Context {
         original,
         rewritten,
         target,
         new_image: &new_image,
         callable: OnceCell::new(),
-        summaries: Summaries::compute(&program),
-        program: &program,
+        summaries: program.as_ref().map(Summaries::compute).unwrap_or_default(),
+        program: program.as_ref(),
         image: &image,
     };
     for kernel in original.kernels() {
@@ -89,7 +136,8 @@ struct Context<'a> {
     /// What code at the end of an unknown pointer may touch, once it matters.
     callable: OnceCell<UsedRegisters>,
     summaries: Summaries,
-    program: &'a Program,
+    /// None where the code was looked at in another object.
+    program: Option<&'a Program>,
     image: &'a Image<'a>,
 }
 
@@ -102,13 +150,14 @@ impl Context<'_> {
         let target = old.descriptor.machine(self.target);
         descriptor_fields((&old.descriptor, &new.descriptor), target, findings);
         self.entry(new, target, findings);
-        let Some(id) = self.program.at(old.entry) else {
+        let Some(program) = self.program else { return };
+        let Some(id) = program.at(old.entry) else {
             findings.push(Finding::new(Rule::Skeleton, "the original cannot be decoded").at(old.entry));
             return;
         };
-        let original = self.program.body(id);
+        let original = program.body(id);
         let code = Program::build(self.target, self.new_image, [(new.name.clone(), BodyKind::Kernel, new.entry)]);
-        self.used_registers((old, new), id, &code, target, findings);
+        self.used_registers((old, new), program, id, &code, target, findings);
         self.lds((old, new), &code, target, entry, findings);
         self.sites(&code, entry, findings);
         let registers = (initial_registers(&old.descriptor, target), initial_registers(&new.descriptor, target));
@@ -116,10 +165,10 @@ impl Context<'_> {
             findings.push(Finding::new(Rule::Descriptor, "the initial registers contradict each other").at(new.descriptor_address));
             return;
         };
-        let scratch = scratch::added((old, new), self.program, id, target, findings);
+        let scratch = scratch::added((old, new), program, id, target, findings);
         preload::check((&old.descriptor, &new.descriptor), &entry_before, original, &self.summaries, findings);
         findings.extend(check_code(&KernelCode {
-            program: self.program,
+            program,
             image: self.image,
             kernel: id,
             new: &code,
@@ -129,8 +178,8 @@ impl Context<'_> {
             entry_before: &entry_before,
             entry_after: &entry_after,
             vector_registers: old.descriptor.accum_offset(target).unwrap_or(u32::MAX).min(old.descriptor.allocated_vgprs(target)),
-            used: reachable_registers(self.program, id, || *self.callable.get_or_init(|| callable_registers(self.program, self.image))),
             scratch: (scratch.start, scratch.end),
+            used: reachable_registers(program, id, || *self.callable.get_or_init(|| callable_registers(program, self.image))),
             summaries: &self.summaries,
             replays: matches!(self.rewritten.features().xnack, Feature::Any | Feature::On),
         }));
@@ -156,10 +205,18 @@ impl Context<'_> {
     }
 
     /// Registers of the new code, of the functions that were copied for it and of the original ones that it calls are allocated.
-    fn used_registers(&self, (old, new): (&Kernel, &Kernel), id: BodyId, code: &Program, target: Target, findings: &mut Vec<Finding>) {
-        let callees = self.program.callees(id);
+    fn used_registers(
+        &self,
+        (old, new): (&Kernel, &Kernel),
+        program: &Program,
+        id: BodyId,
+        code: &Program,
+        target: Target,
+        findings: &mut Vec<Finding>,
+    ) {
+        let callees = program.callees(id);
         let own = code.bodies().iter().map(|body| UsedRegisters::of_body(body).named);
-        let original = callees.bodies.iter().map(|id| UsedRegisters::of_body(self.program.body(*id)).named);
+        let original = callees.bodies.iter().map(|id| UsedRegisters::of_body(program.body(*id)).named);
         let used = own.chain(original).fold(RegSet::EMPTY, RegSet::union);
         let allocation = Allocation { old, new, target, xnack: self.rewritten.features().xnack };
         allocation.check(used, findings);
@@ -214,11 +271,11 @@ impl Context<'_> {
             );
             return findings.push(Finding::new(Rule::Lds, message));
         };
-        let original: FxHashSet<u64> = entry.addresses.iter().map(|pair| pair.rewritten).collect();
+        let original: LazyCell<FxHashSet<u64>, _> = LazyCell::new(|| entry.addresses.iter().map(|pair| pair.rewritten).collect());
         for body in code.bodies() {
-            for id in body.ids().filter(|id| body.inst(*id).variant.memory == Memory::Lds && !original.contains(&body.address(*id))) {
+            for id in body.ids().filter(|id| body.inst(*id).variant.memory == Memory::Lds) {
                 let end = i64::from(body.inst(id).modifiers.offset) + i64::from(COUNTER);
-                if end > slice as i64 {
+                if end > slice as i64 && !original.contains(&body.address(id)) {
                     let message = format!("{} reaches byte {end} of a slice of {slice}", body.inst(id).name());
                     findings.push(Finding::new(Rule::Lds, message).at(body.address(id)));
                 }

@@ -5,7 +5,7 @@
 
 use super::hazards::{Needed, Pair, if_met, is_lds, is_valu, is_vector_memory};
 use crate::dataflow::RegSet;
-use crate::isa::{Encoding, Flags, Inst, Reg, Role, WaitStates};
+use crate::isa::{Encoding, Flags, Inst, Reg, Role, Traits, WaitStates};
 
 /// The longest distance any of these rules asks for (16 passes and 4).
 pub(super) const FARTHEST: u32 = 20;
@@ -25,15 +25,15 @@ pub(super) const RULES: [(&str, Needed); 9] = [
 
 /// Whether rules of this file concern an instruction.
 pub(super) fn concerns(inst: &Inst) -> bool {
-    is_matrix(inst) || is_dot(inst) || inst.name().starts_with("v_accvgpr_")
+    is_matrix(inst) || inst.variant.traits.intersects(Traits::DOT | Traits::ACCUM_MOVE)
 }
 
 fn is_matrix(inst: &Inst) -> bool {
-    inst.variant.flags.contains(Flags::MFMA) && !inst.name().starts_with("v_accvgpr_")
+    inst.variant.flags.contains(Flags::MFMA) && !inst.variant.traits.contains(Traits::ACCUM_MOVE)
 }
 
 fn is_dot(inst: &Inst) -> bool {
-    inst.name().starts_with("v_dot")
+    inst.variant.traits.contains(Traits::DOT)
 }
 
 fn is_double(inst: &Inst) -> bool {

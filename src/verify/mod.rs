@@ -50,13 +50,13 @@ use std::collections::BTreeSet;
 
 use align::Alignment;
 
-use crate::cfg::{BodyId, Program};
+use crate::cfg::{BodyId, Cfg, Program};
 use crate::code_object::{CodeObject, InitialRegisters};
 use crate::dataflow::{Summaries, UsedRegisters, WaitSummaries};
 use crate::error::{Result, ResultExt};
 use crate::kernel::{Body, CallTarget, Flow, Image};
 use crate::offload_bundle::Input;
-use crate::profile::map::AddressPair;
+use crate::profile::map::{AddressPair, ObjectMap};
 
 /// What was checked and what is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -108,12 +108,32 @@ pub fn check_files(original: &[u8], rewritten: &[u8]) -> Result<Report> {
 /// Checks one rewritten code object against its original; tells how many instrumented kernels it has, and what is wrong.
 #[must_use]
 pub fn check_object(original: &CodeObject<'_>, rewritten: &CodeObject<'_>) -> (usize, Vec<Finding>) {
+    let (map, findings) = check_beside(original, rewritten, None);
+    (map.map_or(0, |map| map.kernels.len()), findings)
+}
+
+/// A rewritten code object in which nothing was found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Faultless<'a> {
+    pub(crate) original: &'a CodeObject<'a>,
+    pub(crate) rewritten: &'a CodeObject<'a>,
+    /// Its site table, as [`check_beside`] read it.
+    pub(crate) map: &'a ObjectMap,
+}
+
+/// [`check_object`]; gives the site table, if it can be read. Code that `earlier` has as well, in the same place, for a target that is like this one, with the same
+/// descriptors, metadata and sites, is not looked at again: everything else is.
+pub(crate) fn check_beside(
+    original: &CodeObject<'_>,
+    rewritten: &CodeObject<'_>,
+    earlier: Option<Faultless<'_>>,
+) -> (Option<ObjectMap>, Vec<Finding>) {
     let mut findings = Vec::new();
     let map = object::check(original, rewritten, &mut findings);
     if let Some(map) = &map {
-        kernels::check(original, rewritten, map, &mut findings);
+        kernels::check(original, rewritten, map, earlier, &mut findings);
     }
-    (map.map_or(0, |map| map.kernels.len()), findings)
+    (map, findings)
 }
 
 /// One kernel's code before and after.
@@ -200,10 +220,13 @@ pub fn check_code(code: &KernelCode<'_>) -> Vec<Finding> {
             found.push(Finding::new(Rule::Descriptor, "the new code runs in waves of another size").at(entry));
         }
         let mut pairs = Vec::new();
+        let (mut next_old, mut next_new) = (0, 0);
         for (pair, belongs) in code.addresses.iter().zip(&mut belongs) {
-            if original.at(pair.original).is_some() && new.at(pair.rewritten).is_some() {
+            if let Some(old) = original.at_next(pair.original, &mut next_old)
+                && let Some(now) = new.at_next(pair.rewritten, &mut next_new)
+            {
                 *belongs = true;
-                pairs.push(*pair);
+                pairs.push((old, now));
             }
         }
         let mut calls = Vec::new();
@@ -218,15 +241,16 @@ pub fn check_code(code: &KernelCode<'_>) -> Vec<Finding> {
                 vector_registers: code.vector_registers,
                 scratch: code.scratch.0..code.scratch.1,
             };
+            let cfg = Cfg::build(new);
             adjacent::check(original, new, &alignment, &mut found);
-            preserve::check(&subject, &mut found);
+            preserve::check(&subject, &cfg, &mut found);
             if id == code.kernel {
-                defined::check(new, &alignment, code.entry_after, &mut found);
+                defined::check(new, &cfg, &alignment, code.entry_after, &mut found);
             }
-            outstanding::check(new, &alignment, &wait_summaries, code.used.named, &mut found);
-            hazards::check(new, &alignment, code.replays, &mut found);
-            events::check(original, new, &alignment, &mut found);
-            forwarding::check(new, &alignment, &mut found);
+            outstanding::check(new, &cfg, &alignment, &wait_summaries, code.used.named, &mut found);
+            hazards::check(new, &cfg, &alignment, code.replays, &mut found);
+            events::check(original, new, &cfg, &alignment, &mut found);
+            forwarding::check(new, &cfg, &alignment, &mut found);
         }
         for (function, copy) in calls {
             match code.program.at(function) {

@@ -21,8 +21,7 @@ use crate::isa::{Reg, scalar};
 use crate::kernel::{Body, Flow};
 
 /// Checks one kernel's new code. `named` are the registers that original code names: what a function left outstanding writes those.
-pub(super) fn check(new: &Body, alignment: &Alignment, summaries: &WaitSummaries, named: RegSet, findings: &mut Vec<Finding>) {
-    let cfg = Cfg::build(new);
+pub(super) fn check(new: &Body, cfg: &Cfg, alignment: &Alignment, summaries: &WaitSummaries, named: RegSet, findings: &mut Vec<Finding>) {
     // Loads write vector registers and `sN`; one that a function leaves outstanding into VCC, which every caller may use, would break it anyway.
     // Registers with a purpose of their own hold no results of loads; those behind the numbered ones are such.
     let numbered = new.target().addressable_sgprs() as u16;
@@ -32,14 +31,19 @@ pub(super) fn check(new: &Body, alignment: &Alignment, summaries: &WaitSummaries
     let whose = |id| if alignment.original(id).is_none() { Whose::Inserted } else { Whose::Original };
     let everything: SmallVec<[Reg; 16]> = RegSet::ALL.iter().collect();
     let accessed = OnceCell::new();
-    let settled = |id, reg: &Reg| accessed.get_or_init(|| Accessed::compute(new, &cfg, alignment)).is_settled(id, *reg);
-    Arrivals::new(new, &cfg, summaries).follow(whose, |arrivals, id, report| {
+    let settled = |id, reg: &Reg| accessed.get_or_init(|| Accessed::compute(new, cfg, alignment)).is_settled(id, *reg);
+    Arrivals::new(new, cfg, summaries).follow(whose, |arrivals, id, report| {
+        // Original against original is the compiler's business.
+        let concerns_original =
+            whose(id) == Whose::Inserted && (arrivals.may_write(Whose::Original) || arrivals.unknown().next().is_some());
+        if !concerns_original && !arrivals.may_write(Whose::Inserted) {
+            return false;
+        }
         let uses: SmallVec<[Reg; 16]> = new.reads(id).chain(new.writes(id)).collect();
         let leaves = matches!(new.flow(id), Flow::Call(_) | Flow::TailCall(_) | Flow::Return | Flow::IndirectJump);
         let mut clashes = arrivals.writing(if leaves { &everything } else { &uses }, Whose::Inserted);
         let mut unknown: SmallVec<[(Operation, RegSet); 1]> = SmallVec::new();
-        if whose(id) == Whose::Inserted {
-            // Original against original is the compiler's business.
+        if concerns_original {
             let open = |clash: RegSet| -> RegSet { clash.iter().filter(|reg| !settled(id, reg)).collect() };
             let original = arrivals.writing(&uses, Whose::Original).into_iter().map(|(by, clash)| (by, open(clash)));
             clashes.extend(original.filter(|(_, clash)| !clash.is_empty()));

@@ -15,7 +15,7 @@ use crate::cfg::{Cfg, Worklist};
 use crate::code_object::{InitialRegisters, WorkItemIds};
 use crate::dataflow::{Accesses, RegSet, Summaries};
 use crate::entity::InstId;
-use crate::isa::{Inst, Memory, Reg, RegFile, Role, Value, scalar};
+use crate::isa::{Inst, Memory, Reg, RegFile, Role, Traits, Value, scalar};
 use crate::kernel::{Body, CallTarget, Flow};
 
 /// Bits of one packed work-item id (AMDGPUUsage, "Initial Kernel Execution State").
@@ -44,8 +44,7 @@ pub(super) struct Subject<'a> {
 }
 
 /// Checks one kernel or function.
-pub(super) fn check(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
-    let cfg = Cfg::build(subject.new);
+pub(super) fn check(subject: &Subject<'_>, cfg: &Cfg, findings: &mut Vec<Finding>) {
     let special: RegSet = [Reg::EXEC, Reg::SCC, Reg::scalar(scalar::MODE, 1), Reg::M0, Reg::VCC].into_iter().collect();
     let absent: RegSet = (subject.vector_registers as u16..256).map(|number| Reg::vector(number, 1)).collect();
     let visible = subject.named.union(special).difference(absent);
@@ -54,7 +53,7 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
     block_in[cfg.entry().index()] = Some(at_entry(subject));
     // Blocks with findings at the last visit, which is the one with the final state.
     let mut faulty = vec![false; cfg.len()];
-    let mut work = Worklist::new(&cfg);
+    let mut work = Worklist::new(cfg);
     work.push(cfg.entry());
     while let Some(block) = work.pop() {
         let Some(mut state) = block_in[block.index()].clone() else { continue };
@@ -63,11 +62,15 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
         for id in cfg.block(block).insts() {
             machine.step(&mut state, id, |_| *faulty = true);
         }
-        for edge in &cfg.block(block).successors {
-            let changed = match &mut block_in[edge.block.index()] {
-                Some(old) => old.join(&state, cfg.block(edge.block).first.0),
-                unreached => {
-                    *unreached = Some(state.clone());
+        let mut state = Some(state);
+        let mut edges = cfg.block(block).successors.iter().peekable();
+        while let Some(edge) = edges.next() {
+            let (is_last, place) = (edges.peek().is_none(), &mut block_in[edge.block.index()]);
+            let changed = match (place, &mut state) {
+                (Some(old), Some(state)) => old.join(state, cfg.block(edge.block).first.0),
+                (unreached, state) => {
+                    // A state is large: the last one is not copied.
+                    *unreached = if is_last { state.take() } else { state.clone() };
                     true
                 }
             };
@@ -190,7 +193,7 @@ impl Machine<'_> {
         let body = self.subject.original;
         let inst = body.inst(original);
         let own = Accesses::of(inst, self.indexed);
-        let (mut reads, mut writes) = (own.reads, own.writes);
+        let Accesses { mut reads, mut writes, .. } = own;
         match body.flow(original) {
             Flow::Call(target) | Flow::TailCall(target) => {
                 if matches!(target, CallTarget::Known(_)) {
@@ -198,12 +201,12 @@ impl Machine<'_> {
                     reads = RegSet::EMPTY;
                 }
                 let summary = self.subject.summaries.of(target);
-                reads = reads.union(summary.reads.difference(own.kills));
+                reads.add_all(&summary.reads.difference(own.kills));
                 if matches!(body.flow(original), Flow::TailCall(_)) {
                     // The function returns to the caller for this one.
                     reads = RegSet::ALL;
                 }
-                writes = writes.union(summary.writes);
+                writes.add_all(&summary.writes);
             }
             Flow::Return | Flow::IndirectJump => reads = RegSet::ALL,
             // Its target is known, and the new code goes there whatever the registers hold.
@@ -212,21 +215,22 @@ impl Machine<'_> {
             _ if adjacent::gives_registers_back(inst) => reads = RegSet::EMPTY,
             _ => {}
         }
-        let visible = reads.intersection(self.visible);
-        let mut reported = RegSet::EMPTY;
-        if state.may_differ(&visible) {
-            for reg in visible.difference(state.undefined).iter() {
+        reads.keep_all(&self.visible);
+        if state.may_differ(&reads) {
+            let mut reported = RegSet::EMPTY;
+            reads.remove_all(&state.undefined);
+            for reg in reads.iter() {
                 if let Some((part, blame)) = state.differing(reg) {
                     report(&|| self.clobbered(inst, original, new, part, blame));
                     reported.insert(part);
                 }
             }
+            if self.reports {
+                // Said once for each block is enough.
+                state.adopt(&reported);
+            }
         }
-        if self.reports {
-            // Said once for each block is enough.
-            state.adopt(reported);
-        }
-        state.both_write(writes, own.kills, new.0);
+        state.both_write(&writes, &own.kills, new.0);
         if matches!(body.flow(original), Flow::Call(_)) {
             // A copy of the function has inserted code, too.
             state.forget_unnamed(self.subject.named, new.0);
@@ -326,7 +330,7 @@ fn inserted(state: &mut State, body: &Body, id: InstId) {
 
 /// `s_getpc_b64` by any of its names.
 fn is_getpc(inst: &Inst) -> bool {
-    matches!(inst.name(), "s_getpc_b64" | "s_get_pc_i64")
+    inst.variant.traits.contains(Traits::GET_PC)
 }
 
 /// The 16-bit immediate.

@@ -144,17 +144,27 @@ impl State {
             return false;
         }
         let before = self.clone();
-        // A register that the original has not set on one path may there as well hold what the rewritten machine has.
-        let mut other = other.clone();
-        // Where both hold the same there is nothing to choose: what inserted code put there stays known.
-        let their_words = other.words.clone();
-        let chosen = |unset: RegSet| -> RegSet {
-            let differs = |reg: &Reg| before.words.get(usize::from(reg.first)) != their_words.get(usize::from(reg.first));
-            unset.iter().filter(|reg| reg.file != RegFile::Scalar || reg.first >= SCALARS as u16 || differs(reg)).collect()
-        };
-        let (mine_only, theirs_only) = (self.undefined.difference(other.undefined), other.undefined.difference(self.undefined));
-        self.adopt(chosen(mine_only));
-        other.adopt(chosen(theirs_only));
+        if self.undefined == other.undefined {
+            self.merge(other, at);
+        } else {
+            // A register that the original has not set on one path may there as well hold what the rewritten machine has.
+            let mut other = other.clone();
+            // Where both hold the same there is nothing to choose: what inserted code put there stays known.
+            let their_words = other.words.clone();
+            let chosen = |unset: RegSet| -> RegSet {
+                let differs = |reg: &Reg| before.words.get(usize::from(reg.first)) != their_words.get(usize::from(reg.first));
+                unset.iter().filter(|reg| reg.file != RegFile::Scalar || reg.first >= SCALARS as u16 || differs(reg)).collect()
+            };
+            let (mine_only, theirs_only) = (self.undefined.difference(other.undefined), other.undefined.difference(self.undefined));
+            self.adopt(&chosen(mine_only));
+            other.adopt(&chosen(theirs_only));
+            self.merge(&other, at);
+        }
+        *self != before
+    }
+
+    /// Keeps what both agree on.
+    fn merge(&mut self, other: &State, at: u32) {
         let merged = |mine: Word, theirs: Word| match (mine, theirs) {
             _ if mine == theirs => mine,
             (Word::Other(_), _) => mine,
@@ -171,7 +181,7 @@ impl State {
         self.constants.retain(|code, constant| other.constants.get(code) == Some(constant));
         self.scc = merged(self.scc, other.scc);
         self.mode = merged(self.mode, other.mode);
-        self.vectors = self.vectors.union(other.vectors);
+        self.vectors.add_all(&other.vectors);
         self.changed_lanes.extend(other.changed_lanes.iter().copied());
         self.lanes.retain(|lane, word| other.lanes.get(lane) == Some(word));
         self.homes.retain(|home, register| other.homes.get(home) == Some(register));
@@ -179,19 +189,18 @@ impl State {
             self.packed_ids = None;
             self.vectors.insert(Reg::vector(0, 1));
         }
-        self.undefined = self.undefined.intersection(other.undefined);
-        *self != before
+        self.undefined.keep_all(&other.undefined);
     }
 
     /// Declares that the original holds what the rewritten machine holds, in registers that the original has not set.
-    pub(super) fn adopt(&mut self, unset: RegSet) {
-        self.undefined = self.undefined.difference(unset);
-        self.vectors = self.vectors.difference(unset);
+    pub(super) fn adopt(&mut self, unset: &RegSet) {
+        self.undefined.remove_all(unset);
+        self.vectors.remove_all(unset);
         self.changed_lanes.retain(|(vector, _)| !unset.contains(Reg::vector(*vector, 1)));
         if unset.contains(Reg::vector(0, 1)) {
             self.packed_ids = None;
         }
-        for reg in unset.iter().filter(|reg| reg.file == RegFile::Scalar) {
+        for reg in unset.scalars() {
             self.set(reg, 0, Word::Original(reg.first));
         }
     }
@@ -360,34 +369,36 @@ impl State {
     /// An original instruction that both machines execute: what it writes as a whole is the same in both afterwards; what it may leave as it was
     /// (`kills` does not have it) is the same only if it was the same, or if the original had not set it: then whatever the rewritten
     /// machine has there may as well be what the original has.
-    pub(super) fn both_write(&mut self, writes: RegSet, kills: RegSet, at: u32) {
-        for reg in writes.iter() {
-            if self.undefined.contains(reg) {
-                self.adopt(RegSet::from_iter([reg]));
-            }
-            if reg.file != RegFile::Scalar {
-                if reg == Reg::vector(0, 1) && self.packed_ids.take().is_some() {
-                    self.vectors.insert(reg);
-                }
-                self.lanes.retain(|(vector, _), _| !reg.overlaps(Reg::vector(*vector, 1)));
-                let is_stale = |home: &Home, register: u16| {
-                    reg.overlaps(Reg::vector(register, 1)) || matches!(home, Home::Accum(number) if reg.overlaps(Reg::accum(*number, 1)))
-                };
-                self.homes.retain(|home, register| !is_stale(home, *register));
-                let stale = |word: &mut Word| {
-                    if matches!(*word, Word::Lane(vector, _) if reg.overlaps(Reg::vector(vector, 1))) {
-                        *word = Word::Other(at);
-                    }
-                };
-                if self.words.lanes {
-                    self.words.for_each_changed(stale);
-                }
-                self.lanes.values_mut().for_each(stale);
-                continue;
-            }
+    pub(super) fn both_write(&mut self, writes: &RegSet, kills: &RegSet, at: u32) {
+        if self.undefined.intersects(writes) {
+            self.adopt(&self.undefined.intersection(*writes));
+        }
+        for reg in writes.scalars() {
             let same = kills.contains(reg) || self.differing(reg).is_none();
             self.forget_original(reg.first, at);
             self.set(reg, 0, if same { Word::Original(reg.first) } else { Word::Other(at) });
+        }
+        // Nothing else is known of vector registers than what inserted code put into lanes, and where lanes, work-item ids and whole registers went.
+        if self.packed_ids.is_none() && self.lanes.is_empty() && !self.words.lanes && self.homes.is_empty() {
+            return;
+        }
+        for reg in writes.vectors().iter() {
+            if reg == Reg::vector(0, 1) && self.packed_ids.take().is_some() {
+                self.vectors.insert(reg);
+            }
+            self.lanes.retain(|(vector, _), _| !reg.overlaps(Reg::vector(*vector, 1)));
+            self.homes.retain(|home, register| {
+                !reg.overlaps(Reg::vector(*register, 1)) && !matches!(home, Home::Accum(number) if reg.overlaps(Reg::accum(*number, 1)))
+            });
+            let stale = |word: &mut Word| {
+                if matches!(*word, Word::Lane(vector, _) if reg.overlaps(Reg::vector(vector, 1))) {
+                    *word = Word::Other(at);
+                }
+            };
+            if self.words.lanes {
+                self.words.for_each_changed(stale);
+            }
+            self.lanes.values_mut().for_each(stale);
         }
     }
 

@@ -11,6 +11,7 @@ use super::finding::Finding;
 use super::hazards;
 use super::outstanding;
 use super::values::{State, Word};
+use crate::cfg::Cfg;
 use crate::dataflow::{RegSet, WaitSummaries};
 use crate::isa::{Counters, Dpp, Flags, Memory, Reg, Role, Target, scalar};
 use crate::kernel::assembly::{Listing, Op, branch_scc1, end, op};
@@ -28,7 +29,7 @@ fn hazards_of(target: &str, producer: Op, between: usize, consumer: Op, inserted
     }
     let body = body(target, listing.push(consumer).push(end()));
     let mut findings = Vec::new();
-    hazards::check(&body, &Alignment::of_inserted(&body, inserted), true, &mut findings);
+    hazards::check(&body, &Cfg::build(&body), &Alignment::of_inserted(&body, inserted), true, &mut findings);
     findings
 }
 
@@ -100,7 +101,7 @@ fn slots_are_counted_along_the_shortest_path_and_s_nop_fills_several() {
     let found = |listing| {
         let body = body("gfx90a", listing);
         let mut findings = Vec::new();
-        hazards::check(&body, &Alignment::of_inserted(&body, &[0]), true, &mut findings);
+        hazards::check(&body, &Cfg::build(&body), &Alignment::of_inserted(&body, &[0]), true, &mut findings);
         findings.len()
     };
     assert!(found(listing(5)) > 0, "the branch goes around the s_nop");
@@ -115,7 +116,14 @@ fn inserted_code_waits_for_its_own_and_for_original_loads() {
     let found = |listing: Listing, inserted: &[u32]| {
         let body = body("gfx90a", listing);
         let mut findings = Vec::new();
-        outstanding::check(&body, &Alignment::of_inserted(&body, inserted), &WaitSummaries::none(), RegSet::ALL, &mut findings);
+        outstanding::check(
+            &body,
+            &Cfg::build(&body),
+            &Alignment::of_inserted(&body, inserted),
+            &WaitSummaries::none(),
+            RegSet::ALL,
+            &mut findings,
+        );
         findings.len()
     };
     let without = || Listing::at(0).push(load()).push(add()).push(end());
@@ -148,18 +156,18 @@ fn states_agree_only_on_what_is_the_same_on_both_paths() {
     // Both machines write it: it is the same again. A copy of what it was is not.
     let mut state = State::same();
     state.set(Reg::scalar(5, 1), 0, Word::Original(4));
-    state.both_write(RegSet::from_iter([s4]), RegSet::from_iter([s4]), 3);
+    state.both_write(&RegSet::from_iter([s4]), &RegSet::from_iter([s4]), 3);
     assert_eq!(state.word(Reg::scalar(5, 1), 0), Word::Other(3));
     assert_eq!(state.differing(s4), None);
     // SCC as a flag is stale as soon as SCC changes.
     let mut state = State::same();
     state.set(Reg::scalar(5, 1), 0, Word::Flag(1));
-    state.both_write(RegSet::from_iter([Reg::SCC]), RegSet::from_iter([Reg::SCC]), 3);
+    state.both_write(&RegSet::from_iter([Reg::SCC]), &RegSet::from_iter([Reg::SCC]), 3);
     assert_eq!(state.word(Reg::scalar(5, 1), 0), Word::Other(3));
     // Program counters differ by a constant until it is added.
     let mut state = State::same();
     let pair = Reg::scalar(4, 2);
-    state.both_write(RegSet::from_iter([pair]), RegSet::from_iter([pair]), 1);
+    state.both_write(&RegSet::from_iter([pair]), &RegSet::from_iter([pair]), 1);
     state.both_read_counter(pair, 0x1004, 0x9004);
     assert_eq!(state.differing(pair).map(|(part, _)| part), Some(s4));
     state.set(s4, 0, Word::Constant(0x1004));
@@ -191,7 +199,7 @@ fn lanes_hold_what_was_put_there_until_the_register_is_written() {
     elsewhere.write_lane(8, 3, elsewhere.word(s4, 0));
     assert!(elsewhere.differing(v8).is_some());
     let mut written = state.clone();
-    written.both_write(RegSet::from_iter([v8]), RegSet::EMPTY, 5);
+    written.both_write(&RegSet::from_iter([v8]), &RegSet::EMPTY, 5);
     written.write_lane(8, 3, written.word(s4, 0));
     assert!(written.differing(v8).is_some());
     state.write_lane(8, 3, state.word(s4, 0));

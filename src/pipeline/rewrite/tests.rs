@@ -1,0 +1,86 @@
+//! Code objects with the same code: what is taken from one for the other is what the other would get by itself.
+
+use super::*;
+use crate::emit::code_object::CODE_SECTION;
+use crate::offload_bundle::write_plain;
+use crate::pipeline::Probe;
+
+const HOST: &str = "host-x86_64-unknown-linux-gnu--";
+const ONE: &str = "hipv4-amdgcn-amd-amdhsa--gfx942";
+const OTHER: &str = "hipv4-amdgcn-amd-amdhsa--gfx941";
+/// Where the ELF header has the processor's number.
+const FLAGS: usize = 48;
+
+/// The sample's code for gfx942.
+fn one() -> Vec<u8> {
+    let file = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/hip-samples/bin/divergence")).expect("a sample");
+    let input = Input::parse(&file).expect("parses");
+    let found = input.code_objects().find(|found| found.target.is_some_and(|target| target.to_string() == "gfx942"));
+    found.expect("code for gfx942").bytes.to_vec()
+}
+
+/// The same for gfx941: another number, and another name in the metadata.
+fn other() -> Vec<u8> {
+    let mut bytes = one();
+    bytes[FLAGS] = Target::by_name("gfx941").expect("a target").mach() as u8;
+    let places: Vec<usize> = (0..bytes.len() - 6).filter(|at| &bytes[*at..*at + 6] == b"gfx942").collect();
+    assert!(!places.is_empty(), "the metadata names the processor");
+    places.into_iter().for_each(|at| bytes[at + 5] = b'1');
+    bytes
+}
+
+fn options(counters: Counters) -> Options {
+    Options { probes: vec![Probe::Branches], counters, ..Options::default() }
+}
+
+#[test]
+fn each_of_a_group_is_what_it_would_be_alone() {
+    let objects = [(ONE, one()), (OTHER, other())];
+    let bundle = |objects: &[(&str, Vec<u8>)]| {
+        let entries: Vec<(&str, &[u8])> =
+            [(HOST, &b""[..])].into_iter().chain(objects.iter().map(|(id, bytes)| (*id, &bytes[..]))).collect();
+        write_plain(&entries)
+    };
+    let both = bundle(&objects);
+    let input = Input::parse(&both).expect("parses");
+    assert_eq!(groups(&input.code_objects().collect::<Vec<_>>()).expect("original"), [[0, 1]], "one after the other");
+    for counters in [Counters::Lds, Counters::Global] {
+        let together = rewrite(&both, &options(counters)).expect("rewritten");
+        let read = Input::parse(&together.bytes).expect("parses");
+        for (number, object) in objects.iter().enumerate() {
+            let alone = bundle(std::slice::from_ref(object));
+            let alone = rewrite(&alone, &options(counters)).expect("rewritten");
+            assert_eq!(alone.maps[0].kernels.len(), 2);
+            assert_eq!(together.maps[number], alone.maps[0]);
+            let alone = Input::parse(&alone.bytes).expect("parses");
+            assert!(read.bundles[0].entry_bytes(number + 1) == alone.bundles[0].entry_bytes(1), "{}", object.0);
+        }
+    }
+}
+
+#[test]
+fn what_was_checked_before_hides_nothing_that_is_different() {
+    let (one, other) = (one(), other());
+    let [first, second] = [&one, &other].map(|bytes| rewrite(bytes, &options(Counters::Lds)).expect("rewritten").bytes);
+    let (one, other) = (CodeObject::parse(&one).expect("parses"), CodeObject::parse(&other).expect("parses"));
+    let first = CodeObject::parse(&first).expect("parses");
+    let (map, findings) = verify::check_beside(&one, &first, None);
+    assert_eq!(findings, []);
+    let faultless = Faultless { original: &one, rewritten: &first, map: &map.expect("a site table") };
+    let rewritten = CodeObject::parse(&second).expect("parses");
+    assert_eq!(verify::check_beside(&other, &rewritten, Some(faultless)).1, []);
+    // A byte of the new code, or of a descriptor, at a time.
+    let code = rewritten.elf().section(CODE_SECTION).expect("new code");
+    let descriptor = rewritten.kernels()[0].descriptor_offset;
+    let places = (code.offset..code.offset + code.size).step_by(52).chain(descriptor..descriptor + 64);
+    let mut found = 0;
+    for place in places {
+        let mut damaged = second.clone();
+        damaged[place as usize] ^= 4;
+        let Ok(damaged) = CodeObject::parse(&damaged) else { continue };
+        let (_, all) = verify::check_object(&other, &damaged);
+        assert_eq!(verify::check_beside(&other, &damaged, Some(faultless)).1, all, "{place:#x}");
+        found += usize::from(!all.is_empty());
+    }
+    assert!(found > 20, "{found} of them are damage");
+}
