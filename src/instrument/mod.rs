@@ -320,9 +320,10 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply) -> Resul
     let mut before = registers::resources(target, &kernel.descriptor, lds_bytes, workgroup_size);
     before.code_bytes = parts.iter().flat_map(|part| part.body.insts()).map(|inst| u64::from(inst.size)).sum();
     let after = registers::resources(target, &descriptor, lds_bytes + extra, workgroup_size);
+    let (named_scalars, named_vectors) = named_registers(target, &edits);
     let metadata = MetadataChange {
-        sgpr_count: metadata.sgpr_count.max(u64::from(sgprs.max(named_scalars(target, &edits)) + registers::NAMED_SGPRS)),
-        vgpr_count: allocation.metadata_vgprs(&descriptor, metadata, vgprs, agpr_count),
+        sgpr_count: metadata.sgpr_count.max(u64::from(sgprs.max(named_scalars) + registers::NAMED_SGPRS)),
+        vgpr_count: allocation.metadata_vgprs(&descriptor, metadata, vgprs.max(named_vectors), agpr_count),
         agpr_count,
         group_segment_fixed_size: u64::from(lds_bytes + extra),
         private_segment_fixed_size: private_segment,
@@ -339,13 +340,15 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply) -> Resul
     })
 }
 
-/// One more than the highest numbered scalar register that inserted code names: what it borrows need not be among those that the original names.
-fn named_scalars(target: Target, edits: &Edits) -> u32 {
+/// One more than the highest numbered scalar register, and than the highest vector register, that inserted code names: what it borrows need not be among
+/// those that the original names.
+fn named_registers(target: Target, edits: &Edits) -> (u32, u32) {
     let inserts = edits.inserts.iter().chain(edits.functions.iter().flat_map(|function| &function.inserts));
     let items = inserts.flat_map(|(_, snippet)| &snippet.items);
     let instructions = items.filter_map(|item| if let Item::Inst(inst) = item { Some(inst) } else { None });
     let named: RegSet = instructions.flat_map(|inst| inst.reads().chain(inst.writes())).collect();
-    named.highest_sgpr_below(target.addressable_sgprs() as u16).map_or(0, |highest| u32::from(highest) + 1)
+    let end = |highest: Option<u16>| highest.map_or(0, |highest| u32::from(highest) + 1);
+    (end(named.highest_sgpr_below(target.addressable_sgprs() as u16)), end(named.highest_vgpr()))
 }
 
 /// The kernel's decoded body.

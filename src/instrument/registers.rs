@@ -239,12 +239,7 @@ impl Allocation<'_> {
             Some(offset) if agprs > 0 => u64::from(offset) + agprs,
             _ => u64::from(vgprs).max(agprs),
         };
-        // Compilers may leave out what only called functions use; what is instrumented says it all.
-        let named = &self.used.named;
-        let highest =
-            if grown.accum_offset(self.target).is_none() { named.highest_vgpr().max(named.highest_agpr()) } else { named.highest_vgpr() };
-        let named = highest.map_or(0, |highest| u32::from(highest) + 1);
-        metadata.vgpr_count.max(with_accum).max(named.min(self.vgprs()).into())
+        metadata.vgpr_count.max(with_accum)
     }
 }
 

@@ -408,3 +408,22 @@ fn what_original_code_wrote_is_up_to_date_where_a_snippet_reads_it() {
     assert_eq!(waits(w64, Place::Entry(own), &[2]), [0, 1], "nothing came before");
     assert_eq!(waits(w32, Place::End(own), &[2]), [0], "its masks are not remembered");
 }
+
+/// Lanes are borrowed of unused vector registers first: those may lie behind what the metadata count.
+#[test]
+fn metadata_counts_borrowed_vector_registers() {
+    let target = target("gfx908");
+    let v = |n| Value::Reg(Reg::vector(n, 1));
+    // Two are left, and three are needed.
+    let moves: Vec<[Value; 2]> = (0..254).map(|n| [v(n), Value::InlineInt(0)]).collect();
+    let uses: Vec<[Value; 3]> = (0..254).map(|n| [v(0), v(n), v(0)]).collect();
+    let saveexec = [s(20, 2), s(22, 2)];
+    let mut code: Vec<(&str, &[Value])> = moves.iter().map(|operands| ("v_mov_b32_e32", operands.as_slice())).collect();
+    code.push(("s_and_saveexec_b64", &saveexec));
+    code.extend(uses.iter().map(|operands| ("v_or_b32_e32", operands.as_slice())));
+    let (bytes, mut kernel) = kernel(target, &code);
+    kernel.descriptor.set_allocated_vgprs(target, 256).expect("fits");
+    kernel.metadata.as_mut().expect("metadata").vgpr_count = 254;
+    let planned = plan(target, &bytes, &kernel, CounterMode::Global).expect("planned");
+    assert_eq!(planned.metadata.vgpr_count, 256);
+}
