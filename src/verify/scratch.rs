@@ -31,6 +31,9 @@ pub(super) fn added(
     if !enabled(new) {
         complain("scratch memory is not enabled".to_owned());
     }
+    if enabled(new) != enabled(old) && now == before {
+        complain("scratch memory is enabled, and there is none".to_owned());
+    }
     // Elsewhere the hardware says in scalar registers where scratch memory is, and the original may have other things in them when it is needed.
     if !target.architected_flat_scratch() {
         complain(format!("{} has no scratch memory that is always found", target.name()));

@@ -18,7 +18,7 @@ pub enum Change {
 }
 
 use Change::{Flip, Less, More, Stale, To};
-use Rule::{Allocation, Clobbered, Descriptor, Lds, Metadata, Undefined};
+use Rule::{Allocation, Clobbered, Descriptor, Lds, Metadata, Scratch, Undefined};
 
 /// Where the damage means something: the descriptor is the original's.
 type Applies = fn(&Subject, &KernelDescriptor) -> bool;
@@ -41,7 +41,7 @@ const SHARED_VGPRS: Field = Field { bit: Field::TG_SPLIT.bit - 16, width: 4 };
 pub const FIELDS: &[FieldKind] = &[
     ("GROUP_SEGMENT_FIXED_SIZE", Field::GROUP_SEGMENT_FIXED_SIZE, Flip, ALWAYS, &[Lds]),
     ("GROUP_SEGMENT_FIXED_SIZE, stale", Field::GROUP_SEGMENT_FIXED_SIZE, Stale, ALWAYS, &[Lds]),
-    ("PRIVATE_SEGMENT_FIXED_SIZE", Field::PRIVATE_SEGMENT_FIXED_SIZE, Flip, ALWAYS, LIES),
+    ("PRIVATE_SEGMENT_FIXED_SIZE", Field::PRIVATE_SEGMENT_FIXED_SIZE, Flip, ALWAYS, &[Scratch]),
     ("KERNARG_SIZE", Field::KERNARG_SIZE, Flip, ALWAYS, LIES),
     ("TG_SPLIT", Field::TG_SPLIT, Flip, ALWAYS, LIES),
     ("ACCUM_OFFSET, none", Field::ACCUM_OFFSET, To(0), |s, _| s.target.unified_accum(), &[Allocation]),
@@ -68,7 +68,7 @@ pub const FIELDS: &[FieldKind] = &[
     ("WGP_MODE", Field::WGP_MODE, Flip, ALWAYS, LIES),
     ("MEM_ORDERED", Field::MEM_ORDERED, Flip, ALWAYS, LIES),
     ("FWD_PROGRESS", Field::FWD_PROGRESS, Flip, ALWAYS, LIES),
-    ("ENABLE_PRIVATE_SEGMENT", Field::ENABLE_PRIVATE_SEGMENT, Flip, ALWAYS, LIES),
+    ("ENABLE_PRIVATE_SEGMENT", Field::ENABLE_PRIVATE_SEGMENT, Flip, ALWAYS, &[Scratch]),
     ("USER_SGPR_COUNT, less", Field::USER_SGPR_COUNT, Less, ALWAYS, SHIFTS),
     // Nothing lies behind them where workgroup ids are elsewhere.
     ("USER_SGPR_COUNT, more", Field::USER_SGPR_COUNT, More, |s, _| !s.target.architected_workgroup_ids(), SHIFTS),
@@ -106,7 +106,7 @@ pub const NUMBERS: &[NumberKind] = &[
     (".sgpr_count, more", ".sgpr_count", More, |s, _| !s.target.all_sgprs(), &[Metadata]),
     (".group_segment_fixed_size, stale", ".group_segment_fixed_size", Stale, ALWAYS, &[Lds]),
     (".group_segment_fixed_size", ".group_segment_fixed_size", Flip, ALWAYS, &[Lds]),
-    (".private_segment_fixed_size", ".private_segment_fixed_size", Flip, ALWAYS, &[Metadata]),
+    (".private_segment_fixed_size", ".private_segment_fixed_size", Flip, ALWAYS, &[Scratch]),
     (".kernarg_segment_size", ".kernarg_segment_size", Flip, ALWAYS, &[Metadata]),
     (".kernarg_segment_align", ".kernarg_segment_align", Flip, ALWAYS, &[Metadata]),
     (".wavefront_size", ".wavefront_size", Flip, ALWAYS, &[Metadata]),
