@@ -1,6 +1,6 @@
 //! One wave in the middle of an instruction: access to its registers with every check the strict mode makes.
 
-use crate::isa::{Counter, EventHazards, RegFile, Target, WaitStates, scalar};
+use crate::isa::{Counter, EventHazards, RegFile, Target, VgprMsb, WaitStates, scalar};
 
 use super::fault::FaultKind;
 use super::float::Env;
@@ -68,6 +68,8 @@ pub(super) struct Wave {
     pub env: Env,
     /// What it means for the short ways of instructions.
     pub way: Way,
+    /// The high bits of vector register numbers, which MODE has as well.
+    pub vgpr_msb: VgprMsb,
     pub trapsts: u32,
     pub pc: u64,
     /// The instruction took a branch.
@@ -119,6 +121,12 @@ impl Wave {
         self.mode = mode;
         self.env = Env::from_mode(mode);
         self.way = Way::of(mode);
+    }
+
+    /// Sets the high bits of vector register numbers.
+    pub(super) fn set_vgpr_msb(&mut self, msb: VgprMsb) {
+        self.vgpr_msb = msb;
+        self.mode = msb.in_mode(self.mode);
     }
 }
 

@@ -47,9 +47,11 @@ fn flat_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
         // The `addtid` forms have no address of their own.
         values = std::array::from_fn(|lane| 4 * lane as u64);
     }
+    if base.is_some() && core.launch.target.signed_global_offsets() {
+        values.iter_mut().for_each(|value| *value = i64::from(*value as i32) as u64);
+    }
     if op.inst.modifiers.scale_offset && base.is_some() {
-        let scale = u64::from(op.inst.variant.memory_bytes).max(1);
-        values.iter_mut().for_each(|value| *value *= scale);
+        scale(op, &mut values);
     }
     // Where lanes can name each other's scratch, bits 56:52 of a flat address in it are the lane (LLVM's lowering of casts from private to flat).
     let shared = flat && core.launch.target.set().flat_scratch_base;
@@ -71,6 +73,12 @@ fn flat_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
     }))
 }
 
+/// `scale_offset`: the register of an address with a base counts what is accessed, not bytes.
+fn scale(op: &Op, values: &mut [u64; LANES]) {
+    let size = u64::from(op.inst.variant.memory_bytes).max(1);
+    values.iter_mut().for_each(|value| *value = value.wrapping_mul(size));
+}
+
 fn scratch_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
     check_flat_scratch(core)?;
     let signed = core.launch.target.signed_scratch_offsets();
@@ -80,9 +88,9 @@ fn scratch_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
         _ => 0,
     };
     let vaddr = op.source(Role::Vaddr, Ty::B32);
-    let values = core.lanes(op, vaddr, Ty::B32, 0)?;
+    let mut values = core.lanes(op, vaddr, Ty::B32, 0)?;
     if op.inst.modifiers.scale_offset {
-        return undefined("a scaled offset of scratch memory");
+        scale(op, &mut values);
     }
     let fixed = i64::from(op.inst.modifiers.offset) + scalar;
     Ok(std::array::from_fn(|lane| Place::Scratch(extended(values[lane] as u32) + fixed)))
