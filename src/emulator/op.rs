@@ -1,7 +1,8 @@
 //! A decoded instruction made ready to run: its meaning found by name once, operands resolved, its role in traces and rules known.
 
 use crate::isa::{
-    Condition, Counters, Half, Inst, Modifier, Operand, Reg, RegFile, Role, Target, Value, ValueType, VgprMsb, WaitCount, issued, scalar, wait_count,
+    Condition, Counters, Half, Inst, Modifier, Operand, Reg, RegFile, Role, Target, Value, ValueType, VgprMsb, WaitCount, issued, scalar,
+    wait_count,
 };
 
 use super::core::{Core, Step};

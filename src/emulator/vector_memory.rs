@@ -4,7 +4,7 @@ use crate::isa::{Encoding, Flags, Inst, Operand, Reg, RegFile, Role, scalar};
 
 use super::atomic;
 use super::buffer;
-use super::core::{Core, LANES, PRIVATE_APERTURE, SHARED_APERTURE, Step, active, at_lane, stop, undefined};
+use super::core::{Core, LANES, PRIVATE_APERTURE, SHARED_APERTURE, Step, active, at_lane, lane_of, stop, undefined};
 use super::fault::{FaultKind, MemoryAccess};
 use super::op::{Meaning, Op, Semantics, Source, Ty};
 use super::pending::{EffectParts, Kind, Space};
@@ -53,9 +53,9 @@ fn flat_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
     if op.inst.modifiers.scale_offset && base.is_some() {
         scale(op, &mut values);
     }
-    // Where lanes can name each other's scratch, bits 56:52 of a flat address in it are the lane (LLVM's lowering of casts from private to flat).
+    // Lanes can name each other's scratch.
     let shared = flat && core.launch.target.set().flat_scratch_base;
-    let lane_of = |address: u64| (shared && (address >> 32 & 0xf_ffff) as u32 == PRIVATE_APERTURE).then_some((address >> 52) as usize);
+    let lane_of = |address: u64| if shared { lane_of(address) } else { None };
     let of = |lane: usize| values[lane].wrapping_add(base.unwrap_or(0));
     if shared && active(core.wave.exec()).any(|lane| lane_of(of(lane)).is_some_and(|owner| owner != lane)) {
         return undefined("a flat address in the scratch of another lane");
@@ -67,7 +67,7 @@ fn flat_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
         }
         match (address >> 32) as u32 {
             SHARED_APERTURE if flat => Place::Lds((address & 0xffff_ffff).wrapping_add(offset)),
-            PRIVATE_APERTURE if flat => Place::Scratch((address & 0xffff_ffff) as i64 + offset as i64),
+            PRIVATE_APERTURE if flat && !shared => Place::Scratch((address & 0xffff_ffff) as i64 + offset as i64),
             _ => Place::Global(address.wrapping_add(offset)),
         }
     }))
