@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
-use crate::isa::{self, Reg, Role, Target, Value};
+use crate::isa::{self, Reg, Role, Target, Traits, Value};
 
 /// An index into the label table of a [`super::Code`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,9 +117,9 @@ pub(super) fn call_word(target: Target, link: Value) -> Result<u32> {
     }
 }
 
-/// The pair that `s_getpc_b64` writes.
+/// The pair that `s_getpc_b64` writes, by any of its names.
 pub(super) fn getpc_pair(inst: &isa::Inst) -> Option<Reg> {
-    if inst.name() != "s_getpc_b64" {
+    if !inst.variant.traits.contains(Traits::GET_PC) {
         return None;
     }
     inst.operand(Role::Sdst)?.reg()

@@ -1,7 +1,7 @@
 //! No instruction overwrites a register that a memory instruction may have to read again: until its addresses are translated it may be replayed (gfx1250).
 //!
 //! Original instructions among themselves are the compiler's business. What inserted ones overwrite, and what inserted ones read, is followed in the simplest
-//! way: everything may be untranslated until a wait for no translation at all.
+//! way: everything may be untranslated until a wait for no translation at all, or until the original itself overwrites the register.
 
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
@@ -36,6 +36,9 @@ impl State {
         if issued(inst).contains(Counter::X.flag()) {
             let set = if inserted { &mut self.inserted } else { &mut self.original };
             new.reads(id).for_each(|reg| set.insert(reg));
+        } else if !inserted {
+            // The original may overwrite it here, so nothing reads it again any more.
+            self.original = self.original.difference(new.writes(id).collect());
         }
         if matches!(new.flow(id), Flow::Call(_)) {
             // Whatever the function leaves.
