@@ -16,6 +16,7 @@ use rewriter_tests::kernels::build::{self, Sources, Variant};
 use rewriter_tests::kernels::compare::Rule;
 use rewriter_tests::kernels::{Test, launch};
 use rewriter_tests::{Failure, full, made_up};
+use wavetap::code_object::CodeObject;
 use wavetap::emulator::Options;
 use wavetap::isa::Target;
 
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
 
 fn trials() -> Result<Vec<Trial>, Failure> {
     let mut trials = vec![Trial::test("there are enough kernels, each on some target", || enough().map_err(Failed::from))];
+    trials.push(Trial::test("code objects are for the processors that they were asked for", || asked_for().map_err(Failed::from)));
     let (written, made_up) = (Sources::written()?, made_up::sources()?);
     for (n, variant) in variants()?.into_iter().enumerate() {
         let count = made_up.files().len();
@@ -120,6 +122,26 @@ fn enough() -> Result<(), Failure> {
             let alone = Test { on: pattern.to_owned(), ..test.clone() };
             if !Target::all().any(|target| alone.runs_on(target.name())) {
                 return Err(format!("{}: no target is {pattern}", test.name));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Objects of the processors that the toolchain's LLVM makes code for, whether the emulator runs them or not.
+fn asked_for() -> Result<(), Failure> {
+    let known = build::known_processors()?;
+    for target in Target::all().filter(|target| known.contains(target.name())) {
+        if !build::is_newer(target)? {
+            continue;
+        }
+        for (level, version) in [("O2", 5), ("O2", 6), ("O0", 6)] {
+            let variant = Variant { target, level, version };
+            let object = build::object("control", variant)?;
+            let code = CodeObject::parse(&object).map_err(|e| format!("{variant}: {e}"))?;
+            let found = (code.processor(), code.version(), code.target().map(Target::wave_size));
+            if found != (Some(target.name()), version, Some(target.wave_size())) || code.kernels().is_empty() {
+                return Err(format!("{variant}: the object is {found:?} with {} kernels", code.kernels().len()));
             }
         }
     }
