@@ -1,6 +1,8 @@
 //! Loaded code, decoded once for each address.
 
-use crate::isa::{Encoding, Implicit, Inst, Role, Target, decode};
+use rustc_hash::FxHashMap;
+
+use crate::isa::{Encoding, Implicit, Inst, Operand, Role, Target, Value, VgprMsb, decode};
 
 use super::fault::{FaultKind, MemoryAccess};
 use super::loader::{CodeRange, ObjectId};
@@ -33,6 +35,8 @@ struct Range {
 pub(super) struct Code {
     ranges: Vec<Range>,
     pub ops: Vec<Op>,
+    /// The instructions at addresses that were reached with high bits of vector register numbers, as in [`Range::index`].
+    high: FxHashMap<(u64, VgprMsb), u32>,
     names: Names,
     recent: usize,
 }
@@ -60,6 +64,7 @@ impl Code {
 
     pub(super) fn remove(&mut self, object: ObjectId) {
         self.ranges.retain(|range| range.object != object);
+        self.high.clear();
         self.recent = 0;
     }
 
@@ -68,8 +73,8 @@ impl Code {
         self.ranges.iter().find(|range| (range.start..range.end).contains(&pc)).map(|range| (range.object, pc - range.base))
     }
 
-    /// The index of the instruction at an address.
-    pub(super) fn at(&mut self, pc: u64, target: Target, memory: &View) -> Result<usize, FaultKind> {
+    /// The index of the instruction at an address, where these high bits of vector register numbers hold.
+    pub(super) fn at(&mut self, pc: u64, msb: VgprMsb, target: Target, memory: &View) -> Result<usize, FaultKind> {
         let within = |range: &Range| (range.start..range.end).contains(&pc);
         if !self.ranges.get(self.recent).is_some_and(within) {
             self.recent = match self.ranges.iter().position(within) {
@@ -79,31 +84,34 @@ impl Code {
                 }
             };
         }
-        let range = &self.ranges[self.recent];
         if !pc.is_multiple_of(4) {
             return Err(FaultKind::Misaligned { address: pc, align: 4 });
         }
-        let slot = ((pc - range.start) / 4) as usize;
-        match range.index[by_wave_size(target)][slot] {
-            0 => self.decode(pc, slot, target, memory),
-            known => Ok(known as usize - 1),
+        match self.known(pc, msb, target) {
+            Some(0) | None => self.decode(pc, msb, target, memory),
+            Some(known) => Ok(known as usize - 1),
         }
     }
 
+    /// One more than the index of the instruction at an address of the recent range; 0 where nothing is decoded yet, none behind the range.
+    fn known(&self, pc: u64, msb: VgprMsb, target: Target) -> Option<u32> {
+        let range = &self.ranges[self.recent];
+        let plain = *range.index[by_wave_size(target)].get(((pc - range.start) / 4) as usize)?;
+        Some(if msb == VgprMsb::default() { plain } else { self.high.get(&(pc, msb)).copied().unwrap_or(0) })
+    }
+
     /// Decodes an instruction, and those behind it that will run when it does.
-    fn decode(&mut self, pc: u64, slot: usize, target: Target, memory: &View) -> Result<usize, FaultKind> {
+    fn decode(&mut self, pc: u64, msb: VgprMsb, target: Target, memory: &View) -> Result<usize, FaultKind> {
         let first = self.ops.len();
-        let mut next = self.decode_one(pc, slot, target, memory)?;
+        let mut next = self.decode_one(pc, msb, target, memory)?;
         for _ in 1..MAX_PLAIN {
             let Some(op) = self.ops.last().filter(|op| op.plain != 0) else { break };
             debug_assert_eq!(op.next, next);
-            let range = &self.ranges[self.recent];
-            let slot = ((next - range.start) / 4) as usize;
             // Whatever is wrong with it is said when the wave comes to it.
-            if range.index[by_wave_size(target)].get(slot).is_none_or(|&known| known != 0) {
+            if self.known(next, msb, target) != Some(0) {
                 break;
             }
-            match self.decode_one(next, slot, target, memory) {
+            match self.decode_one(next, msb, target, memory) {
                 Ok(behind) => next = behind,
                 Err(_) => break,
             }
@@ -117,13 +125,16 @@ impl Code {
     }
 
     /// Adds the instruction at an address to those decoded; gives the address behind it.
-    fn decode_one(&mut self, pc: u64, slot: usize, target: Target, memory: &View) -> Result<u64, FaultKind> {
+    fn decode_one(&mut self, pc: u64, msb: VgprMsb, target: Target, memory: &View) -> Result<u64, FaultKind> {
         let range = &mut self.ranges[self.recent];
         let length = (range.end - pc).min(MAX_INSTRUCTION);
         let mut bytes = [0; MAX_INSTRUCTION as usize];
         memory.read(pc, &mut bytes[..length as usize], MemoryAccess::Fetch)?;
-        let inst =
+        let mut inst =
             decode(target, &bytes[..length as usize]).map_err(|error| FaultKind::Undecodable { reason: error.to_string().into() })?;
+        if msb != VgprMsb::default() {
+            mean(&mut inst, msb)?;
+        }
         let place = (range.object, pc - range.base, pc);
         let named = self.names.of(target, &inst);
         // It is large: what makes it puts it in its place.
@@ -137,11 +148,30 @@ impl Code {
         let mut next = pc;
         if let Some(op) = self.ops.last_mut() {
             op.replay = range.replay;
+            op.vgpr_msb = msb;
             next = op.next;
         }
-        range.index[by_wave_size(target)][slot] = self.ops.len() as u32;
+        let decoded = self.ops.len() as u32;
+        if msb == VgprMsb::default() {
+            range.index[by_wave_size(target)][((pc - range.start) / 4) as usize] = decoded;
+        } else {
+            self.high.insert((pc, msb), decoded);
+        }
         Ok(next)
     }
+}
+
+/// Replaces the vector registers that an instruction names by those that it means.
+fn mean(inst: &mut Inst, msb: VgprMsb) -> Result<(), FaultKind> {
+    for at in 0..inst.operands.len() {
+        let Operand { role, value: Value::Reg(reg), .. } = inst.operands[at] else { continue };
+        let Some(actual) = msb.actual(inst, role, reg) else {
+            let what = format!("which vector register of {} the high bits of register numbers are for", inst.name());
+            return Err(FaultKind::Undefined { what: what.into() });
+        };
+        inst.operands[at].value = Value::Reg(actual);
+    }
+    Ok(())
 }
 
 fn by_wave_size(target: Target) -> usize {

@@ -1,6 +1,6 @@
 //! One wave in the middle of an instruction: access to its registers with every check the strict mode makes.
 
-use crate::isa::{Counter, EventHazards, RegFile, Target, WaitStates, scalar};
+use crate::isa::{Counter, EventHazards, RegFile, Target, VgprMsb, WaitStates, scalar};
 
 use super::fault::FaultKind;
 use super::float::Env;
@@ -68,6 +68,8 @@ pub(super) struct Wave {
     pub env: Env,
     /// What it means for the short ways of instructions.
     pub way: Way,
+    /// The high bits of vector register numbers, which MODE has as well.
+    pub vgpr_msb: VgprMsb,
     pub trapsts: u32,
     pub pc: u64,
     /// The instruction took a branch.
@@ -119,6 +121,12 @@ impl Wave {
         self.mode = mode;
         self.env = Env::from_mode(mode);
         self.way = Way::of(mode);
+    }
+
+    /// Sets the high bits of vector register numbers.
+    pub(super) fn set_vgpr_msb(&mut self, msb: VgprMsb) {
+        self.vgpr_msb = msb;
+        self.mode = msb.in_mode(self.mode);
     }
 }
 
@@ -200,6 +208,15 @@ const FLAT_SCRATCH_BASE: u16 = 230;
 
 /// Bits 63:32 of a flat address in scratch.
 pub(super) const PRIVATE_APERTURE: u32 = 0x0002_0000;
+/// Bits 63:32 of where scratch begins in flat addresses that name the lane. Code takes every address for one of scratch that differs from this only below
+/// bit 58 (LLVM's lowering of `llvm.amdgcn.is.private`), so memory must not.
+const LANES_APERTURE: u32 = 0x0800_0000;
+
+/// The lane in whose scratch a flat address is, where flat addresses name it in bits 56:52 (LLVM's lowering of casts from private to flat).
+pub(super) fn lane_of(address: u64) -> Option<usize> {
+    let high = (address >> 32) as u32 ^ LANES_APERTURE;
+    (high < 1 << 26).then_some((high >> 20) as usize)
+}
 
 /// The barrier of a workgroup that waves signal and wait for in two steps (gfx12).
 #[derive(Default)]
@@ -344,7 +361,7 @@ impl Core<'_> {
             scalar::SHARED_BASE..=239 => 0,
             // Scratch by flat addresses: see `vector_memory`.
             FLAT_SCRATCH_BASE if self.launch.target.set().flat_scratch_base => 0,
-            231 if self.launch.target.set().flat_scratch_base => PRIVATE_APERTURE,
+            231 if self.launch.target.set().flat_scratch_base => LANES_APERTURE,
             scalar::VCCZ => u32::from(self.wave.mask(scalar::VCC) == 0),
             scalar::EXECZ => u32::from(self.wave.exec() == 0),
             scalar::SCC => u32::from(self.wave.scc),
@@ -366,7 +383,7 @@ impl Core<'_> {
         }
         let aperture = |base: u32, limit: bool| u64::from(base) << 32 | if limit { 0xffff_ffff } else { 0 };
         Ok(match code {
-            FLAT_SCRATCH_BASE if self.launch.target.set().flat_scratch_base => aperture(PRIVATE_APERTURE, false),
+            FLAT_SCRATCH_BASE if self.launch.target.set().flat_scratch_base => aperture(LANES_APERTURE, false),
             235 => aperture(SHARED_APERTURE, false),
             236 => aperture(SHARED_APERTURE, true),
             237 => aperture(PRIVATE_APERTURE, false),

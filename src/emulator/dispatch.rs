@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::isa::{Demand, Target, scalar};
+use crate::isa::{Demand, Target, VgprMsb, scalar};
 
 use super::Options;
 use super::core::{Launch, PRIVATE_APERTURE, Registers, SHARED_APERTURE, Status, Wave, Way};
@@ -289,6 +289,7 @@ impl Plan {
             mode,
             env: Env::from_mode(mode),
             way: Way::of(mode),
+            vgpr_msb: VgprMsb::default(),
             trapsts: 0,
             pc: self.descriptor.entry(),
             jumped: false,
@@ -472,7 +473,7 @@ fn vector_registers(target: Target, d: &Descriptor) -> (usize, usize) {
         let vector = allocated.min(accum_offset).min(256);
         (vector, (allocated - vector).min(256))
     } else {
-        let vector = allocated.min(256);
+        let vector = allocated.min(target.max_vgprs() as usize);
         (vector, if target.has_accum() { vector } else { 0 })
     }
 }

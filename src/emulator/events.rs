@@ -8,7 +8,7 @@ use crate::isa::{Access, Branch, Counter, Encoding, EventHazards as Rules, Inst,
 use super::core::{Core, Step, register_name, stop};
 use super::fault::FaultKind;
 use super::op::{Class, Op};
-use super::pending::slot;
+use super::pending::{ACCUM_SLOTS, slot};
 
 /// A set of scalar registers by code.
 #[derive(Clone, Copy, Default)]
@@ -426,7 +426,7 @@ impl Events {
             return Ok(());
         }
         if self.written.is_empty() {
-            self.written = vec![Written::default(); 256];
+            self.written = vec![Written::default(); ACCUM_SLOTS];
         }
         // What is long done is the usual case. A result is early only behind the last transcendental, or the last write of EXEC, of which the first of the two
         // results is at most so many instructions old.

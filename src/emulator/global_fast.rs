@@ -3,7 +3,7 @@
 //! Whatever is not so, faults included, goes the general way of [`super::vector_memory`]; nothing is changed before that is known. In the strict mode that is
 //! so of loads while stores of other waves may not have arrived, too. A flat address of LDS or scratch is in no allocation, whatever offset is added to it.
 
-use crate::isa::{Encoding, Inst, Operand, Reg, RegFile, Role};
+use crate::isa::{Encoding, Inst, Operand, Reg, RegFile, Role, Target};
 
 use super::core::{Core, LANES, Step, Wave, active};
 use super::lanes::{Register, Row};
@@ -19,17 +19,21 @@ pub(super) struct Address {
     vector: u16,
     /// The scalar registers with the base.
     base: Option<u16>,
+    /// What a signed register with the offset is multiplied by; none if it is not signed.
+    signed: Option<u8>,
     offset: u64,
 }
 
 impl Address {
     /// Of an instruction whose address is made so.
-    fn of(inst: &Inst) -> Option<Address> {
-        if !matches!(inst.variant.encoding, Encoding::Global | Encoding::Flat) || inst.modifiers.scale_offset {
+    fn of(target: Target, inst: &Inst) -> Option<Address> {
+        if !matches!(inst.variant.encoding, Encoding::Global | Encoding::Flat) {
             return None;
         }
+        let size = if inst.modifiers.scale_offset { inst.variant.memory_bytes.max(1) } else { 1 };
         let Source::Vector(vector) = Op::by_role(inst, Role::Vaddr, Ty::B32, false) else { return None };
-        Some(Address { vector, base: Op::scalar_of(inst, Role::Saddr), offset: i64::from(inst.modifiers.offset) as u64 })
+        let signed = target.signed_global_offsets().then_some(size);
+        Some(Address { vector, base: Op::scalar_of(inst, Role::Saddr), signed, offset: i64::from(inst.modifiers.offset) as u64 })
     }
 
     fn lanes(self, core: &mut Core, op: &Op) -> Step<[u64; LANES]> {
@@ -48,6 +52,10 @@ impl Address {
             for lane in 0..LANES {
                 addresses[lane] = (u64::from(low[lane]) | u64::from(high[lane]) << 32).wrapping_add(fixed);
             }
+        } else if let Some(size) = self.signed {
+            for lane in 0..LANES {
+                addresses[lane] = (i64::from(low[lane] as i32) * i64::from(size)).wrapping_add(fixed as i64) as u64;
+            }
         } else {
             for lane in 0..LANES {
                 addresses[lane] = u64::from(low[lane]).wrapping_add(fixed);
@@ -58,8 +66,8 @@ impl Address {
 }
 
 /// The handler of a load or store, and its address: the short one where the instruction is of that kind.
-pub(super) fn faster(run: Handler, semantics: &Semantics, inst: &Inst) -> (Handler, Option<Address>) {
-    let Some(address) = Address::of(inst) else { return (run, None) };
+pub(super) fn faster(target: Target, run: Handler, semantics: &Semantics, inst: &Inst) -> (Handler, Option<Address>) {
+    let Some(address) = Address::of(target, inst) else { return (run, None) };
     let is = |handler: Handler| std::ptr::fn_addr_eq(run, handler);
     let vdst = inst.operand(Role::Vdst).or_else(|| inst.operand(Role::Vdata)).and_then(Operand::reg);
     match *semantics {

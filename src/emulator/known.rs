@@ -6,7 +6,7 @@
 use crate::isa::{RegFile, scalar};
 
 use super::core::{LANES, register_name};
-use super::pending::{SLOTS, slot};
+use super::pending::{SCALAR_SLOTS, SLOTS, register, slot};
 
 /// A register of every lane.
 type Row = [u32; LANES];
@@ -63,13 +63,10 @@ pub(super) struct Known {
     scratch: Vec<Option<Bits>>,
 }
 
-/// Slots of vectors.
-const VECTORS: usize = 512;
-
 impl Known {
     /// With nothing known; empty outside the strict mode.
     pub(super) fn new(strict: bool) -> Known {
-        let (vectors, slots) = if strict { (VECTORS, SLOTS) } else { (0, 0) };
+        let (vectors, slots) = if strict { (SCALAR_SLOTS, SLOTS) } else { (0, 0) };
         let mut known =
             Known { vector: vec![Bits::ALL; vectors], scalar: [u32::MAX; 128], scc: true, origins: vec![None; slots], scratch: Vec::new() };
         known.define(scalar::EXEC, 2);
@@ -159,13 +156,10 @@ impl Known {
     }
 }
 
-/// The register of a slot.
+/// The name of the register of a slot.
 pub(super) fn name_of(at: usize) -> String {
-    match at {
-        0..256 => register_name(RegFile::Vector, at as u16),
-        256..512 => register_name(RegFile::Accum, (at - 256) as u16),
-        _ => register_name(RegFile::Scalar, (at - 512) as u16),
-    }
+    let (file, index) = register(at);
+    register_name(file, index)
 }
 
 /// The slot of a scalar register.

@@ -8,7 +8,7 @@ use super::core::{Launch, Step, register_name, stop};
 use super::fault::FaultKind;
 use super::matrix::Shape;
 use super::op::{Class, Op};
-use super::pending::slot;
+use super::pending::{SCALAR_SLOTS, slot};
 use super::scaled_matrix;
 
 /// The kind of a producer or consumer.
@@ -39,7 +39,7 @@ struct Access {
 const NEVER: Access = Access { time: 0, passes: 0, kind: Kind::None, first: 0, count: 0 };
 
 /// Vector and accumulation registers.
-const VECTOR_SLOTS: usize = 512;
+const VECTOR_SLOTS: usize = SCALAR_SLOTS;
 
 /// The state of a wave.
 pub(super) struct MatrixHazards {

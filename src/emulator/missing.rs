@@ -68,7 +68,7 @@ const REASONS: &[(&[&str], &str)] = &[
         ],
         "barriers of a part of a workgroup",
     ),
-    (&["s_alloc_vgpr", "s_set_vgpr_msb"], "vector registers that come and go, and those above v255"),
+    (&["s_alloc_vgpr"], "vector registers that come and go"),
     (
         &["cluster_load_", "global_load_async_", "global_store_async_", "tensor_"],
         "copies that run beside the wave, and clusters of workgroups",
@@ -90,7 +90,7 @@ const REASONS: &[(&[&str], &str)] = &[
         ],
         "arithmetic on bfloat16",
     ),
-    (&["v_dual_bitop2_b32", "v_dual_dot2acc_f32_bf16", "v_dual_dot2acc_f32_f16"], "operations that are only in pairs"),
+    (&["v_dual_dot2acc_f32_bf16", "v_dual_dot2acc_f32_f16"], "operations that are only in pairs"),
 ];
 
 /// The operations of a target that the emulator does not know the meaning of, each once, by name, with the reason. A target whose code is not run at all

@@ -129,6 +129,7 @@ fn is_plain(variant: &Variant, class: Class) -> bool {
                 "s_get_pc",
                 "s_getreg",
                 "s_setreg",
+                "s_set_vgpr_msb",
                 "s_subvector",
                 "s_cbranch",
                 "s_sendmsg",
@@ -206,7 +207,7 @@ impl Traits {
         let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
         let starts = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
         let kind = match (class, variant.branch) {
-            _ if starts(&["s_setreg", "s_getreg", "s_barrier"]) => Kind::Nothing,
+            _ if starts(&["s_setreg", "s_set_vgpr_msb", "s_getreg", "s_barrier"]) => Kind::Nothing,
             // The exchanges between lanes are computations.
             (Class::Lds, _) if has(&["permute", "swizzle"]) => Kind::Compute,
             (Class::Smem | Class::Vmem | Class::Lds, _) => Kind::Memory,

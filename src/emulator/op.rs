@@ -1,7 +1,8 @@
 //! A decoded instruction made ready to run: its meaning found by name once, operands resolved, its role in traces and rules known.
 
 use crate::isa::{
-    Condition, Counters, Half, Inst, Modifier, Operand, Reg, RegFile, Role, Target, Value, ValueType, WaitCount, issued, scalar, wait_count,
+    Condition, Counters, Half, Inst, Modifier, Operand, Reg, RegFile, Role, Target, Value, ValueType, VgprMsb, WaitCount, issued, scalar,
+    wait_count,
 };
 
 use super::core::{Core, Step};
@@ -202,6 +203,8 @@ pub(super) struct Op {
     pub scalar_buffer: bool,
     /// Its object may run with replay of memory instructions (XNACK).
     pub replay: bool,
+    /// The high bits of vector register numbers that were added to its operands.
+    pub vgpr_msb: VgprMsb,
     /// Issue slots it fills: more than one for `s_nop`.
     pub slots: u8,
     /// The counters that count it.
@@ -347,7 +350,7 @@ impl Op {
         let written = inst.operands.iter().find(|operand| operand.reg().is_some() && operand.reg() == dst);
         let dst_half = written.map_or(Half::Whole, |operand| operand.half);
         let (run, quick) = super::vector_fast::faster(run, &semantics, &inst, src, dst);
-        let (run, global) = super::global_fast::faster(run, &semantics, &inst);
+        let (run, global) = super::global_fast::faster(target, run, &semantics, &inst);
         let site = if named.may_be_site { classify_site(&inst) } else { Site::None };
         let modifiers = inst.modifiers;
         let partial = modifiers.sdwa.is_some_and(|s| s.dst_sel != 6) || (class == Class::Valu && modifiers.op_sel & 8 != 0);
@@ -404,6 +407,7 @@ impl Op {
             accum_read,
             scalar_buffer,
             replay: false,
+            vgpr_msb: VgprMsb::default(),
             slots,
             counters,
             samples,

@@ -69,9 +69,9 @@ const NOBODY: u32 = u32::MAX;
 const MOST_WRITERS: usize = 8;
 /// Places of registers: vector, accumulation, scalar registers, SCC.
 const VECTOR: u16 = 0;
-const ACCUM: u16 = 256;
-const SCALAR: u16 = 512;
-const SCC: u16 = 640;
+const ACCUM: u16 = 1024;
+const SCALAR: u16 = ACCUM + 256;
+const SCC: u16 = SCALAR + 128;
 const SCALARS: usize = 129;
 
 /// An instruction, by index, and the activation that executed it.

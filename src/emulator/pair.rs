@@ -1,6 +1,6 @@
 //! Instructions that are two operations (VOPD): both read before either writes.
 
-use crate::isa::{Encoding, HalfOperation, Inst, Modifiers, Operand, Reg, Role, Target, Variant, variants};
+use crate::isa::{Encoding, HalfOperation, Inst, Modifiers, Operand, Reg, Role, Target, Value, Variant, variants};
 
 use super::code;
 use super::core::{Core, Step, undefined};
@@ -15,8 +15,13 @@ pub(super) fn rows(target: Target, inst: &Inst) -> Option<[&'static Variant; 2]>
 
 /// The row of an operation where it is alone, for its meaning: forms differ in nothing that matters here.
 fn row(target: Target, half: &HalfOperation<'_>) -> Option<&'static Variant> {
-    let alone = half.alone();
+    let alone = alone(half.alone());
     alone_rows(target).find(|variant| variant.name == alone)
+}
+
+/// `v_bitop2_b32` is in pairs only: it is `v_bitop3_b32` whose third source is 0 (LLVM, GCNVOPDUtils).
+fn alone(name: String) -> String {
+    if name == "v_bitop2_b32" { "v_bitop3_b32".to_owned() } else { name }
 }
 
 fn alone_rows(target: Target) -> impl Iterator<Item = &'static Variant> {
@@ -37,7 +42,7 @@ fn role(role: Role) -> Role {
 /// The names of the operations of a pair whose meaning is not known.
 pub(super) fn unknown(target: Target, variant: &'static Variant) -> impl Iterator<Item = &'static str> {
     variant.mnemonic.split("::").map(str::trim).filter(move |name| {
-        let alone = name.replacen("_dual_", "_", 1);
+        let alone = alone(name.replacen("_dual_", "_", 1));
         let inst = |variant| Inst { variant, wave_size: target.wave_size() as u8, ..Inst::blank() };
         !alone_rows(target).any(|row| row.name == alone && code::meaning(target, &inst(row)).is_some())
     })
@@ -48,11 +53,20 @@ fn half(
     (target, names): (Target, &mut Names),
     inst: &Inst,
     (variant, half): (&'static Variant, &HalfOperation<'_>),
-    neg: u8,
+    modifiers: Modifiers,
     place: Place,
 ) -> Option<Op> {
-    let operands = half.operands().map(|operand| Operand { role: role(operand.role), ..*operand }).collect();
-    let modifiers = Modifiers { neg, ..Modifiers::default() };
+    let mut operands: Vec<Operand> = half.operands().map(|operand| Operand { role: role(operand.role), ..*operand }).collect();
+    if variant.name != half.alone() {
+        // See `alone`.
+        let zero = operands.iter().find(|operand| operand.role == Role::Src1).map(|second| Operand {
+            role: Role::Src2,
+            value: Value::InlineInt(0),
+            ..*second
+        });
+        operands.extend(zero);
+    }
+    let operands = operands.into_iter().collect();
     let alone = Inst { variant, operands, modifiers, ..inst.clone() };
     let named = names.of(target, &alone);
     Some(Op::new(target, alone, named.meaning?, &named, place))
@@ -62,13 +76,16 @@ fn half(
 pub(super) fn op(target: Target, inst: &Inst, named: &Named, names: &mut Names, place: Place) -> Option<Op> {
     let ([first, second], rows) = (inst.halves()?, named.halves?);
     // The signs of the sources, from bit 4 those of the second operation.
-    let neg = inst.modifiers.neg;
-    if inst.modifiers != (Modifiers { neg, ..Modifiers::default() }) {
+    let Modifiers { neg, bitop3, .. } = inst.modifiers;
+    if inst.modifiers != (Modifiers { neg, bitop3, ..Modifiers::default() }) {
         return None;
     }
+    let of_first = Modifiers { neg: neg & 7, ..Modifiers::default() };
+    // Only the second operation may be one of a truth table.
+    let of_second = Modifiers { neg: neg >> 4, bitop3, ..Modifiers::default() };
     let pair = [
-        half((target, names), inst, (rows[0], &first), neg & 7, place)?,
-        half((target, names), inst, (rows[1], &second), neg >> 4, place)?,
+        half((target, names), inst, (rows[0], &first), of_first, place)?,
+        half((target, names), inst, (rows[1], &second), of_second, place)?,
     ];
     let whole = Op::new(target, inst.clone(), (run, Semantics::Own), named, place);
     Some(Op { pair: Some(Box::new(pair)), ..whole })

@@ -114,27 +114,32 @@ fn counted(counters: Counters) -> impl Iterator<Item = Counter> {
     })
 }
 
-/// Slots: 256 vector, 256 accumulation, 128 scalar registers.
+/// The slot of a register: vector registers come first, by number.
 pub(super) fn slot(file: RegFile, index: u16) -> usize {
     match file {
-        RegFile::Vector => usize::from(index & 0xff),
-        RegFile::Accum => 256 + usize::from(index & 0xff),
-        RegFile::Scalar => 512 + usize::from(index & 0x7f),
+        RegFile::Vector => usize::from(index & 0x3ff),
+        RegFile::Accum => ACCUM_SLOTS + usize::from(index & 0xff),
+        RegFile::Scalar => SCALAR_SLOTS + usize::from(index & 0x7f),
     }
 }
 
-pub(super) const SLOTS: usize = 640;
+/// The first slot of an accumulation register: gfx1250 has 1024 vector registers.
+pub(super) const ACCUM_SLOTS: usize = 1024;
+/// The first slot of a scalar register.
+pub(super) const SCALAR_SLOTS: usize = ACCUM_SLOTS + 256;
+pub(super) const SLOTS: usize = SCALAR_SLOTS + 128;
 
 /// The slots of runs of registers.
 fn slots(runs: &[(u16, u16)]) -> impl Iterator<Item = usize> + '_ {
     runs.iter().flat_map(|&(first, count)| usize::from(first)..usize::from(first + count))
 }
 
-fn register(slot: usize) -> (RegFile, u16) {
+/// The register of a slot.
+pub(super) fn register(slot: usize) -> (RegFile, u16) {
     match slot {
-        0..256 => (RegFile::Vector, slot as u16),
-        256..512 => (RegFile::Accum, (slot - 256) as u16),
-        _ => (RegFile::Scalar, (slot - 512) as u16),
+        0..ACCUM_SLOTS => (RegFile::Vector, slot as u16),
+        ACCUM_SLOTS..SCALAR_SLOTS => (RegFile::Accum, (slot - ACCUM_SLOTS) as u16),
+        _ => (RegFile::Scalar, (slot - SCALAR_SLOTS) as u16),
     }
 }
 

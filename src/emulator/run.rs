@@ -15,7 +15,7 @@ use super::op::{Class, Op, Site};
 use super::origins::{OriginBook, WaveOrigins};
 use super::random::Random;
 use super::strict;
-use super::trace::{BranchCounts, CodeAddress, DispatchStats, ExecSiteCounts, Trace};
+use super::trace::{CodeAddress, DispatchStats, ExecSiteCounts, Trace};
 use super::vector_fast::Work;
 
 /// Instructions a wave runs before another has its turn, where nothing is random.
@@ -339,8 +339,8 @@ impl<'a> Worker<'a> {
                 return Err(stopped(FaultKind::OutOfFuel, None));
             }
             let index = match code.ops.get(next) {
-                Some(op) if op.pc == pc && op.inst.wave_size as usize == launch.lanes => next,
-                _ => code.at(pc, launch.target, core.memory).map_err(|kind| stopped(kind, None))?,
+                Some(op) if op.pc == pc && op.inst.wave_size as usize == launch.lanes && op.vgpr_msb == core.wave.vgpr_msb => next,
+                _ => code.at(pc, core.wave.vgpr_msb, launch.target, core.memory).map_err(|kind| stopped(kind, None))?,
             };
             if counts.len() <= code.ops.len() {
                 counts.resize(code.ops.len() + 1, Count::default());
@@ -424,13 +424,14 @@ impl<'a> Worker<'a> {
             }
             let place: (ObjectId, u64) = (op.object, op.address);
             let place = CodeAddress { object: place.0, address: place.1 };
-            trace.executed.insert(place, count.executed);
+            // One address may have been decoded several times, with other high bits of register numbers.
+            *trace.executed.entry(place).or_default() += count.executed;
             match op.site {
-                Site::Exec => {
-                    trace.exec_sites.insert(place, count.exec);
-                }
+                Site::Exec => trace.exec_sites.entry(place).or_default().add(&count.exec),
                 Site::Branch => {
-                    trace.branches.insert(place, BranchCounts { executions: count.executed, taken: count.taken });
+                    let branch = trace.branches.entry(place).or_default();
+                    branch.executions += count.executed;
+                    branch.taken += count.taken;
                 }
                 Site::None => {}
             }

@@ -1,6 +1,6 @@
 //! Scalar instructions that are not arithmetic: branches, waits, hardware registers, register indexing, time.
 
-use crate::isa::{RegFile, Role, Value, scalar};
+use crate::isa::{RegFile, Role, Value, VgprMsb, scalar};
 
 use super::core::{Core, GPR_IDX_EN, Status, Step, stop, undefined};
 use super::fault::FaultKind;
@@ -93,6 +93,9 @@ fn set_register(core: &mut Core, op: &Op, value: u32) -> Step {
         hwreg::MODE => {
             let mode = merge(core.wave.mode);
             core.wave.set_mode(mode);
+            if core.launch.target.has_vgpr_msb() {
+                core.wave.set_vgpr_msb(VgprMsb::of_mode(mode));
+            }
         }
         hwreg::TRAPSTS => core.wave.trapsts = merge(core.wave.trapsts),
         hwreg::FLAT_SCR_LO if core.launch.flat_scratch_hidden => {
@@ -459,7 +462,19 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
                     Some(bits) => bits,
                     None => op.imm(Role::Imm) as u32,
                 };
-                set_register(core, op, value)
+                set_register(core, op, value)?;
+                // These bits of the literal go into MODE whatever part of it is written (LLVM, AMDGPULowerVGPREncoding).
+                if hardware_register(op).0 == hwreg::MODE && core.launch.target.has_vgpr_msb() {
+                    core.wave.set_vgpr_msb(VgprMsb::of_mode(value));
+                }
+                Ok(())
+            },
+            Semantics::Own,
+        ),
+        "s_set_vgpr_msb" => (
+            |core, op| {
+                core.wave.set_vgpr_msb(VgprMsb(op.any_imm() as u8));
+                Ok(())
             },
             Semantics::Own,
         ),

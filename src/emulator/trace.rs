@@ -39,6 +39,14 @@ impl ExecSiteCounts {
     pub fn divergences(&self) -> u64 {
         self.executions - self.agreements
     }
+
+    pub(super) fn add(&mut self, other: &ExecSiteCounts) {
+        self.executions += other.executions;
+        self.agreements += other.agreements;
+        self.lanes_before += other.lanes_before;
+        self.lanes_after += other.lanes_after;
+        self.empty += other.empty;
+    }
 }
 
 /// Counts of one `s_cbranch_*`.

@@ -18,7 +18,7 @@ use super::fault::FaultKind;
 use super::known::{Origin, name_of, scalar_slot};
 use super::named::{Relative, Traits};
 use super::op::{Class, Op, Source};
-use super::pending::slot;
+use super::pending::{ACCUM_SLOTS, slot};
 
 /// Registers that follow each other, by slot: the first, and how many.
 type Span = (u16, u16);
@@ -142,7 +142,7 @@ impl Rule {
                 Role::Vdst | Role::Sdst => (false, destination_by),
                 _ => continue,
             };
-            let end = if reg.file == RegFile::Scalar { scalar::EXEC } else { VECTORS };
+            let end = if reg.file == RegFile::Scalar { scalar::EXEC } else { ACCUM_SLOTS as u16 };
             let first = u32::from(reg.first).saturating_add(by);
             if first.saturating_add(reg.dwords.into()) > end.into() {
                 // EXEC is always known; where there is no such register the instruction itself stops.
@@ -205,9 +205,6 @@ impl Rule {
         }
     }
 }
-
-/// Vector registers of a wave.
-const VECTORS: u16 = 256;
 
 fn registers(spans: &[Span]) -> impl Iterator<Item = usize> + '_ {
     spans.iter().flat_map(|&(first, count)| usize::from(first)..usize::from(first + count))
@@ -379,7 +376,7 @@ fn compare(core: &mut Core, op: &Op, rule: &Rule, indexed: bool) -> Step {
     let m0 = core.wave.sgpr[usize::from(scalar::M0)];
     let index = if indexed { (m0 & INDEX) as usize } else { 0 };
     if indexed {
-        let further: SmallVec<[usize; 8]> = touched.iter().map(|at| at + index).filter(|&at| at < usize::from(VECTORS)).collect();
+        let further: SmallVec<[usize; 8]> = touched.iter().map(|at| at + index).filter(|&at| at < ACCUM_SLOTS).collect();
         touched.extend(further);
     }
     touched.sort_unstable();
@@ -457,7 +454,7 @@ fn settle(core: &mut Core, rule: &Rule, touched: &[usize], outcomes: &[Outcome],
 /// Where the undefined bits among the sources come from; `index` is added to the numbers of some.
 fn origin(core: &Core, rule: &Rule, index: usize) -> Origin {
     let known = &core.wave.checks.known;
-    let indexed = registers(&rule.vectors).map(|at| at + index).filter(|&at| at < usize::from(VECTORS) || index == 0);
+    let indexed = registers(&rule.vectors).map(|at| at + index).filter(|&at| at < ACCUM_SLOTS || index == 0);
     let mut vectors = indexed.chain(registers(&rule.vectors));
     let vector = vectors.find(|&at| known.lanes(at) & core.wave.exec() != 0).map(|at| known.origin(at));
     let scalar =
@@ -535,9 +532,15 @@ fn run(core: &mut Core, op: &Op, launch: &Launch) -> Step {
 }
 
 fn row<'a>(core: &'a Core, at: usize) -> Option<&'a [u32; LANES]> {
-    if at < 256 { core.wave.vgpr.get(at).map(|row| &row.0) } else { core.wave.agpr.get(at - 256).map(|row| &row.0) }
+    match at.checked_sub(ACCUM_SLOTS) {
+        None => core.wave.vgpr.get(at).map(|row| &row.0),
+        Some(at) => core.wave.agpr.get(at).map(|row| &row.0),
+    }
 }
 
 fn row_mut<'a>(core: &'a mut Core, at: usize) -> Option<&'a mut [u32; LANES]> {
-    if at < 256 { core.wave.vgpr.get_mut(at).map(|row| &mut row.0) } else { core.wave.agpr.get_mut(at - 256).map(|row| &mut row.0) }
+    match at.checked_sub(ACCUM_SLOTS) {
+        None => core.wave.vgpr.get_mut(at).map(|row| &mut row.0),
+        Some(at) => core.wave.agpr.get_mut(at).map(|row| &mut row.0),
+    }
 }

@@ -4,7 +4,7 @@ use crate::isa::{Encoding, Flags, Inst, Operand, Reg, RegFile, Role, scalar};
 
 use super::atomic;
 use super::buffer;
-use super::core::{Core, LANES, PRIVATE_APERTURE, SHARED_APERTURE, Step, active, at_lane, stop, undefined};
+use super::core::{Core, LANES, PRIVATE_APERTURE, SHARED_APERTURE, Step, active, at_lane, lane_of, stop, undefined};
 use super::fault::{FaultKind, MemoryAccess};
 use super::op::{Meaning, Op, Semantics, Source, Ty};
 use super::pending::{EffectParts, Kind, Space};
@@ -47,13 +47,15 @@ fn flat_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
         // The `addtid` forms have no address of their own.
         values = std::array::from_fn(|lane| 4 * lane as u64);
     }
-    if op.inst.modifiers.scale_offset && base.is_some() {
-        let scale = u64::from(op.inst.variant.memory_bytes).max(1);
-        values.iter_mut().for_each(|value| *value *= scale);
+    if base.is_some() && core.launch.target.signed_global_offsets() {
+        values.iter_mut().for_each(|value| *value = i64::from(*value as i32) as u64);
     }
-    // Where lanes can name each other's scratch, bits 56:52 of a flat address in it are the lane (LLVM's lowering of casts from private to flat).
+    if op.inst.modifiers.scale_offset && base.is_some() {
+        scale(op, &mut values);
+    }
+    // Lanes can name each other's scratch.
     let shared = flat && core.launch.target.set().flat_scratch_base;
-    let lane_of = |address: u64| (shared && (address >> 32 & 0xf_ffff) as u32 == PRIVATE_APERTURE).then_some((address >> 52) as usize);
+    let lane_of = |address: u64| if shared { lane_of(address) } else { None };
     let of = |lane: usize| values[lane].wrapping_add(base.unwrap_or(0));
     if shared && active(core.wave.exec()).any(|lane| lane_of(of(lane)).is_some_and(|owner| owner != lane)) {
         return undefined("a flat address in the scratch of another lane");
@@ -65,10 +67,16 @@ fn flat_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
         }
         match (address >> 32) as u32 {
             SHARED_APERTURE if flat => Place::Lds((address & 0xffff_ffff).wrapping_add(offset)),
-            PRIVATE_APERTURE if flat => Place::Scratch((address & 0xffff_ffff) as i64 + offset as i64),
+            PRIVATE_APERTURE if flat && !shared => Place::Scratch((address & 0xffff_ffff) as i64 + offset as i64),
             _ => Place::Global(address.wrapping_add(offset)),
         }
     }))
+}
+
+/// `scale_offset`: the register of an address with a base counts what is accessed, not bytes.
+fn scale(op: &Op, values: &mut [u64; LANES]) {
+    let size = u64::from(op.inst.variant.memory_bytes).max(1);
+    values.iter_mut().for_each(|value| *value = value.wrapping_mul(size));
 }
 
 fn scratch_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
@@ -80,9 +88,9 @@ fn scratch_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
         _ => 0,
     };
     let vaddr = op.source(Role::Vaddr, Ty::B32);
-    let values = core.lanes(op, vaddr, Ty::B32, 0)?;
+    let mut values = core.lanes(op, vaddr, Ty::B32, 0)?;
     if op.inst.modifiers.scale_offset {
-        return undefined("a scaled offset of scratch memory");
+        scale(op, &mut values);
     }
     let fixed = i64::from(op.inst.modifiers.offset) + scalar;
     Ok(std::array::from_fn(|lane| Place::Scratch(extended(values[lane] as u32) + fixed)))

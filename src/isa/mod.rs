@@ -23,6 +23,7 @@ mod spelling;
 mod table;
 mod target;
 mod traits;
+mod vgpr_msb;
 mod wait;
 
 pub use decode::Plan;
@@ -40,6 +41,7 @@ pub use spelling::{has_operation, largest_offset, operation};
 pub use table::{Branch, Condition, Counters, Encoding, Flags, Implicit, Latency, Memory, OperandSpec, Variant, Written};
 pub use target::{LatencyRange, Target};
 pub use traits::Traits;
+pub use vgpr_msb::VgprMsb;
 pub use wait::{AluWait, Counter, WaitCount, alu_wait, issued, wait_count, wait_immediate, waits_for};
 
 use crate::error::Result;

@@ -520,6 +520,14 @@ impl Target {
         self.data.lds_limit_in_m0
     }
 
+    /// Whether a wave may have more vector registers than instructions have numbers for: see [`super::VgprMsb`].
+    #[must_use]
+    pub fn has_vgpr_msb(self) -> bool {
+        const NUMBERED: u32 = 256;
+        let kinds = 1 + u32::from(self.data.unified_accum);
+        self.data.max_vgprs > kinds * NUMBERED
+    }
+
     /// What its encodings belong to: 8 to 12, or 1250.
     #[must_use]
     pub fn generation(self) -> u32 {
@@ -530,6 +538,12 @@ impl Target {
     #[must_use]
     pub fn signed_scratch_offsets(self) -> bool {
         self.set().generation >= 12
+    }
+
+    /// Whether the register that is added to the scalar base of a global address is signed (LLVM, `hasSignedGVSOffset`).
+    #[must_use]
+    pub fn signed_global_offsets(self) -> bool {
+        self.set().generation >= 1250
     }
 
     /// Whether there is global data share.

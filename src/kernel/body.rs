@@ -2,9 +2,8 @@
 
 use smallvec::SmallVec;
 
-use super::vgpr_msb::{self, VgprMsb};
 use crate::entity::InstId;
-use crate::isa::{Access, Inst, Operand, Reg, Target, Traits};
+use crate::isa::{Access, Inst, Operand, Reg, Target, Traits, VgprMsb};
 
 /// Whether a body is entered by the dispatcher or by a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -175,7 +174,7 @@ impl Body {
     pub fn register(&self, id: InstId, operand: &Operand) -> Option<Reg> {
         let reg = operand.reg()?;
         Some(match self.vgpr_msb.get(id.index()) {
-            Some(msb) => vgpr_msb::actual(*msb, self.inst(id), operand.role, reg),
+            Some(msb) => msb.actual(self.inst(id), operand.role, reg).unwrap_or(reg),
             None => reg,
         })
     }

@@ -1,25 +1,18 @@
 //! Vector registers above v255 (gfx1250): the high bits of register numbers, which `s_set_vgpr_msb` sets for the instructions that follow.
 //!
-//! Its immediate has two bits for each of four operand places (LLVM, AMDGPULowerVGPREncoding): the first, second and third source in bits 1:0, 3:2 and
-//! 5:4, the destination in bits 7:6. They are 0 at the entry of a kernel or function and after a call. Which ones hold at an instruction must be the same
-//! on all paths to it; otherwise the body is refused, for nobody knows which registers it uses.
+//! They are 0 at the entry of a kernel or function and after a call. Which ones hold at an instruction must be the same on all paths to it; otherwise the
+//! body is refused, for nobody knows which registers it uses.
 
 use crate::entity::InstId;
 use crate::error::{Error, Result};
-use crate::isa::{Encoding, Inst, Reg, RegFile, Role, Traits, Value};
+use crate::isa::{Inst, Operand, RegFile, Role, Traits, Value, VgprMsb};
 use crate::kernel::{Body, Flow};
 
 /// The instruction that sets the high bits.
 pub(crate) const SET_VGPR_MSB: &str = "s_set_vgpr_msb";
 
-/// The high bits of vector register numbers, as in the low byte of the immediate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct VgprMsb(u8);
-
-/// Hardware register MODE, whose bits 19:12 are the same high bits (LLVM, SIDefines).
+/// Hardware register MODE.
 const MODE: u16 = 1;
-const MODE_FIRST: u32 = 12;
-const MODE_LAST: u32 = 19;
 
 /// What is known of the high bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,26 +37,19 @@ impl State {
             name if name.starts_with("s_setreg") => {
                 let Some(register) = immediate(Role::Hwreg).or_else(|| immediate(Role::Simm16)) else { return State::Unknown };
                 let (number, first, size) = (register as u16 & 0x3f, register >> 6 & 0x1f, (register >> 11 & 0x1f) + 1);
-                let covers = first <= MODE_LAST && first + size > MODE_FIRST;
+                let covers = first <= VgprMsb::MODE_LAST && first + size > VgprMsb::MODE_FIRST;
                 let literal =
                     inst.operands.iter().find_map(|operand| if let Value::Literal(value) = operand.value { Some(value) } else { None });
                 match literal {
                     _ if number != MODE => self,
                     // On some processors a literal's bits go into the high bits whatever part of MODE is written.
-                    Some(literal) if State::Known(VgprMsb((literal >> MODE_FIRST) as u8).rotated()) == self => self,
+                    Some(literal) if State::Known(VgprMsb::of_mode(literal)) == self => self,
                     None if !covers => self,
                     _ => State::Unknown,
                 }
             }
             _ => self,
         }
-    }
-}
-
-impl VgprMsb {
-    /// MODE has the destination's bits lowest.
-    fn rotated(self) -> VgprMsb {
-        VgprMsb(self.0.rotate_right(2))
     }
 }
 
@@ -101,7 +87,8 @@ pub(super) fn states(body: &Body) -> Result<Vec<VgprMsb>> {
         let vectors = || inst.operands.iter().filter(|operand| operand.reg().is_some_and(|reg| reg.file == RegFile::Vector));
         match before[id.index()] {
             Some(State::Known(msb)) => {
-                if msb != VgprMsb::default() && vectors().any(|operand| place(inst, operand.role).is_none()) {
+                let known = |operand: &Operand| operand.reg().is_none_or(|reg| msb.actual(inst, operand.role, reg).is_some());
+                if msb != VgprMsb::default() && !inst.operands.iter().all(known) {
                     return refuse(id, "it is not known which of its vector registers s_set_vgpr_msb concerns");
                 }
                 states.push(msb);
@@ -115,69 +102,10 @@ pub(super) fn states(body: &Body) -> Result<Vec<VgprMsb>> {
     Ok(states)
 }
 
-/// The operand place whose bits concern the vector register of this role: 0 to 2 the sources, 3 the destination, 4 none of them.
-fn place(inst: &Inst, role: Role) -> Option<u8> {
-    const NONE: u8 = 4;
-    let name = inst.name();
-    match inst.variant.encoding {
-        Encoding::Ds => match role {
-            Role::Addr | Role::Vaddr => Some(0),
-            Role::Data0 | Role::Vdata => Some(1),
-            Role::Data1 => Some(2),
-            Role::Vdst => Some(3),
-            _ => None,
-        },
-        Encoding::Flat | Encoding::Global | Encoding::Scratch => match role {
-            Role::Vaddr | Role::Addr => Some(0),
-            Role::Vdata | Role::Data0 => Some(1),
-            Role::Vdst => Some(3),
-            _ => None,
-        },
-        Encoding::Mubuf | Encoding::Mtbuf => match role {
-            Role::Vaddr => Some(0),
-            Role::Vdata => Some(3),
-            _ => None,
-        },
-        Encoding::Vimage => match role {
-            Role::Vaddr => Some(0),
-            Role::Vaddr1 => Some(1),
-            Role::Vaddr2 => Some(2),
-            Role::Vdata => Some(3),
-            _ => None,
-        },
-        _ if inst.variant.flags.contains(crate::isa::Flags::VALU) => match role {
-            // Scales have no high bits.
-            Role::Scale0 | Role::Scale1 => Some(NONE),
-            _ if name.starts_with("v_wmma_ld_scale") => Some(NONE),
-            Role::Src0Y => Some(0),
-            Role::Src1Y if name.contains("::v_dual_fmamk") => Some(2),
-            Role::Src1Y => Some(1),
-            Role::Src2Y => Some(2),
-            Role::VdstY => Some(3),
-            Role::Src0 => Some(0),
-            // `v_fmamk`: the literal has the second place.
-            Role::Src1 if name.starts_with("v_fmamk") || name.starts_with("v_dual_fmamk") => Some(2),
-            Role::Src1 => Some(1),
-            Role::Src2 => Some(2),
-            Role::Vdst | Role::Old => Some(3),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// The registers that `reg`, an operand of this role, means.
-pub(super) fn actual(msb: VgprMsb, inst: &Inst, role: Role, reg: Reg) -> Reg {
-    match place(inst, role) {
-        Some(place @ 0..=3) if reg.file == RegFile::Vector => Reg { first: reg.first + 256 * u16::from(msb.0 >> (2 * place) & 3), ..reg },
-        _ => reg,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::isa::Memory;
+    use crate::isa::{Memory, Reg};
     use crate::kernel::assembly::{Listing, Op, branch_scc1, end, op, swappc};
     use crate::kernel::{BodyKind, Image};
 

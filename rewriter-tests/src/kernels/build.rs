@@ -174,7 +174,7 @@ pub fn known_processors() -> Result<BTreeSet<String>, Failure> {
 
 fn processors_of_compiler() -> Result<BTreeSet<String>, Failure> {
     let arguments = ["--target=amdgcn-amd-amdhsa", "-nogpulib", "--print-supported-cpus"];
-    let finished = command::run(Path::new(CLANG), &arguments, &[], place::root())?.exited(0)?;
+    let finished = command::run(Path::new(&device_compiler()), &arguments, &[], place::root())?.exited(0)?;
     let text = finished.out() + &finished.err();
     let names: BTreeSet<String> = text.split_whitespace().filter(|word| word.starts_with("gfx")).map(str::to_owned).collect();
     if names.is_empty() { Err(finished.failure("the compiler names no processors")) } else { Ok(names) }

@@ -11,7 +11,7 @@ impl Worker<'_> {
     /// The index of the instruction that a wave is at.
     pub(super) fn at(&mut self, plan: &Plan, group: &Group, wave: usize) -> Result<usize, Fault> {
         let wave = &group.waves[wave];
-        let found = self.code.at(wave.pc, plan.launch.target, &self.memory);
+        let found = self.code.at(wave.pc, wave.vgpr_msb, plan.launch.target, &self.memory);
         found.map_err(|kind| self.fault(Stopped { stop: Stop { kind, lane: None }, op: None, pc: wave.pc }, wave))
     }
 
