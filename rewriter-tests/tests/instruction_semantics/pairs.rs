@@ -1,6 +1,6 @@
 //! Instructions that are two operations (VOPD): both take their sources before either writes its result.
 
-use wavetap::isa::{HalfOperation, Inst, Role, Target, Variant};
+use wavetap::isa::{HalfOperation, Inst, Modifier, Role, Target, Variant};
 
 use super::choose::Wishes;
 use super::definition::Definition;
@@ -15,6 +15,10 @@ fn of(half: &str) -> Option<Lane> {
     let dot = Lane { dst: T::U32, src: &[T::U32; 3], f: |_, s| dots::sum("v_dot2acc_f32_f16", s).unwrap_or(0), loose: None, carry: None };
     if half == "v_dot2acc_f32_f16" {
         return Some(dot);
+    }
+    if half == "v_bitop2_b32" {
+        // Its table is not a source: see `results`.
+        return Some(Lane { f: |_, _| 0, ..dot });
     }
     integer::definition(half).or_else(|| float::definition(half)).or_else(|| ordered::definition(half))
 }
@@ -56,9 +60,23 @@ fn results(half: &HalfOperation<'_>, inst: &Inst, state: &State, second: bool) -
             sources.push(std::array::from_fn(|lane| vcc >> lane & 1));
             continue;
         }
-        sources.push(lane::read(state, &order[at]?, ty)?.map(|value| env.flush_in(ty, value)));
+        // The signs of the second operation's sources begin at bit 4.
+        let negated = inst.modifiers.neg >> (at + if second { 4 } else { 0 }) & 1 != 0;
+        let sign = match ty {
+            T::F32 | T::B32 if negated => 1 << 31,
+            T::F64 if negated => 1 << 63,
+            _ if negated => return None,
+            _ => 0,
+        };
+        sources.push(lane::read(state, &order[at]?, ty)?.map(|value| env.flush_in(ty, value ^ sign)));
     }
     let to = operand(Role::Vdst)?.reg()?.first.into();
+    if name == "v_bitop2_b32" {
+        // Of the table of three operands the entries without the third.
+        let entry = |n: usize, bit: u32| 4 * (sources[0][n] >> bit & 1) + 2 * (sources[1][n] >> bit & 1);
+        let value = |n: usize| (0..32).fold(0, |all, bit| all | u64::from(inst.modifiers.bitop3 >> entry(n, bit) & 1) << bit);
+        return Some((lane, to, std::array::from_fn(value)));
+    }
     let values = std::array::from_fn(|n| {
         let s: Vec<u64> = sources.iter().map(|source: &[u64; 64]| source[n]).collect();
         env.finish(lane.dst, (lane.f)(&env, &s))
@@ -72,9 +90,14 @@ fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     for (lane, to, values) in both {
         for n in (0..state.lanes).filter(|n| state.exec() >> n & 1 != 0).collect::<Vec<_>>() {
             state.vgpr[to][n] = values[n] as u32;
+            if lane.dst.wide() {
+                state.vgpr[to + 1][n] = (values[n] >> 32) as u32;
+            }
         }
-        if lane.dst == T::F32 {
-            state.loose.push((Place::Vector(to), Loose::Nan32));
+        match lane.dst {
+            T::F32 => state.loose.push((Place::Vector(to), Loose::Nan32)),
+            T::F64 => state.loose.push((Place::Vector(to), Loose::Nan64)),
+            _ => {}
         }
     }
     Some(())
@@ -109,6 +132,12 @@ pub fn definition(variant: &Variant) -> Option<Definition> {
     }
     let dot = variant.mnemonic.contains("dot2acc");
     let wishes = Wishes { no_inline: dot, no_literals: dot, apart: dot, ..Wishes::default() };
+    let modifier: fn(&mut Random, Modifier) -> Option<u64> = |random, modifier| (modifier == Modifier::Bitop3).then(|| random.below(256));
+    let types: &'static [Bits] = if variant.mnemonic.contains("_f64") {
+        &[Bits::Double, Bits::Double, Bits::Double]
+    } else {
+        &[Bits::Single, Bits::Single, Bits::Single]
+    };
     let prepare: Option<fn(&Inst, &mut State, &mut Random)> = if dot { Some(with_accumulators) } else { None };
-    Some(Definition { types: &[Bits::Single, Bits::Single, Bits::Single], wishes, prepare, ..Definition::whole(execute) })
+    Some(Definition { types, wishes, prepare, modifier: Some(modifier), ..Definition::whole(execute) })
 }
