@@ -296,6 +296,7 @@ pub fn definition(name: &str) -> Option<Definition> {
             let null: fn(&mut Random, Role) -> Option<u64> = |random, _| Some(124 + random.below(2));
             Definition { operand: Some(null), ..Definition::whole(waits) }
         }
+        "flat_prefetch_b8" | "global_prefetch_b8" => Definition::whole(nothing),
         "s_nop"
         | "s_sleep_var"
         | "s_version"
@@ -360,8 +361,6 @@ pub fn definition(name: &str) -> Option<Definition> {
         | "s_wait_tensorcnt"
         | "s_monitor_sleep"
         | "s_setprio_inc_wg"
-        | "flat_prefetch_b8"
-        | "global_prefetch_b8"
         | "s_set_inst_prefetch_distance"
         | "v_clrexcp"
         | "s_ttracedata"

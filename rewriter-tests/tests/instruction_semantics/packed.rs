@@ -202,7 +202,11 @@ fn move_pair(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
 /// Multiply-add of sources that are single precision, or half precision where `op_sel_hi` says so; `neg_hi` is the absolute value.
 fn mix(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     let name = inst.name();
-    let fused = name.starts_with("v_fma");
+    let (fused, brain) = (name.starts_with("v_fma"), name.ends_with("bf16"));
+    // Of bfloat16 only this is documented.
+    if brain && (state.mode & 0xfc != 0xf0 || inst.modifiers.clamp && name != "v_fma_mix_f32_bf16") {
+        return None;
+    }
     if inst.modifiers.dpp.is_some() || inst.modifiers.dpp8.is_some() {
         return None;
     }
@@ -218,8 +222,11 @@ fn mix(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
         }
         let values = lane::read(state, operand, T::U32)?;
         all.push(values.map(|word| {
-            let mut bits = if half {
-                convert::<Half, Single>(word >> if m.op_sel >> at & 1 != 0 { 16 } else { 0 } & 0xffff, Round::NearestTiesToEven)
+            let short = word >> if m.op_sel >> at & 1 != 0 { 16 } else { 0 } & 0xffff;
+            let mut bits = if half && brain {
+                short << 16
+            } else if half {
+                convert::<Half, Single>(short, Round::NearestTiesToEven)
             } else {
                 word
             };
@@ -237,13 +244,17 @@ fn mix(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     for lane in (0..state.lanes).filter(|lane| state.exec() >> lane & 1 != 0).collect::<Vec<_>>() {
         let [a, b, c] = [all[0][lane], all[1][lane], all[2][lane]];
         let old = state.vgpr[first][lane];
-        state.vgpr[first][lane] = if name.ends_with("mix_f32") {
+        state.vgpr[first][lane] = if name.contains("mix_f32") {
             let sum = if fused {
                 f32::fma(a, b, c, env.round32)
             } else {
                 flush32(f32::add(flush32(f32::mul(a, b, env.round32)), c, env.round32))
             };
             env.finish(T::F32, sum) as u32
+        } else if brain {
+            let nearest = Round::NearestTiesToEven;
+            let bits = bf16::of_quad(f32::quad(a).mul_add_odd(f32::quad(b), f32::quad(c), nearest), nearest) as u32;
+            if name.contains("mixhi") { old & 0xffff | bits << 16 } else { old & 0xffff_0000 | bits }
         } else {
             let sum = if fused {
                 let wide = f32::quad(a).mul_add_odd(f32::quad(b), f32::quad(c), env.round64);
@@ -257,7 +268,12 @@ fn mix(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
         };
     }
     // How the short result is rounded is not documented: by way of single precision or at once.
-    state.loose.push((Place::Vector(first), if name.ends_with("mix_f32") { Loose::Nan32 } else { Loose::NearPair }));
+    let loose = match (name.contains("mix_f32"), brain) {
+        (true, _) => Loose::Nan32,
+        (_, true) => Loose::NanBrain,
+        _ => Loose::NearPair,
+    };
+    state.loose.push((Place::Vector(first), loose));
     Some(())
 }
 
@@ -353,7 +369,8 @@ pub fn definition(name: &str) -> Option<Definition> {
     }
     match name {
         "v_pk_mov_b32" => Some(Definition::whole(move_pair)),
-        "v_mad_mix_f32" | "v_mad_mixlo_f16" | "v_mad_mixhi_f16" | "v_fma_mix_f32" | "v_fma_mixlo_f16" | "v_fma_mixhi_f16" => {
+        "v_mad_mix_f32" | "v_mad_mixlo_f16" | "v_mad_mixhi_f16" | "v_fma_mix_f32" | "v_fma_mixlo_f16" | "v_fma_mixhi_f16"
+        | "v_fma_mix_f32_bf16" | "v_fma_mixlo_bf16" | "v_fma_mixhi_bf16" => {
             let wishes = Wishes { denormals: true, ..Wishes::default() };
             Some(Definition { wishes, types: &[Bits::Single, Bits::Single, Bits::Single], ..Definition::whole(mix) })
         }

@@ -1,6 +1,6 @@
 //! Instructions that are two operations (VOPD): both take their sources before either writes its result.
 
-use wavetap::isa::{HalfOperation, Inst, Modifier, Role, Target, Variant};
+use wavetap::isa::{HalfOperation, Inst, Modifier, RegFile, Role, Target, Variant};
 
 use super::choose::Wishes;
 use super::definition::Definition;
@@ -13,8 +13,10 @@ use super::{dots, float, integer, ordered};
 /// What a half does, by the name that it has alone.
 fn of(half: &str) -> Option<Lane> {
     let dot = Lane { dst: T::U32, src: &[T::U32; 3], f: |_, s| dots::sum("v_dot2acc_f32_f16", s).unwrap_or(0), loose: None, carry: None };
-    if half == "v_dot2acc_f32_f16" {
-        return Some(dot);
+    match half {
+        "v_dot2acc_f32_f16" => return Some(dot),
+        "v_dot2acc_f32_bf16" => return Some(Lane { f: |_, s| dots::sum("v_dot2acc_f32_bf16", s).unwrap_or(0), ..dot }),
+        _ => {}
     }
     if half == "v_bitop2_b32" {
         // Its table is not a source: see `results`.
@@ -86,6 +88,13 @@ fn results(half: &HalfOperation<'_>, inst: &Inst, state: &State, second: bool) -
 
 fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     let [first, second] = inst.halves()?;
+    // Two results in one register: no assembler lets them (LLVM, `getInvalidCompOperandIndex`).
+    let written =
+        |half: &HalfOperation<'_>| half.writes().next().map(|reg| usize::from(reg.first)..usize::from(reg.first) + usize::from(reg.dwords));
+    let (one, other) = (written(&first)?, written(&second)?);
+    if one.start < other.end && other.start < one.end {
+        return None;
+    }
     let both = [results(&first, inst, state, false)?, results(&second, inst, state, true)?];
     for (lane, to, values) in both {
         for n in (0..state.lanes).filter(|n| state.exec() >> n & 1 != 0).collect::<Vec<_>>() {
@@ -118,8 +127,21 @@ fn small_numbers(_: &Inst, state: &mut State, random: &mut Random) {
 fn with_accumulators(inst: &Inst, state: &mut State, random: &mut Random) {
     small_numbers(inst, state, random);
     let Some(halves) = inst.halves() else { return };
-    for half in halves.iter().filter(|half| half.alone() == "v_dot2acc_f32_f16") {
+    for half in halves.iter().filter(|half| half.alone().starts_with("v_dot2acc")) {
         let Some(reg) = half.writes().next() else { continue };
+        if half.alone() == "v_dot2acc_f32_bf16" {
+            // The same numbers in the other format: what is above a half of single precision.
+            let mut short = || (random.pick(&[0.0_f32, 1.0, 2.0, 3.0, 4.0]) * random.pick(&[1.0, -1.0])).to_bits() >> 16;
+            let mut word = || short() | short() << 16;
+            for source in half.reads().filter(|source| source.first != reg.first) {
+                let at = usize::from(source.first);
+                match source.file {
+                    RegFile::Vector => state.vgpr[at] = std::array::from_fn(|_| word()),
+                    _ if (16..100).contains(&at) => state.sgpr[at] = word(),
+                    _ => {}
+                }
+            }
+        }
         state.vgpr[usize::from(reg.first)] = std::array::from_fn(|_| (random.below(64) as f32 - 32.0).to_bits());
     }
 }

@@ -172,13 +172,8 @@ fn halves_to_eight(inst: &Inst, state: &mut State, target: Target) -> Option<()>
     let format = eight(inst, target)?;
     let env = Env::of(inst, state);
     let (sources, written) = lane::gather(inst, state, target, &env, &[T::U32])?;
-    let m = inst.modifiers;
     for lane in active(state, written) {
-        let code = |half: u32| {
-            // The signs are those of both.
-            let bits = sources[0][lane] >> (16 * half) & if m.abs & 1 != 0 { 0x7fff } else { 0xffff };
-            format.encode(Kind::Half.decode(bits ^ if m.neg & 1 != 0 { 0x8000 } else { 0 }))
-        };
+        let code = |half: u32| format.encode(Kind::Half.decode(sources[0][lane] >> (16 * half) & 0xffff));
         lane::put(inst, state, target, lane, T::U16, code(0) | code(1) << 8)?;
     }
     Some(())
@@ -502,12 +497,18 @@ pub fn definition(name: &str) -> Option<Definition> {
                 Modifier::OpSel => Some(random.pick(&[0, 1, 8, 9])),
                 _ => None,
             };
-            let wishes = Wishes { no_inline: true, no_literals: true, ..Wishes::default() };
+            let wishes = Wishes { no_inline: true, no_literals: true, denormals: true, ..Wishes::default() };
             Definition { modifier: Some(halves), wishes, ..Definition::whole(eight_to_half) }
         }
         "v_cvt_pk_fp8_f16" | "v_cvt_pk_bf8_f16" => {
             use super::random::Bits;
             let wishes = Wishes { no_inline: true, no_literals: true, ..Wishes::default() };
+            // Which of the two numbers the signs would be of, is not documented.
+            let upper: fn(&mut Random, Modifier) -> Option<u64> = |random, modifier| match modifier {
+                Modifier::Clamp | Modifier::Omod | Modifier::Neg | Modifier::Abs => Some(0),
+                Modifier::OpSel => Some(8 * random.below(2)),
+                _ => None,
+            };
             Definition { modifier: Some(upper), wishes, types: &[Bits::PairHalf], ..Definition::whole(halves_to_eight) }
         }
         "v_cvt_pk_fp8_f32" | "v_cvt_pk_bf8_f32" => {
