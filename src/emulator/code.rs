@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::isa::{Encoding, Implicit, Inst, Operand, Role, Target, Value, VgprMsb, decode};
+use crate::isa::{Coding, Encoding, Implicit, Inst, Operand, Role, Target, Value, Variant, VgprMsb, decode};
 
 use super::fault::{FaultKind, MemoryAccess};
 use super::loader::{CodeRange, ObjectId};
@@ -201,6 +201,7 @@ pub(super) fn meaning(target: Target, inst: &Inst) -> Option<Meaning> {
             .or_else(|| wave_matrix::meaning(name))
             .or_else(|| sparse_wave::meaning(name))
             .or_else(|| lane_access::meaning(target, name)),
+        _ if name == "v_sat_pk_u8_i16" && gives_half(inst.variant) => Some(vector_int::saturated_bytes_in_half()),
         _ => compare::meaning(name)
             .or_else(|| lane_access::meaning(target, name))
             .or_else(|| movement::meaning(name))
@@ -212,6 +213,12 @@ pub(super) fn meaning(target: Target, inst: &Inst) -> Option<Meaning> {
             .or_else(|| scaled::meaning(name))
             .or_else(|| scalar_control::meaning(name)),
     }
+}
+
+/// Whether the result is half of a register, which the instruction names.
+fn gives_half(variant: &Variant) -> bool {
+    let half = |coding| matches!(coding, Coding::VectorHalf | Coding::VectorLow128);
+    variant.operands.iter().any(|spec| spec.role == Role::Vdst && half(spec.kind.coding))
 }
 
 /// The name of an operation; on gfx8 that of an addition that gives a carry does not say so.

@@ -2,10 +2,12 @@
 
 use crate::isa::Target;
 
+use super::core::undefined;
 use super::float::{Env, Round, add_odd, from_f16, half_by_mode, to_bf16, to_f16, to_f32};
 use super::lanes::Lane;
-use super::op::{High, LaneFn, Meaning, Ty};
+use super::op::{Handler, High, LaneFn, Meaning, Ty};
 use super::small_float::{Format, decode, encode, encode_stochastic};
+use super::vector::run_lane;
 use super::vector_float::{s32, w32};
 use super::vector_int::lane;
 
@@ -137,10 +139,21 @@ fn newer(name: &str) -> Option<Meaning> {
         "v_cvt_f16_bf8" => one(H, W, |e, s| u64::from(to_f16(decode(Format::E5M2, chosen_byte(e, s[0]) as u8), Round::Nearest))),
         "v_cvt_pk_f16_fp8" => one(W, Ty::B16, |_, s| halves8(Format::E4M3, s[0])),
         "v_cvt_pk_f16_bf8" => one(W, Ty::B16, |_, s| halves8(Format::E5M2, s[0])),
-        "v_cvt_pk_fp8_f16" => one(Ty::B16, W, |e, s| pack_halves8(Format::E4M3, e, s[0])),
-        "v_cvt_pk_bf8_f16" => one(Ty::B16, W, |e, s| pack_halves8(Format::E5M2, e, s[0])),
+        "v_cvt_pk_fp8_f16" => without_signs(one(Ty::B16, W, |e, s| pack_halves8(Format::E4M3, e, s[0]))),
+        "v_cvt_pk_bf8_f16" => without_signs(one(Ty::B16, W, |e, s| pack_halves8(Format::E5M2, e, s[0]))),
         _ => return None,
     })
+}
+
+/// Of a register with two numbers it is not documented which of them an absolute value or a negation is of.
+fn without_signs((_, semantics): Meaning) -> Meaning {
+    let run: Handler = |core, op| {
+        if op.inst.modifiers.abs != 0 || op.inst.modifiers.neg != 0 {
+            return undefined("a conversion of two numbers in a register with a sign changed");
+        }
+        run_lane(core, op)
+    };
+    (run, semantics)
 }
 
 /// Two 8-bit floats as halves.

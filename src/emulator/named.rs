@@ -128,6 +128,7 @@ fn is_plain(variant: &Variant, class: Class) -> bool {
                 "s_getpc",
                 "s_get_pc",
                 "s_getreg",
+                "s_get_shader_cycles",
                 "s_setreg",
                 "s_set_vgpr_msb",
                 "s_subvector",

@@ -1,11 +1,12 @@
 //! VOP3P: two halves at once, and the mixed-precision multiply-adds.
 
-use crate::isa::Role;
+use crate::isa::{Role, Value};
 
 use super::core::{Core, LANES, Step, active, undefined};
-use super::float::{self, Env, add_odd, fma_odd, from_f16, to_f32};
+use super::float::{self, Env, Round, add_odd, fma_odd, from_bf16, from_f16, to_f32};
 use super::lanes::{Lane, operation};
 use super::op::{Meaning, Op, Semantics, Source, Ty};
+use super::small_float::round_bf16;
 use super::vector::{clamped, moved};
 use super::vector_float;
 
@@ -155,15 +156,37 @@ enum Mixed {
     High,
 }
 
-/// Each source is single precision, or half of a register in half precision where `op_sel_hi` says so.
-fn mixed(core: &mut Core, op: &Op, result: Mixed, fused: bool) -> Step {
+/// The kind of the short numbers of a mixed multiply-add.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Short {
+    Half,
+    Brain,
+}
+
+/// Each source is single precision, or half of a register in the short format where `op_sel_hi` says so.
+fn mixed(core: &mut Core, op: &Op, result: Mixed, fused: bool, short: Short) -> Step {
     let modifiers = op.inst.modifiers;
+    if short == Short::Brain {
+        let env = core.wave.env;
+        // As for pairs of bfloat16; and a denormal of it is one of single precision, so that of those, too, it is not clear which are flushed.
+        let flushes = env.flush_in64 || env.flush_out64 || env.flush_in32 || env.flush_out32;
+        if flushes || env.round64 != Round::Nearest || (modifiers.clamp && result != Mixed::Single) {
+            return undefined("bfloat16 with clamping, or under a MODE that flushes or rounds otherwise than to nearest");
+        }
+    }
     let mut all = [[0.0_f64; LANES]; 3];
     let mut mask = 0;
     for (at, role) in [Role::Src0, Role::Src1, Role::Src2].into_iter().enumerate() {
         let half = modifiers.op_sel_hi >> at & 1 != 0;
         let from = match op.source(role, if half { Ty::F16 } else { Ty::F32 }) {
-            Source::Const(bits) => Source::Const(bits),
+            Source::Const(bits) => match op.inst.operand(role).map(|operand| operand.value) {
+                // An inline float is one of the short format.
+                Some(Value::InlineFloat(_)) if half && short == Short::Brain => match op.source(role, Ty::F32) {
+                    Source::Const(single) => Source::Const(single >> 16),
+                    other => other,
+                },
+                _ => Source::Const(bits),
+            },
             _ => op.source(role, Ty::B32),
         };
         let mut raw = core.lanes(op, from, Ty::B32, at as u8)?;
@@ -172,7 +195,8 @@ fn mixed(core: &mut Core, op: &Op, result: Mixed, fused: bool) -> Step {
         }
         for lane in 0..LANES {
             let mut value = if half {
-                from_f16((raw[lane] >> (16 * u32::from(modifiers.op_sel >> at & 1))) as u16)
+                let bits = (raw[lane] >> (16 * u32::from(modifiers.op_sel >> at & 1))) as u16;
+                if short == Short::Brain { from_bf16(bits) } else { from_f16(bits) }
             } else {
                 let bits = raw[lane] as u32;
                 f64::from(f32::from_bits(if core.wave.env.flush_in32 || !fused { float::flush32(bits) } else { bits }))
@@ -198,14 +222,18 @@ fn mixed(core: &mut Core, op: &Op, result: Mixed, fused: bool) -> Step {
         } else {
             add_odd(f64::from(f32::from_bits(float::flush32(to_f32(a * b, env.round32).to_bits()))), c)
         };
+        let narrow = |exact: f64| match short {
+            Short::Half => u32::from(float::half_by_mode(&env, clamp(exact))),
+            Short::Brain => u32::from(round_bf16(exact, Round::Nearest)),
+        };
         let cell = &mut core.wave.vgpr[usize::from(dst.first)][lane];
         *cell = match result {
             Mixed::Single => {
                 let bits = (clamp(f64::from(to_f32(exact, env.round32))) as f32).to_bits();
                 if env.flush_out32 || !fused { float::flush32(bits) } else { bits }
             }
-            Mixed::Low => *cell & 0xffff_0000 | u32::from(float::half_by_mode(&env, clamp(exact))),
-            Mixed::High => *cell & 0xffff | u32::from(float::half_by_mode(&env, clamp(exact))) << 16,
+            Mixed::Low => *cell & 0xffff_0000 | narrow(exact),
+            Mixed::High => *cell & 0xffff | narrow(exact) << 16,
         };
     }
     Ok(())
@@ -264,12 +292,15 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
         "v_pk_mul_f32" => (run_packed32, Semantics::Packed32 { f: operation(|e, s| vector_float::mul32(e, s[0], s[1])) }),
         "v_pk_fma_f32" => (run_packed32, Semantics::Packed32 { f: operation(|e, s| vector_float::fma32(e, s[0], s[1], s[2])) }),
         "v_pk_mov_b32" => (pack_move, Semantics::Own),
-        "v_mad_mix_f32" => (|core, op| mixed(core, op, Mixed::Single, false), Semantics::Own),
-        "v_mad_mixlo_f16" => (|core, op| mixed(core, op, Mixed::Low, false), Semantics::Own),
-        "v_mad_mixhi_f16" => (|core, op| mixed(core, op, Mixed::High, false), Semantics::Own),
-        "v_fma_mix_f32" => (|core, op| mixed(core, op, Mixed::Single, true), Semantics::Own),
-        "v_fma_mixlo_f16" => (|core, op| mixed(core, op, Mixed::Low, true), Semantics::Own),
-        "v_fma_mixhi_f16" => (|core, op| mixed(core, op, Mixed::High, true), Semantics::Own),
+        "v_mad_mix_f32" => (|core, op| mixed(core, op, Mixed::Single, false, Short::Half), Semantics::Own),
+        "v_mad_mixlo_f16" => (|core, op| mixed(core, op, Mixed::Low, false, Short::Half), Semantics::Own),
+        "v_mad_mixhi_f16" => (|core, op| mixed(core, op, Mixed::High, false, Short::Half), Semantics::Own),
+        "v_fma_mix_f32" => (|core, op| mixed(core, op, Mixed::Single, true, Short::Half), Semantics::Own),
+        "v_fma_mixlo_f16" => (|core, op| mixed(core, op, Mixed::Low, true, Short::Half), Semantics::Own),
+        "v_fma_mixhi_f16" => (|core, op| mixed(core, op, Mixed::High, true, Short::Half), Semantics::Own),
+        "v_fma_mix_f32_bf16" => (|core, op| mixed(core, op, Mixed::Single, true, Short::Brain), Semantics::Own),
+        "v_fma_mixlo_bf16" => (|core, op| mixed(core, op, Mixed::Low, true, Short::Brain), Semantics::Own),
+        "v_fma_mixhi_bf16" => (|core, op| mixed(core, op, Mixed::High, true, Short::Brain), Semantics::Own),
         _ => return None,
     })
 }

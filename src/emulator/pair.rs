@@ -16,7 +16,17 @@ pub(super) fn rows(target: Target, inst: &Inst) -> Option<[&'static Variant; 2]>
 /// The row of an operation where it is alone, for its meaning: forms differ in nothing that matters here.
 fn row(target: Target, half: &HalfOperation<'_>) -> Option<&'static Variant> {
     let alone = alone(half.alone());
-    alone_rows(target).find(|variant| variant.name == alone)
+    alone_rows(target).find(|variant| variant.name == alone).or_else(|| row_elsewhere(&alone))
+}
+
+/// Dot products that are in pairs only on some targets, and with a row of their own, by this or another name, on others.
+fn row_elsewhere(alone: &str) -> Option<&'static Variant> {
+    let name = match alone {
+        "v_dot2acc_f32_f16" => alone,
+        "v_dot2acc_f32_bf16" => "v_dot2c_f32_bf16",
+        _ => return None,
+    };
+    Target::all().flat_map(alone_rows).find(|variant| variant.name == name && variant.encoding == Encoding::Vop2)
 }
 
 /// `v_bitop2_b32` is in pairs only: it is `v_bitop3_b32` whose third source is 0 (LLVM, GCNVOPDUtils).
@@ -44,7 +54,8 @@ pub(super) fn unknown(target: Target, variant: &'static Variant) -> impl Iterato
     variant.mnemonic.split("::").map(str::trim).filter(move |name| {
         let alone = alone(name.replacen("_dual_", "_", 1));
         let inst = |variant| Inst { variant, wave_size: target.wave_size() as u8, ..Inst::blank() };
-        !alone_rows(target).any(|row| row.name == alone && code::meaning(target, &inst(row)).is_some())
+        let mut rows = alone_rows(target).filter(|row| row.name == alone).chain(row_elsewhere(&alone));
+        !rows.any(|row| code::meaning(target, &inst(row)).is_some())
     })
 }
 
@@ -57,7 +68,12 @@ fn half(
     place: Place,
 ) -> Option<Op> {
     let mut operands: Vec<Operand> = half.operands().map(|operand| Operand { role: role(operand.role), ..*operand }).collect();
-    if variant.name != half.alone() {
+    let constant = |operand: &Operand| matches!(operand.value, Value::InlineInt(_) | Value::InlineFloat(_) | Value::Literal(_));
+    if half.alone() == "v_dot2acc_f32_bf16" && operands.iter().any(constant) {
+        // What a constant is to a pair of bfloat16 is not documented.
+        return None;
+    }
+    if half.alone() == "v_bitop2_b32" {
         // See `alone`.
         let zero = operands.iter().find(|operand| operand.role == Role::Src1).map(|second| Operand {
             role: Role::Src2,

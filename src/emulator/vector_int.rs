@@ -319,10 +319,7 @@ fn bits(name: &str) -> Option<Meaning> {
         "v_bcnt_u32_b32" => w2(|_, s| u64::from(u(s[0]).count_ones().wrapping_add(u(s[1])))),
         "v_cndmask_b32" => lane(|_, s| if s[2] != 0 { s[1] } else { s[0] }, W, [W, W, M, N], High::Zero),
         "v_pack_b32_f16" => lane(|_, s| s[0] | s[1] << 16, W, [Ty::F16, Ty::F16, N, N], High::Zero),
-        "v_sat_pk_u8_i16" => w1(|_, s| {
-            let byte = |x: i16| x.clamp(0, 255) as u64;
-            byte(ih(s[0])) | byte(ih(s[0] >> 16)) << 8
-        }),
+        "v_sat_pk_u8_i16" => w1(saturated_bytes),
         "v_cvt_pk_u16_u32" => w2(|_, s| s[0].min(0xffff) | s[1].min(0xffff) << 16),
         "v_cvt_pk_i16_i32" => w2(|_, s| {
             let half = |x: u64| u64::from(i(x).clamp(-0x8000, 0x7fff) as u16);
@@ -345,6 +342,16 @@ fn truth_table(table: u8, s: &[u64; 4]) -> u64 {
 fn shifted_pair(s: &[u64; 4], least: i32, most: i32) -> u64 {
     let byte = |x: u64| (i(x) >> (s[2] & 31)).clamp(least, most) as u8;
     u64::from(byte(s[0])) | u64::from(byte(s[1])) << 8
+}
+
+/// `v_sat_pk_u8_i16` where the result is half of a register.
+pub(super) fn saturated_bytes_in_half() -> Meaning {
+    lane(saturated_bytes, H, [W, N, N, N], High::Keep)
+}
+
+fn saturated_bytes(_: &super::float::Env, s: &[u64; 4]) -> u64 {
+    let byte = |x: i16| x.clamp(0, 255) as u64;
+    byte(ih(s[0])) | byte(ih(s[0] >> 16)) << 8
 }
 
 /// Four bytes made four bits each.

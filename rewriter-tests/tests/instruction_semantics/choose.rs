@@ -154,6 +154,7 @@ fn number(random: &mut Random, target: Target, variant: &Variant, at: usize, poo
                 u64::from(pool.scalars(target.wave_size() as u16 / 32)) | 1 << 7
             }
         }
+        Coding::Literal if kind.dwords == 2 => super::random::bits(random, super::random::Bits::Double),
         Coding::Literal => super::random::bits(random, super::random::Bits::Single),
         Coding::Signed | Coding::Unsigned => match random.below(3) {
             0 => random.below(70),
@@ -191,9 +192,17 @@ fn dpp_control(random: &mut Random, target: Target, variant: &Variant) -> u64 {
     }
 }
 
-/// The sources whose signs an instruction may change.
+/// The sources whose signs an instruction may change: of the second of two operations from bit 4 on.
 fn signs(variant: &Variant) -> u64 {
-    let source = |role: Role| [Role::Src0, Role::Src1, Role::Src2].iter().position(|known| *known == role);
+    let source = |role: Role| match role {
+        Role::Src0 => Some(0),
+        Role::Src1 => Some(1),
+        Role::Src2 => Some(2),
+        Role::Src0Y => Some(4),
+        Role::Src1Y => Some(5),
+        Role::Src2Y => Some(6),
+        _ => None,
+    };
     variant.operands.iter().filter(|spec| spec.kind.signs).filter_map(|spec| source(spec.role)).fold(0, |all, at| all | 1 << at)
 }
 

@@ -77,6 +77,20 @@ fn call(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     jump(state, displacement(inst)?)
 }
 
+/// The distance is in bytes, from the next instruction.
+fn add_pc(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
+    let bytes = scalars::source(state, inst.operand(Role::Src0)?)?;
+    jump(state, usize::try_from(bytes).ok().filter(|bytes| bytes.is_multiple_of(4))? / 4)
+}
+
+fn distance_into_ladder(inst: &Inst, state: &mut State, random: &mut Random) {
+    let bytes = 4 * random.below(LADDER.len() as u64 + 1);
+    if let Some(reg) = inst.operand(Role::Src0).and_then(Operand::reg) {
+        state.sgpr[usize::from(reg.first)] = bytes as u32;
+        state.sgpr[usize::from(reg.first) + 1] = 0;
+    }
+}
+
 fn getpc(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     let next = state.pc;
     scalars::set(state, inst.operand(Role::Sdst)?, next)
@@ -234,7 +248,12 @@ pub fn definition(name: &str) -> Option<Definition> {
     let zero: fn(&mut Random, Role) -> Option<u64> = |_, _| Some(0);
     let mode: fn(&mut Random, Role) -> Option<u64> = |random, role| {
         let (offset, width) = (random.below(8), 1 + random.below(8));
-        (role == Role::Hwreg).then_some(1 | offset << 6 | (width.min(8 - offset) - 1) << 11)
+        match role {
+            Role::Hwreg => Some(1 | offset << 6 | (width.min(8 - offset) - 1) << 11),
+            // On gfx1250 these bits of a literal choose registers, whatever is written: see `programs`.
+            Role::Imm => Some(random.next() & 0xfff0_0fff),
+            _ => None,
+        }
     };
     let plain = Wishes { no_literals: true, ..Wishes::default() };
     Some(match name {
@@ -249,11 +268,12 @@ pub fn definition(name: &str) -> Option<Definition> {
         | "s_cbranch_cdbguser"
         | "s_cbranch_cdbgsys_or_user"
         | "s_cbranch_cdbgsys_and_user" => Definition { operand: Some(small), prepare: Some(sometimes_zero), ..ladder(branch) },
-        "s_call_b64" => Definition { operand: Some(link), ..ladder(call) },
-        "s_setpc_b64" | "s_swappc_b64" => {
+        "s_add_pc_i64" => Definition { prepare: Some(distance_into_ladder), wishes: plain, ..ladder(add_pc) },
+        "s_call_b64" | "s_call_i64" => Definition { operand: Some(link), ..ladder(call) },
+        "s_setpc_b64" | "s_swappc_b64" | "s_set_pc_i64" | "s_swap_pc_i64" => {
             Definition { prepare: Some(into_ladder), wishes: Wishes { no_inline: true, ..plain }, ..ladder(through_register) }
         }
-        "s_getpc_b64" => Definition::whole(getpc),
+        "s_getpc_b64" | "s_get_pc_i64" => Definition::whole(getpc),
         "s_getreg_b32" => Definition { operand: Some(mode), ..Definition::whole(getreg) },
         "s_setreg_b32" => Definition { operand: Some(mode), ..Definition::whole(setreg) },
         "s_setreg_imm32_b32" => Definition { operand: Some(mode), ..Definition::whole(setreg) },
@@ -276,6 +296,7 @@ pub fn definition(name: &str) -> Option<Definition> {
             let null: fn(&mut Random, Role) -> Option<u64> = |random, _| Some(124 + random.below(2));
             Definition { operand: Some(null), ..Definition::whole(waits) }
         }
+        "flat_prefetch_b8" | "global_prefetch_b8" => Definition::whole(nothing),
         "s_nop"
         | "s_sleep_var"
         | "s_version"
@@ -335,6 +356,11 @@ pub fn definition(name: &str) -> Option<Definition> {
         | "s_wait_loadcnt_dscnt"
         | "s_wait_storecnt_dscnt"
         | "s_wait_idle"
+        | "s_wait_xcnt"
+        | "s_wait_asynccnt"
+        | "s_wait_tensorcnt"
+        | "s_monitor_sleep"
+        | "s_setprio_inc_wg"
         | "s_set_inst_prefetch_distance"
         | "v_clrexcp"
         | "s_ttracedata"

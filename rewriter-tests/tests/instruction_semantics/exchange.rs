@@ -223,6 +223,56 @@ fn swap_rows(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     Some(())
 }
 
+/// The lane that a lane of a group of so many lanes fetches from: what HIP's `__shfl` and its relatives do in a group (the HIP headers use these operations for
+/// them, and say which lane each reads).
+fn in_group(name: &str, lane: usize, select: u32, width: usize) -> usize {
+    let (first, at, select) = (lane / width * width, lane % width, select as usize);
+    match name {
+        "v_permlane_bcast_b32" => first + select % width,
+        "v_permlane_up_b32" if select <= at => lane - select,
+        "v_permlane_down_b32" if select < width - at => lane + select,
+        "v_permlane_xor_b32" if select < width => first + (at ^ select),
+        _ => lane,
+    }
+}
+
+/// Permutations within groups of as many lanes as the last source says.
+fn group(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
+    let (name, last) = (inst.name(), inst.operand(Role::Src2).or(inst.operand(Role::Src1))?);
+    let width = scalars::source(state, last)? as usize;
+    // What other widths mean is not documented.
+    if !width.is_power_of_two() || width > state.lanes {
+        return None;
+    }
+    let values = lane::read(state, inst.operand(Role::Src0)?, T::U32)?;
+    let to = vector(inst, Role::Vdst)?;
+    let select = if inst.operand(Role::Src2).is_some() { scalars::source(state, inst.operand(Role::Src1)?)? } else { 0 };
+    for lane in active(state) {
+        state.vgpr[to][lane] = if name == "v_permlane_idx_gen_b32" {
+            // The byte address that `ds_bpermute_b32` takes.
+            4 * (lane / width * width + values[lane] as usize % width) as u32
+        } else {
+            values[in_group(name, lane, select as u32, width)] as u32
+        };
+    }
+    Some(())
+}
+
+fn small_groups(inst: &Inst, state: &mut State, random: &mut Random) {
+    let mut set = |role: Role, value: u32| {
+        if let Some(reg) = inst.operand(role).and_then(Operand::reg).filter(|reg| reg.file == RegFile::Scalar && reg.first < 128) {
+            state.sgpr[usize::from(reg.first)] = value;
+        }
+    };
+    let width = 1 << random.below(6);
+    if inst.operand(Role::Src2).is_some() {
+        set(Role::Src1, random.below(40) as u32);
+        set(Role::Src2, width);
+    } else {
+        set(Role::Src1, width);
+    }
+}
+
 fn all_active(_: &Inst, state: &mut State, _: &mut Random) {
     state.set_mask(126, u64::MAX);
 }
@@ -325,6 +375,9 @@ pub fn definition(name: &str) -> Option<Definition> {
         "v_permlane64_b32" => Definition { wishes: apart, ..Definition::whole(halves_of_wave) },
         "v_permlane16_swap_b32" | "v_permlane32_swap_b32" => {
             Definition { prepare: Some(all_active), wishes: apart, ..Definition::whole(swap_rows) }
+        }
+        "v_permlane_bcast_b32" | "v_permlane_up_b32" | "v_permlane_down_b32" | "v_permlane_xor_b32" | "v_permlane_idx_gen_b32" => {
+            Definition { prepare: Some(small_groups), wishes: apart, ..Definition::whole(group) }
         }
         "v_swap_b16" => Definition { wishes: apart, ..Definition::whole(swap_halves) },
         "v_movreld_b32" | "v_movrels_b32" | "v_movrelsd_b32" | "v_movrelsd_2_b32" | "v_swaprel_b32" => moves(relative),

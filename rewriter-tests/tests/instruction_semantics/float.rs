@@ -122,6 +122,7 @@ fn single_functions(name: &str) -> Option<Lane> {
     match name {
         "v_exp_f32" | "v_exp_legacy_f32" => of(|_, s| word(single(flush32(s[0])).exp2())),
         "v_log_f32" | "v_log_legacy_f32" => of(|_, s| word(single(flush32(s[0])).log2())),
+        "v_tanh_f32" => of(|_, s| word(single(flush32(s[0])).tanh())),
         "v_rcp_f32" | "v_rcp_iflag_f32" => of(|_, s| word(1.0 / single(flush32(s[0])))),
         "v_rsq_f32" => of(|_, s| match single(flush32(s[0])) {
             // The root of -0 is -0.
@@ -147,7 +148,7 @@ fn doubles(name: &str) -> Option<Lane> {
     match name {
         "v_add_f64" => op(T::F64, DD, |e, s| f64::add(s[0], s[1], e.round64)),
         "v_mul_f64" => op(T::F64, DD, |e, s| f64::mul(s[0], s[1], e.round64)),
-        "v_fma_f64" | "v_fmac_f64" => op(T::F64, DDD, |e, s| f64::fma(s[0], s[1], s[2], e.round64)),
+        "v_fma_f64" | "v_fmac_f64" | "v_fmamk_f64" | "v_fmaak_f64" => op(T::F64, DDD, |e, s| f64::fma(s[0], s[1], s[2], e.round64)),
         "v_min_f64" => op(T::F64, DD, |e, s| f64::min(e, s[0], s[1])),
         "v_max_f64" => op(T::F64, DD, |e, s| f64::max(e, s[0], s[1])),
         "v_trunc_f64" => op(T::F64, D, |_, s| f64::integral(s[0], Round::TowardZero)),
@@ -192,6 +193,7 @@ fn halves(name: &str) -> Option<Lane> {
         "v_rcp_f16" => of(|_, s| half_of(1.0 / narrow(s[0]))),
         "v_sqrt_f16" => of(|_, s| half_of(narrow(s[0]).sqrt())),
         "v_rsq_f16" => of(|_, s| if narrow(s[0]) == 0.0 { s[0] | 0x7c00 } else { half_of(1.0 / narrow(s[0]).sqrt()) }),
+        "v_tanh_f16" => of(|_, s| half_of(narrow(s[0]).tanh())),
         "v_log_f16" => of(|_, s| half_of(narrow(s[0]).log2())),
         "v_exp_f16" => of(|_, s| half_of(narrow(s[0]).exp2())),
         "v_sin_f16" => about(T::F16, H, Loose::Near16(1e-3), |_, s| half_of(turns(narrow(s[0])).sin())),

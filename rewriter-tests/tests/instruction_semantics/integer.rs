@@ -6,6 +6,7 @@ use super::number::Env;
 const U: &[T] = &[T::U32];
 const UU: &[T] = &[T::U32, T::U32];
 const UUU: &[T] = &[T::U32, T::U32, T::U32];
+const DD: &[T] = &[T::U64, T::U64];
 const HH: &[T] = &[T::U16, T::U16];
 const HHH: &[T] = &[T::U16, T::U16, T::U16];
 
@@ -43,6 +44,13 @@ fn unsigned(e: &Env, exact: i128, width: u32) -> u64 {
 fn signed(e: &Env, exact: i128, width: u32) -> u64 {
     let most = (1_i128 << (width - 1)) - 1;
     (if e.clamp { exact.clamp(-most - 1, most) } else { exact } & ((1_i128 << width) - 1)) as u64
+}
+fn saturated(exact: i64) -> i64 {
+    exact.clamp(i32::MIN.into(), i32::MAX.into())
+}
+/// Four numbers of four bits each, of four bytes.
+fn nibbles(x: u64, f: fn(u8) -> u8) -> u64 {
+    bytes(x).iter().rev().fold(0, |all, byte| all << 4 | u64::from(f(*byte) & 15))
 }
 fn big(x: u64) -> i128 {
     i128::from(x)
@@ -134,6 +142,12 @@ fn words(name: &str) -> Option<Lane> {
         "v_mad_i32_i24" => op(T::U32, UUU, |e, s| signed(e, (i24(s[0]) * i24(s[1]) + i(s[2])).into(), 32)),
         "v_mad_u32_u16" => op(T::U32, &[T::U16, T::U16, T::U32], |e, s| unsigned(e, big(s[0] * s[1] + s[2]), 32)),
         "v_mad_i32_i16" => op(T::U32, &[T::U16, T::U16, T::U32], |e, s| signed(e, (h(s[0]) * h(s[1]) + i(s[2])).into(), 32)),
+        "v_mad_u32" => op(T::U32, UUU, |_, s| s[0].wrapping_mul(s[1]).wrapping_add(s[2])),
+        // The sums saturate without being asked to.
+        "v_add_max_u32" => op(T::U32, UUU, |_, s| (s[0] + s[1]).min(0xffff_ffff).max(s[2])),
+        "v_add_min_u32" => op(T::U32, UUU, |_, s| (s[0] + s[1]).min(0xffff_ffff).min(s[2])),
+        "v_add_max_i32" => op(T::U32, UUU, |_, s| saturated(i(s[0]) + i(s[1])).max(i(s[2])) as u64),
+        "v_add_min_i32" => op(T::U32, UUU, |_, s| saturated(i(s[0]) + i(s[1])).min(i(s[2])) as u64),
         "v_min_u32" => op(T::U32, UU, |_, s| s[0].min(s[1])),
         "v_max_u32" => op(T::U32, UU, |_, s| s[0].max(s[1])),
         "v_min_i32" => op(T::U32, UU, |_, s| i(s[0]).min(i(s[1])) as u64),
@@ -159,6 +173,8 @@ fn words(name: &str) -> Option<Lane> {
             loose: Some(super::state::Loose::Low16),
             carry: None,
         }),
+        "v_sat_pk4_i4_i8" => op(T::U16, U, |_, s| nibbles(s[0], |byte| (byte as i8).clamp(-8, 7) as u8)),
+        "v_sat_pk4_u4_u8" => op(T::U16, U, |_, s| nibbles(s[0], |byte| byte.min(15))),
         "v_pack_b32_f16" => op(T::U32, &[T::F16, T::F16], |_, s| s[0] | s[1] << 16),
         "v_add_co_u32" | "v_add_co_ci_u32_no" => carrying(UU, |e, s| unsigned(e, big(s[0] + s[1]), 32), |_, s| (s[0] + s[1]) >> 32 != 0),
         "v_sub_co_u32" => carrying(UU, |e, s| unsigned(e, big(s[0]) - big(s[1]), 32), |_, s| s[1] > s[0]),
@@ -217,6 +233,17 @@ fn wide(name: &str) -> Option<Lane> {
         "v_ashrrev_i64" => op(T::U64, &[T::U32, T::U64], |_, s| (s[1] as i64 >> (s[0] % 64)) as u64),
         // The amount is that of an address: at most 4 is meaningful, and more gives no shift by more than the low three bits say.
         "v_lshl_add_u64" => op(T::U64, &[T::U64, T::U32, T::U64], |_, s| (s[0] << (s[1] % 8)).wrapping_add(s[2])),
+        "v_add_nc_u64" => op(T::U64, DD, |e, s| unsigned(e, big(s[0]) + big(s[1]), 64)),
+        "v_sub_nc_u64" => op(T::U64, DD, |e, s| unsigned(e, big(s[0]) - big(s[1]), 64)),
+        "v_mul_u64" => op(T::U64, DD, |_, s| (u128::from(s[0]) * u128::from(s[1])) as u64),
+        "v_min_u64" => op(T::U64, DD, |_, s| s[0].min(s[1])),
+        "v_max_u64" => op(T::U64, DD, |_, s| s[0].max(s[1])),
+        "v_min_i64" => op(T::U64, DD, |_, s| (s[0] as i64).min(s[1] as i64) as u64),
+        "v_max_i64" => op(T::U64, DD, |_, s| (s[0] as i64).max(s[1] as i64) as u64),
+        "v_mad_nc_u64_u32" => op(T::U64, &[T::U32, T::U32, T::U64], |e, s| unsigned(e, big(s[0]) * big(s[1]) + big(s[2]), 64)),
+        "v_mad_nc_i64_i32" => {
+            op(T::U64, &[T::U32, T::U32, T::U64], |e, s| signed(e, i128::from(i(s[0])) * i128::from(i(s[1])) + i128::from(s[2] as i64), 64))
+        }
         "v_mad_u64_u32" | "v_mad_co_u64_u32" => Some(Lane {
             dst: T::U64,
             src: &[T::U32, T::U32, T::U64],

@@ -76,6 +76,7 @@ fn constant(value: Value, ty: T) -> Option<u64> {
             let value = FLOATS[usize::from(code) - 240];
             by_width(number::half_of(value), (value as f32).to_bits().into(), value.to_bits())
         }
+        Value::Literal64(bits) => bits,
         Value::Literal(bits) if ty == T::F64 || ty == T::B64 => u64::from(bits) << 32,
         Value::Literal(bits) if ty.narrow() => u64::from(bits & 0xffff),
         Value::Literal(bits) => bits.into(),
@@ -364,7 +365,8 @@ pub fn execute(lane_op: &Lane, inst: &Inst, state: &mut State, target: Target) -
     };
     let narrow_high = inst.modifiers.op_sel & 8 != 0 || inst.modifiers.sdwa.is_some_and(|sdwa| sdwa.dst_sel != 6);
     let loose = lane_op.loose.or(default);
-    if let Some(loose) = loose {
+    // What is written to a half that the instruction names, is all documented.
+    if let Some(loose) = loose.filter(|loose| *loose != Loose::Low16 || inst.modifiers.op_sel & 8 == 0) {
         state.loose.push((at, if narrow_high && lane_op.dst == T::F16 { Loose::NanPair } else { loose }));
     }
     Some(())

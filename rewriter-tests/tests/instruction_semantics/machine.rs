@@ -244,7 +244,7 @@ impl Machine {
         for _ in 0..16 {
             self.emit(c, &["s_nop"], &[Value::Imm(0)]);
         }
-        Program { image: self.image(&code, uses.scratch), registers, uses, next: ENTRY as u64 + next, object: None }
+        Program { image: self.image(&code, uses.scratch, REGISTERS as u32), registers, uses, next: ENTRY as u64 + next, object: None }
     }
 
     /// A whole program of one workgroup of so many waves, with room in LDS: gives what its work-items leave in their records. The body may use all registers
@@ -262,7 +262,8 @@ impl Machine {
         for _ in 0..16 {
             self.emit(c, &["s_nop"], &[Value::Imm(0)]);
         }
-        let image = self.image(&code, false);
+        // Where there are more than instructions name, all of them.
+        let image = self.image(&code, false, if self.target.has_vgpr_msb() { 1024 } else { REGISTERS as u32 });
         let object = self.device.load(&image).map_err(error)?;
         let arguments = self.buffers[4];
         self.device.write(arguments + u64::from(SKIPPED), &self.data.to_le_bytes()).map_err(error)?;
@@ -392,13 +393,13 @@ impl Machine {
     }
 
     /// A code object with one segment: the kernel descriptor, and the code at 256 (AMDGPUUsage, "Kernel descriptor").
-    fn image(&self, code: &[u8], scratch: bool) -> Vec<u8> {
+    fn image(&self, code: &[u8], scratch: bool, vgprs: u32) -> Vec<u8> {
         const HEADERS: usize = 0x1000;
         let target = self.target;
         let mut kd = vec![0; 64];
         let mut put = |at: usize, bytes: &[u8]| kd[at..at + bytes.len()].copy_from_slice(bytes);
         put(16, &(ENTRY as u64).to_le_bytes());
-        let vgprs = REGISTERS as u32 * if target.unified_accum() { 2 } else { 1 };
+        let vgprs = vgprs * if target.unified_accum() { 2 } else { 1 };
         let accum_offset = if target.unified_accum() { REGISTERS as u32 / 4 - 1 } else { 0 };
         let sgprs = if target.fixed_sgprs().is_some() { 0 } else { 12 };
         let float_bits = if target.has_float_mode_bits() { 1 << 21 | 1 << 23 } else { 0 };

@@ -77,6 +77,8 @@ impl Element {
 
 #[derive(Debug, Clone, Copy)]
 struct Shape {
+    /// Of C, and of D.
+    from: Element,
     sum: Element,
     k: usize,
     a: Element,
@@ -90,15 +92,26 @@ fn shape(name: &str) -> Option<Shape> {
     let (sum, rest) = dense.or_else(|| name.strip_prefix("v_swmmac_"))?.split_once("_16x16x")?;
     let (k, types) = rest.split_once('_')?;
     let (a, b) = types.split_once('_').unwrap_or((types, types));
-    let shape = Shape { sum: Element::of(sum)?, k: k.parse().ok()?, a: Element::of(a)?, b: Element::of(b)?, sparse: dense.is_none() };
-    // gfx1250 has more.
-    (shape.k <= if dense.is_none() || shape.a == Element::Int(4) { 32 } else { 16 } || name.ends_with("x64_iu4")).then_some(shape)
+    let (from, sum) = if sum == "bf16f32" { ("f32", "bf16") } else { (sum, sum) };
+    let shape = Shape {
+        from: Element::of(from)?,
+        sum: Element::of(sum)?,
+        k: k.parse().ok()?,
+        a: Element::of(a)?,
+        b: Element::of(b)?,
+        sparse: dense.is_none(),
+    };
+    // gfx1250 has more sparse ones.
+    (!shape.sparse || shape.k <= 32 || name.ends_with("x64_iu4")).then_some(shape)
 }
 
-/// Which sixteen lanes have number `k` of a column of B, or of a dense row of A, and where in them: gfx12.
+/// Which sixteen lanes have number `k` of a column of B, or of a dense row of A, and where in them: gfx12. Of the larger matrices of gfx1250 the two groups of
+/// lanes have eight numbers by turns, of single precision two (composable_kernel's mapping).
 fn place(shape: Shape, lanes: usize, k: usize) -> (usize, usize) {
     let wide = lanes == 64;
     match (shape.sparse, shape.b.bits(), shape.k) {
+        (false, 32, _) => (k / 2, k % 2),
+        (false, 16, 32) | (false, 8, 64 | 128) => (k / 8 % 2, k / 16 * 8 + k % 8),
         (false, 16, _) if wide => (2 * (k / 8 % 2) + k / 4 % 2, k % 4),
         (false, 16, _) => (k / 4 % 2, k / 8 * 4 + k % 4),
         (false, 8, _) if wide => (2 * (k / 4 % 2) + k / 8, k % 4),
@@ -130,9 +143,9 @@ fn place_of_four(shape: Shape, lanes: usize, k: usize) -> (usize, usize) {
 }
 
 /// Register, lane and first bit of an element of C and D.
-fn place_of_sum(shape: Shape, inst: &Inst, newer: bool, i: usize, j: usize) -> (usize, usize, usize) {
+fn place_of_sum(element: Element, inst: &Inst, newer: bool, i: usize, j: usize) -> (usize, usize, usize) {
     let wide = inst.wave_size == 64;
-    let narrow = shape.sum.bits() == 16;
+    let narrow = element.bits() == 16;
     let (register, lane) = match (newer, wide) {
         (false, false) => (i / 2, 16 * (i % 2) + j),
         (false, true) => (i / 4, 16 * (i % 4) + j),
@@ -161,8 +174,8 @@ fn execute(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
     let value = |at: usize, lane: usize, n: usize| {
         let (operand, element) = [(a, shape.a), (b, shape.b)][at];
         let value = element.decode(bits(&before, operand, element.bits(), lane, n)?, m.neg >> at & 1 != 0);
-        let sign = if n.is_multiple_of(2) { m.neg } else { m.neg_hi };
-        Some(if element.bits() == 16 && sign >> at & 1 != 0 { -value } else { value })
+        let sign = if n.is_multiple_of(2) || element.bits() == 32 { m.neg } else { m.neg_hi };
+        Some(if element.bits() >= 16 && sign >> at & 1 != 0 { -value } else { value })
     };
     let mut rows = vec![vec![0; shape.k]; 16];
     let mut columns = rows.clone();
@@ -183,12 +196,12 @@ fn execute(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
         }
     }
     for (i, j) in (0..16).flat_map(|i| (0..16).map(move |j| (i, j))) {
-        let (register, lane, shift) = place_of_sum(shape, inst, newer, i, j);
+        let (register, lane, shift) = place_of_sum(shape.from, inst, newer, i, j);
         let from = if shape.sparse { d } else { c };
         let old = match from.value {
             Value::Reg(reg) => {
                 let word = before.vgpr[usize::from(reg.first) + register][lane] >> shift;
-                shape.sum.decode(u64::from(word) & (u64::MAX >> (64 - shape.sum.bits())), true)
+                shape.from.decode(u64::from(word) & (u64::MAX >> (64 - shape.from.bits())), true)
             }
             Value::InlineInt(n) if matches!(shape.sum, Element::Int(_)) || n == 0 => n.into(),
             Value::InlineFloat(code @ 242..=247) if !matches!(shape.sum, Element::Int(_)) => [1, -1, 2, -2, 4, -4][usize::from(code) - 242],
@@ -204,6 +217,7 @@ fn execute(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
         };
         let sum = old + rows[i].iter().zip(&columns[j]).map(|(x, y)| x * y).sum::<i64>();
         let sum = if m.clamp { sum.clamp(i32::MIN.into(), i32::MAX.into()) } else { sum };
+        let (register, lane, shift) = place_of_sum(shape.sum, inst, newer, i, j);
         let word = &mut state.vgpr[usize::from(d.reg()?.first) + register][lane];
         let mask = (u64::MAX >> (64 - shape.sum.bits())) as u32;
         *word = *word & !(mask << shift) | (shape.sum.encode(sum) as u32) << shift;
@@ -217,7 +231,7 @@ fn prepare(inst: &Inst, state: &mut State, random: &mut Random) {
     if let Some(index) = inst.operand(Role::Src2).and_then(Operand::reg).filter(|_| shape.sparse) {
         state.vgpr[usize::from(index.first)] = std::array::from_fn(|_| ascending(random));
     }
-    for (role, kind) in [(Role::Src0, shape.a), (Role::Src1, shape.b), (sum, shape.sum)] {
+    for (role, kind) in [(Role::Src0, shape.a), (Role::Src1, shape.b), (sum, shape.from)] {
         let Some(operand) = inst.operand(role).copied() else { continue };
         let Some(reg) = operand.reg().filter(|_| kind != Element::Int(32)) else { continue };
         // A lane that has all of a row has what the other sixteen have.
@@ -263,7 +277,13 @@ pub fn definition(name: &str) -> Option<Definition> {
         Modifier::Neg | Modifier::NegHi => Some(random.below(2) * 4),
         _ => Some(0),
     };
+    let singles: fn(&mut Random, Modifier) -> Option<u64> = |random, modifier| match modifier {
+        Modifier::Neg => Some(random.below(8)),
+        Modifier::NegHi => Some(random.below(2) * 4),
+        _ => Some(0),
+    };
     let modifier = match (shape.a, shape.sparse) {
+        (Element::F32, _) => singles,
         (Element::Int(_), _) => integers,
         (Element::F16 | Element::Bf16, true) => halves,
         (Element::F16 | Element::Bf16, false) => signs,

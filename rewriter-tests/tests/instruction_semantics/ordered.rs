@@ -1,7 +1,7 @@
 //! Minimum and maximum as IEEE 754-2019 has them (`v_min_num_f32`, `v_minimum_f32`), combinations of two of them, and the middle of three numbers.
 
 use rustc_apfloat::Float;
-use rustc_apfloat::ieee::{Double, Half, Single};
+use rustc_apfloat::ieee::{BFloat, Double, Half, Single};
 
 use super::lane::{Lane, T};
 use super::number::{Env, f16, f32};
@@ -38,11 +38,22 @@ fn middle<F: Float>(s: &[u64]) -> u64 {
     pick::<F>(least, pick::<F>(greatest, s[2], false), true)
 }
 
+/// Two bfloat16 numbers, for the packed forms.
+pub fn brains(operation: &str) -> Option<fn(&[u64; 3]) -> u64> {
+    Some(match operation {
+        "min_num" => |s| number::<BFloat>(s[0], s[1], false),
+        "max_num" => |s| number::<BFloat>(s[0], s[1], true),
+        _ => return None,
+    })
+}
+
 /// Two and three halves, for the packed forms.
 pub fn halves(operation: &str) -> Option<fn(&Env, &[u64; 3]) -> u64> {
     Some(match operation {
         "min_num" => |_, s| number::<Half>(s[0], s[1], false),
         "max_num" => |_, s| number::<Half>(s[0], s[1], true),
+        "min3_num" => |_, s| number::<Half>(number::<Half>(s[0], s[1], false), s[2], false),
+        "max3_num" => |_, s| number::<Half>(number::<Half>(s[0], s[1], true), s[2], true),
         "minimum" => |_, s| strict::<Half>(s[0], s[1], false),
         "maximum" => |_, s| strict::<Half>(s[0], s[1], true),
         "minimum3" => |_, s| strict::<Half>(strict::<Half>(s[0], s[1], false), s[2], false),

@@ -7,7 +7,7 @@ use wavetap::isa::{Inst, Modifier, Operand, Role, Target};
 use super::choose::Wishes;
 use super::definition::Definition;
 use super::lane::{self, T};
-use super::number::{Env, Odd, convert, f16, f32, flush32};
+use super::number::{Env, Odd, bf16, convert, f16, f32, flush32};
 use super::random::{Bits, Random};
 use super::state::{Loose, Place, State};
 
@@ -39,6 +39,15 @@ fn integers(name: &str) -> Option<Function> {
         "v_pk_min_i16" => |_, s| h(s[0]).min(h(s[1])) as u64 & 0xffff,
         "v_pk_max_u16" => |_, s| s[0].max(s[1]),
         "v_pk_min_u16" => |_, s| s[0].min(s[1]),
+        // The sums saturate without being asked to.
+        "v_pk_add_max_i16" => |_, s| (h(s[0]) + h(s[1])).clamp(-32768, 32767).max(h(s[2])) as u64 & 0xffff,
+        "v_pk_add_min_i16" => |_, s| (h(s[0]) + h(s[1])).clamp(-32768, 32767).min(h(s[2])) as u64 & 0xffff,
+        "v_pk_add_max_u16" => |_, s| (s[0] + s[1]).min(65535).max(s[2]),
+        "v_pk_add_min_u16" => |_, s| (s[0] + s[1]).min(65535).min(s[2]),
+        "v_pk_max3_i16" => |_, s| h(s[0]).max(h(s[1])).max(h(s[2])) as u64 & 0xffff,
+        "v_pk_min3_i16" => |_, s| h(s[0]).min(h(s[1])).min(h(s[2])) as u64 & 0xffff,
+        "v_pk_max3_u16" => |_, s| s[0].max(s[1]).max(s[2]),
+        "v_pk_min3_u16" => |_, s| s[0].min(s[1]).min(s[2]),
         _ => return None,
     })
 }
@@ -87,7 +96,11 @@ fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     let mut all = Vec::new();
     for (at, operand) in lane::sources(
         inst,
-        if name.contains("_fma") || name.contains("_mad") || name.contains("imum3") { &[T::U32; 3] } else { &[T::U32; 2] },
+        if ["_fma", "_mad", "imum3", "max3", "min3", "add_max", "add_min"].iter().any(|part| name.contains(part)) {
+            &[T::U32; 3]
+        } else {
+            &[T::U32; 2]
+        },
     )
     .into_iter()
     .enumerate()
@@ -128,6 +141,47 @@ fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     Some(())
 }
 
+fn brains(name: &str) -> Option<fn(&[u64; 3]) -> u64> {
+    const NEAREST: Round = Round::NearestTiesToEven;
+    Some(match name {
+        "v_pk_add_bf16" => |s| bf16::add(s[0], s[1], NEAREST),
+        "v_pk_mul_bf16" => |s| bf16::mul(s[0], s[1], NEAREST),
+        "v_pk_fma_bf16" => |s| bf16::fma(s[0], s[1], s[2], NEAREST),
+        _ => return super::ordered::brains(name.strip_prefix("v_pk_")?.strip_suffix("_bf16")?),
+    })
+}
+
+/// What rounding otherwise than to nearest and flushing denormals do to bfloat16 is not documented.
+fn plain_brains(inst: &Inst, state: &State) -> bool {
+    state.mode & 0xcc == 0xc0 && !inst.modifiers.clamp
+}
+
+/// Two bfloat16 numbers at once.
+fn pair_of_brains(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
+    let (f, m) = (brains(inst.name())?, inst.modifiers);
+    let operands: Vec<&Operand> = [Role::Src0, Role::Src1, Role::Src2].into_iter().filter_map(|role| inst.operand(role)).collect();
+    // What the other half of a constant is, is not documented.
+    if operands.iter().any(|operand| operand.reg().is_none()) || !plain_brains(inst, state) {
+        return None;
+    }
+    // DPP moves the lanes; the signs are those of the halves.
+    let whole = Inst { modifiers: wavetap::isa::Modifiers { neg: 0, abs: 0, ..m }, ..inst.clone() };
+    let (sources, written) = lane::gather(&whole, state, target, &Env::of(inst, state), &[T::U32; 3][..operands.len()])?;
+    let first = vector_destination(inst)?;
+    for lane in (0..state.lanes).filter(|lane| written >> lane & 1 != 0) {
+        let half = |select: u8, negate: u8| {
+            let mut s = [0; 3];
+            for (at, values) in sources.iter().enumerate() {
+                s[at] = values[lane] >> (16 * (select >> at & 1)) & 0xffff ^ u64::from(negate >> at & 1) << 15;
+            }
+            f(&s) as u32
+        };
+        state.vgpr[first][lane] = half(m.op_sel, m.neg) | half(m.op_sel_hi, m.neg_hi) << 16;
+    }
+    state.loose.push((Place::Vector(first), Loose::NanBrain));
+    Some(())
+}
+
 /// The low result from the first source, the high one from the second.
 fn move_pair(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     let mut results = Vec::new();
@@ -148,7 +202,11 @@ fn move_pair(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
 /// Multiply-add of sources that are single precision, or half precision where `op_sel_hi` says so; `neg_hi` is the absolute value.
 fn mix(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     let name = inst.name();
-    let fused = name.starts_with("v_fma");
+    let (fused, brain) = (name.starts_with("v_fma"), name.ends_with("bf16"));
+    // Of bfloat16 only this is documented.
+    if brain && (state.mode & 0xfc != 0xf0 || inst.modifiers.clamp && name != "v_fma_mix_f32_bf16") {
+        return None;
+    }
     if inst.modifiers.dpp.is_some() || inst.modifiers.dpp8.is_some() {
         return None;
     }
@@ -164,8 +222,11 @@ fn mix(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
         }
         let values = lane::read(state, operand, T::U32)?;
         all.push(values.map(|word| {
-            let mut bits = if half {
-                convert::<Half, Single>(word >> if m.op_sel >> at & 1 != 0 { 16 } else { 0 } & 0xffff, Round::NearestTiesToEven)
+            let short = word >> if m.op_sel >> at & 1 != 0 { 16 } else { 0 } & 0xffff;
+            let mut bits = if half && brain {
+                short << 16
+            } else if half {
+                convert::<Half, Single>(short, Round::NearestTiesToEven)
             } else {
                 word
             };
@@ -183,13 +244,17 @@ fn mix(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     for lane in (0..state.lanes).filter(|lane| state.exec() >> lane & 1 != 0).collect::<Vec<_>>() {
         let [a, b, c] = [all[0][lane], all[1][lane], all[2][lane]];
         let old = state.vgpr[first][lane];
-        state.vgpr[first][lane] = if name.ends_with("mix_f32") {
+        state.vgpr[first][lane] = if name.contains("mix_f32") {
             let sum = if fused {
                 f32::fma(a, b, c, env.round32)
             } else {
                 flush32(f32::add(flush32(f32::mul(a, b, env.round32)), c, env.round32))
             };
             env.finish(T::F32, sum) as u32
+        } else if brain {
+            let nearest = Round::NearestTiesToEven;
+            let bits = bf16::of_quad(f32::quad(a).mul_add_odd(f32::quad(b), f32::quad(c), nearest), nearest) as u32;
+            if name.contains("mixhi") { old & 0xffff | bits << 16 } else { old & 0xffff_0000 | bits }
         } else {
             let sum = if fused {
                 let wide = f32::quad(a).mul_add_odd(f32::quad(b), f32::quad(c), env.round64);
@@ -203,7 +268,12 @@ fn mix(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
         };
     }
     // How the short result is rounded is not documented: by way of single precision or at once.
-    state.loose.push((Place::Vector(first), if name.ends_with("mix_f32") { Loose::Nan32 } else { Loose::NearPair }));
+    let loose = match (name.contains("mix_f32"), brain) {
+        (true, _) => Loose::Nan32,
+        (_, true) => Loose::NanBrain,
+        _ => Loose::NearPair,
+    };
+    state.loose.push((Place::Vector(first), loose));
     Some(())
 }
 
@@ -292,9 +362,15 @@ pub fn definition(name: &str) -> Option<Definition> {
         let wishes = Wishes { no_literals: true, ..Wishes::default() };
         return Some(Definition { wishes, types: &[Bits::PairSingle, Bits::PairSingle, Bits::PairSingle], ..Definition::whole(execute) });
     }
+    if brains(name).is_some() {
+        let wishes = Wishes { no_literals: true, denormals: true, no_inline: true, ..Wishes::default() };
+        let modifier: fn(&mut Random, Modifier) -> Option<u64> = |_, modifier| (modifier == Modifier::Clamp).then_some(0);
+        return Some(Definition { wishes, types: pairs, modifier: Some(modifier), ..Definition::whole(pair_of_brains) });
+    }
     match name {
         "v_pk_mov_b32" => Some(Definition::whole(move_pair)),
-        "v_mad_mix_f32" | "v_mad_mixlo_f16" | "v_mad_mixhi_f16" | "v_fma_mix_f32" | "v_fma_mixlo_f16" | "v_fma_mixhi_f16" => {
+        "v_mad_mix_f32" | "v_mad_mixlo_f16" | "v_mad_mixhi_f16" | "v_fma_mix_f32" | "v_fma_mixlo_f16" | "v_fma_mixhi_f16"
+        | "v_fma_mix_f32_bf16" | "v_fma_mixlo_bf16" | "v_fma_mixhi_bf16" => {
             let wishes = Wishes { denormals: true, ..Wishes::default() };
             Some(Definition { wishes, types: &[Bits::Single, Bits::Single, Bits::Single], ..Definition::whole(mix) })
         }

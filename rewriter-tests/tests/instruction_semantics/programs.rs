@@ -135,6 +135,43 @@ fn relative(machine: &mut Machine, last: &str, random: &mut Random) -> Verdict {
     Ok(())
 }
 
+/// The high bits of register numbers: two for each of three sources and the destination, from the lowest on. A literal that is written to any part of MODE sets
+/// them as well, from bit 12 on and the destination's first.
+fn high_registers(machine: &mut Machine, random: &mut Random) -> Verdict {
+    let value = |n: u32| 0x1000 + n;
+    // MODE, its first four bits: as they are in the machine of this test anyway.
+    let hwreg = Value::Imm(1 | 3 << 11);
+    let first = random.below(4) as u32;
+    let found = machine.whole(1, &|machine, code| {
+        for high in 0..4_u32 {
+            machine.emit(code, &["s_set_vgpr_msb"], &[Value::Imm(i64::from(high) << 6)]);
+            machine.emit(code, &["v_mov_b32_e32"], &[v(30), number(value(high))]);
+        }
+        for high in 0..4_u32 {
+            // Half of the time by way of the literal.
+            let from = (first + high) % 4;
+            if high < 2 {
+                machine.emit(code, &["s_set_vgpr_msb"], &[Value::Imm(from.into())]);
+            } else {
+                machine.emit(code, &["s_setreg_imm32_b32"], &[hwreg, Value::Literal(from << 14)]);
+            }
+            machine.emit(code, &["v_add_nc_u32_e32"], &[v(20 + high as u16), v(30), v(30)]);
+        }
+        machine.emit(code, &["s_set_vgpr_msb"], &[Value::Imm(0)]);
+        machine.nothing(code);
+        for n in 0..4 {
+            machine.store_record(code, 20 + n, 4 * i32::from(n));
+        }
+    })?;
+    for record in found {
+        for high in 0..4 {
+            let from = (first + high as u32) % 4;
+            same(&format!("v30 and v{} added", 30 + 256 * from), record[high], value(0) + value(from))?;
+        }
+    }
+    Ok(())
+}
+
 /// Two waves tell each other their numbers through LDS.
 fn meets(machine: &mut Machine, name: &str) -> Verdict {
     let lanes = machine.target.wave_size();
@@ -224,10 +261,13 @@ pub fn test(target: Target, name: &'static str, machines: [(&mut Machine, bool);
         Some(match name {
             "s_endpgm" | "s_endpgm_saved" | "s_endpgm_ordered_ps_done" => ends(machine, name),
             "s_trap" => traps(machine),
-            "s_memtime" | "s_memrealtime" | "s_sendmsg_rtn_b32" | "s_sendmsg_rtn_b64" => tells_time(machine, name),
+            "s_memtime" | "s_memrealtime" | "s_sendmsg_rtn_b32" | "s_sendmsg_rtn_b64" | "s_get_shader_cycles_u64" => {
+                tells_time(machine, name)
+            }
             "s_set_gpr_idx_on" | "s_set_gpr_idx_off" | "s_set_gpr_idx_idx" | "s_set_gpr_idx_mode" => {
                 (0..8).try_for_each(|_| relative(machine, name, &mut random))
             }
+            "s_set_vgpr_msb" => (0..4).try_for_each(|_| high_registers(machine, &mut random)),
             "s_barrier" | "s_barrier_signal" | "s_barrier_wait" | "s_barrier_signal_isfirst" | "s_get_barrier_state" => {
                 (0..4).try_for_each(|_| meets(machine, name))
             }

@@ -151,6 +151,34 @@ fn from_eight(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
     loose(inst, state, if pair { 2 } else { 1 })
 }
 
+/// From an 8-bit float to half precision, or from a pair: every such number is one of half precision.
+fn eight_to_half(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
+    let (format, env) = (eight(inst, target)?, Env::of(inst, state));
+    let pair = inst.name().contains("_pk_");
+    let (sources, written) = lane::gather(inst, state, target, &env, if pair { &[T::U16] } else { &[T::U32] })?;
+    for lane in active(state, written) {
+        let source = sources[0][lane] >> (8 * u32::from(inst.modifiers.byte_sel));
+        let number = |code: u64| Kind::Half.encode(format.decode(code & 0xff));
+        let value = if pair { number(source) | number(source >> 8) << 16 } else { number(source) };
+        lane::put(inst, state, target, lane, if pair { T::U32 } else { T::U16 }, value)?;
+    }
+    let first = usize::from(inst.operand(Role::Vdst)?.reg()?.first);
+    state.loose.push((Place::Vector(first), Loose::NanPair));
+    Some(())
+}
+
+/// Two half-precision numbers in one register to 8-bit floats, in one half of a register.
+fn halves_to_eight(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
+    let format = eight(inst, target)?;
+    let env = Env::of(inst, state);
+    let (sources, written) = lane::gather(inst, state, target, &env, &[T::U32])?;
+    for lane in active(state, written) {
+        let code = |half: u32| format.encode(Kind::Half.decode(sources[0][lane] >> (16 * half) & 0xffff));
+        lane::put(inst, state, target, lane, T::U16, code(0) | code(1) << 8)?;
+    }
+    Some(())
+}
+
 /// Two single-precision numbers to 8-bit floats, in one half of a register.
 fn to_eight(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
     let (format, env) = (eight(inst, target)?, Env::of(inst, state));
@@ -461,6 +489,27 @@ pub fn definition(name: &str) -> Option<Definition> {
     Some(match name {
         "v_cvt_f32_fp8" | "v_cvt_f32_bf8" | "v_cvt_pk_f32_fp8" | "v_cvt_pk_f32_bf8" => {
             Definition { modifier: Some(whole), wishes: Wishes { no_inline: true, ..Wishes::default() }, ..Definition::whole(from_eight) }
+        }
+        "v_cvt_f16_fp8" | "v_cvt_f16_bf8" | "v_cvt_pk_f16_fp8" | "v_cvt_pk_f16_bf8" => {
+            let halves: fn(&mut Random, Modifier) -> Option<u64> = |random, modifier| match modifier {
+                Modifier::Clamp | Modifier::Omod => Some(0),
+                Modifier::ByteSel => Some(random.below(4)),
+                Modifier::OpSel => Some(random.pick(&[0, 1, 8, 9])),
+                _ => None,
+            };
+            let wishes = Wishes { no_inline: true, no_literals: true, denormals: true, ..Wishes::default() };
+            Definition { modifier: Some(halves), wishes, ..Definition::whole(eight_to_half) }
+        }
+        "v_cvt_pk_fp8_f16" | "v_cvt_pk_bf8_f16" => {
+            use super::random::Bits;
+            let wishes = Wishes { no_inline: true, no_literals: true, ..Wishes::default() };
+            // Which of the two numbers the signs would be of, is not documented.
+            let upper: fn(&mut Random, Modifier) -> Option<u64> = |random, modifier| match modifier {
+                Modifier::Clamp | Modifier::Omod | Modifier::Neg | Modifier::Abs => Some(0),
+                Modifier::OpSel => Some(8 * random.below(2)),
+                _ => None,
+            };
+            Definition { modifier: Some(upper), wishes, types: &[Bits::PairHalf], ..Definition::whole(halves_to_eight) }
         }
         "v_cvt_pk_fp8_f32" | "v_cvt_pk_bf8_f32" => {
             use super::random::Bits;
