@@ -164,9 +164,9 @@ fn high_registers(machine: &mut Machine, random: &mut Random) -> Verdict {
         }
     })?;
     for record in found {
-        for high in 0..4 {
-            let from = (first + high as u32) % 4;
-            same(&format!("v30 and v{} added", 30 + 256 * from), record[high], value(0) + value(from))?;
+        for (n, &sum) in (0..4).zip(&record) {
+            let from = (first + n) % 4;
+            same(&format!("v30 and v{} added", 30 + 256 * from), sum, value(0) + value(from))?;
         }
     }
     Ok(())
