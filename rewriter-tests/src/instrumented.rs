@@ -54,6 +54,9 @@ pub struct Launch<'a> {
     pub fuel: u64,
     /// Hazards that the original has and that nobody is to stop for.
     pub tolerated: EventHazards,
+    /// The compiler is known to have made the original wrong: it uses registers that nothing has written. What inserted code leaves in these is as good as
+    /// what is there without it, so that the instrumented kernel may go on where the original does not.
+    pub undefined: bool,
 }
 
 /// What an instrumented object is given to count into.
@@ -234,7 +237,7 @@ impl<'a> Subject<'a> {
 
     /// Runs the kernel in each mode that it is instrumented in, where the original faults: it must do so, too, at an instruction and in a way in which the
     /// original does with some seed. Tells how many faults were compared. An original that reaches beyond its LDS is excused: counters may be there, and
-    /// which wave is the first to do so, or to race with another, is a matter of time.
+    /// which wave is the first to do so, or to race with another, is a matter of time. So is [`Launch::undefined`].
     ///
     /// # Errors
     /// What differed.
@@ -251,8 +254,7 @@ impl<'a> Subject<'a> {
                     Err(Stopped::Fault(fault)) => (rewritten.place_in_original(index, &fault), fault.to_string()),
                 };
                 let known = faults.have(place);
-                // What inserted code leaves in a register that the original never writes is as good as what is there without it.
-                if !known && (faults.beyond_lds || (faults.undefined && text == "no fault")) {
+                if !known && (faults.beyond_lds || (launch.undefined && faults.undefined && text == "no fault")) {
                     continue;
                 }
                 if !known || (place.is_none() && text != "no fault") {

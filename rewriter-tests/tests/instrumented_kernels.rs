@@ -200,6 +200,7 @@ fn check(subject: &Subject<'_>, test: &Test, buffers: &Buffers, variant: Variant
         arguments: Box::new(|kernel, at| launch::kernarg(kernel, test, at[0], at[1])),
         fuel: FUEL,
         tolerated: EventHazards::empty(),
+        undefined: made_up::miscompiled(&test.name, variant).is_some(),
     };
     let mut original = subject.original(&launch, 0);
     if matches!(original, Err(Stopped::Fault(_))) {

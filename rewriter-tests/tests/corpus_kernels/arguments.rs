@@ -62,6 +62,7 @@ pub fn launch(kernel: &Kernel, seed: u64) -> Launch<'_> {
         }),
         fuel: FUEL,
         tolerated: EventHazards::empty(),
+        undefined: false,
     }
 }
 

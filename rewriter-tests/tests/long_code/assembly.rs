@@ -139,6 +139,7 @@ pub fn launch(kernel: &str) -> Launch<'_> {
         arguments: Box::new(|_, at| Ok(at.iter().flat_map(|address| address.to_le_bytes()).collect())),
         fuel: FUEL,
         tolerated: EventHazards::empty(),
+        undefined: false,
     }
 }
 

@@ -5,6 +5,7 @@ mod events;
 mod homes;
 mod listing;
 mod preserve;
+mod translations;
 
 use super::align::Alignment;
 use super::finding::Finding;
