@@ -1,4 +1,4 @@
-// Floating point of eight bits, in both of its kinds: gfx94x has no infinities and no negative zero, gfx12 has OCP's.
+// Floating point of eight bits, in both of its kinds: gfx94x has no infinities and no negative zero, gfx950 and gfx12 have OCP's.
 #include "shim/kernel.h"
 
 #if defined(__gfx940__) || defined(__gfx941__) || defined(__gfx942__)
@@ -37,7 +37,7 @@ inline u8 encoded(f32 x, u32 fraction, bool fnuz) {
     INLINE f32 bf8_##kind(u32 word, u32 n) { return decoded((u8)(word >> 8 * n), 2, fnuz); }
 DEFINE_SIDE(fnuz, true)
 DEFINE_SIDE(ocp, false)
-#elif FNUZ || defined(__GFX12__)
+#elif FNUZ || defined(__gfx950__) || defined(__GFX12__)
 #define DEFINE_SIDE(kind) \
     INLINE u32 encode_##kind(f32 a, f32 b) { return __builtin_amdgcn_cvt_pk_bf8_f32(a, b, __builtin_amdgcn_cvt_pk_fp8_f32(a, b, 0, false), true); } \
     INLINE f32 fp8_##kind(u32 word, u32 n) { \
@@ -64,6 +64,6 @@ DEFINE_SIDE(ocp)
 #if !defined(__AMDGCN__) || FNUZ
 EIGHT_BITS(fnuz, "gfx94*");
 #endif
-#if !defined(__AMDGCN__) || defined(__GFX12__)
-EIGHT_BITS(ocp, "gfx12*");
+#if !defined(__AMDGCN__) || defined(__gfx950__) || defined(__GFX12__)
+EIGHT_BITS(ocp, "gfx950 gfx12*");
 #endif

@@ -327,7 +327,7 @@ KERNEL(montgomery_powers)(const u32 *in, u32 *out, u32 n) {
 TEST(montgomery_powers, .grid = {128}, .group = {64}, .in = 512, .out = 256, .input = "edges64");
 
 // Dot products of bytes and halves, by instruction where there is one.
-#if defined(__AMDGCN__) && (defined(__gfx906__) || defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx940__) || defined(__gfx941__) || defined(__gfx942__))
+#if defined(__AMDGCN__) && (defined(__gfx906__) || defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx940__) || defined(__gfx941__) || defined(__gfx942__) || defined(__gfx950__))
 #define HAS_SIGNED_DOT 1
 #elif defined(__AMDGCN__) && (defined(__gfx1011__) || defined(__gfx1012__) || defined(__GFX10_3__))
 #define HAS_SIGNED_DOT 1

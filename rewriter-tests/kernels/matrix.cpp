@@ -2,19 +2,24 @@
 // is written out for the CPU (AMD ISA guides, "Matrix Arithmetic Instructions").
 #include "shim/kernel.h"
 
-#if defined(__AMDGCN__) && (defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx940__) || defined(__gfx941__) || defined(__gfx942__))
+#if defined(__AMDGCN__) && (defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx940__) || defined(__gfx941__) || defined(__gfx942__) || defined(__gfx950__))
 #define MFMA 1
 #endif
-#if defined(__AMDGCN__) && (defined(__gfx90a__) || defined(__gfx940__) || defined(__gfx941__) || defined(__gfx942__))
+#if defined(__AMDGCN__) && (defined(__gfx90a__) || defined(__gfx940__) || defined(__gfx941__) || defined(__gfx942__) || defined(__gfx950__))
 #define MFMA_90A 1
 #endif
-#if defined(__AMDGCN__) && (defined(__gfx940__) || defined(__gfx941__) || defined(__gfx942__))
+#if defined(__AMDGCN__) && (defined(__gfx940__) || defined(__gfx941__) || defined(__gfx942__) || defined(__gfx950__))
 #define MFMA_94X 1
+#endif
+// gfx950 has no more those that round their operands to XF32.
+#if MFMA_94X && !defined(__gfx950__)
+#define MFMA_XF32 1
 #endif
 #ifndef __AMDGCN__
 #define MFMA 1
 #define MFMA_90A 1
 #define MFMA_94X 1
+#define MFMA_XF32 1
 #endif
 
 template <class T, u32 n> using vec = T __attribute__((ext_vector_type(n)));
@@ -96,19 +101,19 @@ typedef vec<short, 2> i16x2;
 // The macros that make two arguments are expanded before the kernel's.
 #define EXPANDED(...) MATRIX_KERNEL(__VA_ARGS__)
 #if MFMA
-EXPANDED(f32_32x32x2f32, OfSingles, 32, 1, 1, f32, f32, SINGLES, "gfx908 gfx90a gfx94*");
-EXPANDED(f32_16x16x4f32, OfSingles, 16, 1, 1, f32, f32, SINGLES, "gfx908 gfx90a gfx94*");
-EXPANDED(f32_32x32x1f32, OfSingles, 32, 2, 1, f32, f32, SINGLES, "gfx908 gfx90a gfx94*");
-EXPANDED(f32_16x16x1f32, OfSingles, 16, 4, 1, f32, f32, SINGLES, "gfx908 gfx90a gfx94*");
-EXPANDED(f32_4x4x1f32, OfSingles, 4, 16, 1, f32, f32, SINGLES, "gfx908 gfx90a gfx94*");
-EXPANDED(f32_32x32x8f16, OfHalves, 32, 1, 4, f16x4, f32, HALVES, "gfx908 gfx90a gfx94*");
-EXPANDED(f32_16x16x16f16, OfHalves, 16, 1, 4, f16x4, f32, HALVES, "gfx908 gfx90a gfx94*");
-EXPANDED(f32_32x32x4f16, OfHalves, 32, 2, 4, f16x4, f32, HALVES, "gfx908 gfx90a gfx94*");
-EXPANDED(f32_16x16x4f16, OfHalves, 16, 4, 4, f16x4, f32, HALVES, "gfx908 gfx90a gfx94*");
-EXPANDED(f32_4x4x4f16, OfHalves, 4, 16, 4, f16x4, f32, HALVES, "gfx908 gfx90a gfx94*");
-EXPANDED(i32_4x4x4i8, OfBytes, 4, 16, 4, i32, i32, BYTES, "gfx908 gfx90a gfx94*");
-EXPANDED(i32_16x16x4i8, OfBytes, 16, 4, 4, i32, i32, BYTES, "gfx908 gfx90a gfx94*");
-EXPANDED(i32_32x32x4i8, OfBytes, 32, 2, 4, i32, i32, BYTES, "gfx908 gfx90a gfx94*");
+EXPANDED(f32_32x32x2f32, OfSingles, 32, 1, 1, f32, f32, SINGLES, "gfx908 gfx90a gfx94* gfx950");
+EXPANDED(f32_16x16x4f32, OfSingles, 16, 1, 1, f32, f32, SINGLES, "gfx908 gfx90a gfx94* gfx950");
+EXPANDED(f32_32x32x1f32, OfSingles, 32, 2, 1, f32, f32, SINGLES, "gfx908 gfx90a gfx94* gfx950");
+EXPANDED(f32_16x16x1f32, OfSingles, 16, 4, 1, f32, f32, SINGLES, "gfx908 gfx90a gfx94* gfx950");
+EXPANDED(f32_4x4x1f32, OfSingles, 4, 16, 1, f32, f32, SINGLES, "gfx908 gfx90a gfx94* gfx950");
+EXPANDED(f32_32x32x8f16, OfHalves, 32, 1, 4, f16x4, f32, HALVES, "gfx908 gfx90a gfx94* gfx950");
+EXPANDED(f32_16x16x16f16, OfHalves, 16, 1, 4, f16x4, f32, HALVES, "gfx908 gfx90a gfx94* gfx950");
+EXPANDED(f32_32x32x4f16, OfHalves, 32, 2, 4, f16x4, f32, HALVES, "gfx908 gfx90a gfx94* gfx950");
+EXPANDED(f32_16x16x4f16, OfHalves, 16, 4, 4, f16x4, f32, HALVES, "gfx908 gfx90a gfx94* gfx950");
+EXPANDED(f32_4x4x4f16, OfHalves, 4, 16, 4, f16x4, f32, HALVES, "gfx908 gfx90a gfx94* gfx950");
+EXPANDED(i32_4x4x4i8, OfBytes, 4, 16, 4, i32, i32, BYTES, "gfx908 gfx90a gfx94* gfx950");
+EXPANDED(i32_16x16x4i8, OfBytes, 16, 4, 4, i32, i32, BYTES, "gfx908 gfx90a gfx94* gfx950");
+EXPANDED(i32_32x32x4i8, OfBytes, 32, 2, 4, i32, i32, BYTES, "gfx908 gfx90a gfx94* gfx950");
 #endif
 #if MFMA && !(defined(__AMDGCN__) && MFMA_94X)
 EXPANDED(f32_4x4x2bf16, OfBfloats, 4, 16, 2, i16x2, f32, BFLOATS, "gfx908 gfx90a");
@@ -118,16 +123,18 @@ EXPANDED(i32_16x16x16i8, OfBytes, 16, 1, 4, i32, i32, BYTES, "gfx908 gfx90a");
 EXPANDED(i32_32x32x8i8, OfBytes, 32, 1, 4, i32, i32, BYTES, "gfx908 gfx90a");
 #endif
 #if MFMA_90A
-EXPANDED(f64_16x16x4f64, OfDoubles, 16, 1, 1, f64, f64, as<u64>((f64)small(in[i], 2)), as<u64>((f64)small(in[i], 3)), "gfx90a gfx94*");
-EXPANDED(f32_16x16x16bf16_1k, OfBfloats, 16, 1, 4, i16x4, f32, BFLOATS, "gfx90a gfx94*");
-EXPANDED(f32_32x32x8bf16_1k, OfBfloats, 32, 1, 4, i16x4, f32, BFLOATS, "gfx90a gfx94*");
-EXPANDED(f32_32x32x4bf16_1k, OfBfloats, 32, 2, 4, i16x4, f32, BFLOATS, "gfx90a gfx94*");
-EXPANDED(f32_16x16x4bf16_1k, OfBfloats, 16, 4, 4, i16x4, f32, BFLOATS, "gfx90a gfx94*");
-EXPANDED(f32_4x4x4bf16_1k, OfBfloats, 4, 16, 4, i16x4, f32, BFLOATS, "gfx90a gfx94*");
+EXPANDED(f64_16x16x4f64, OfDoubles, 16, 1, 1, f64, f64, as<u64>((f64)small(in[i], 2)), as<u64>((f64)small(in[i], 3)), "gfx90a gfx94* gfx950");
+EXPANDED(f32_16x16x16bf16_1k, OfBfloats, 16, 1, 4, i16x4, f32, BFLOATS, "gfx90a gfx94* gfx950");
+EXPANDED(f32_32x32x8bf16_1k, OfBfloats, 32, 1, 4, i16x4, f32, BFLOATS, "gfx90a gfx94* gfx950");
+EXPANDED(f32_32x32x4bf16_1k, OfBfloats, 32, 2, 4, i16x4, f32, BFLOATS, "gfx90a gfx94* gfx950");
+EXPANDED(f32_16x16x4bf16_1k, OfBfloats, 16, 4, 4, i16x4, f32, BFLOATS, "gfx90a gfx94* gfx950");
+EXPANDED(f32_4x4x4bf16_1k, OfBfloats, 4, 16, 4, i16x4, f32, BFLOATS, "gfx90a gfx94* gfx950");
 #endif
 #if MFMA_94X
-EXPANDED(i32_16x16x32_i8, OfBytes, 16, 1, 8, i64, i32, BYTES, "gfx94*");
-EXPANDED(i32_32x32x16_i8, OfBytes, 32, 1, 8, i64, i32, BYTES, "gfx94*");
+EXPANDED(i32_16x16x32_i8, OfBytes, 16, 1, 8, i64, i32, BYTES, "gfx94* gfx950");
+EXPANDED(i32_32x32x16_i8, OfBytes, 32, 1, 8, i64, i32, BYTES, "gfx94* gfx950");
+#endif
+#if MFMA_XF32
 #define PAIRS (u64)as<u32>((f32)small(in[i], 0)) | (u64)as<u32>((f32)small(in[i], 1)) << 32, (u64)as<u32>((f32)small(in[i], 2)) | (u64)as<u32>((f32)small(in[i], 3)) << 32
 EXPANDED(f32_16x16x8_xf32, OfSingles, 16, 1, 2, f32x2, f32, PAIRS, "gfx94*");
 EXPANDED(f32_32x32x4_xf32, OfSingles, 32, 1, 2, f32x2, f32, PAIRS, "gfx94*");
@@ -157,11 +164,11 @@ KERNEL(matrix_by_tiles)(const u32 *in, u32 *out, u32 n) {
     }
     for (u32 r = 0; r < 4; r++) out[(row + 4 * (l / 16) + r) * 64 + column + l % 16] = bits(c[r]);
 }
-TEST(matrix_by_tiles, .grid = {1024}, .group = {64}, .in = 4096, .out = 4096, .on = "gfx908 gfx90a gfx94*");
+TEST(matrix_by_tiles, .grid = {1024}, .group = {64}, .in = 4096, .out = 4096, .on = "gfx908 gfx90a gfx94* gfx950");
 #endif
 
 // The same in XF32: whole numbers that 11 bits hold are multiplied exactly.
-#if MFMA_94X
+#if MFMA_XF32
 KERNEL(matrix_by_tiles_xf32)(const u32 *in, u32 *out, u32 n) {
     SHARED f32 a[16][17], b[16][17];
     u32 l = local_id(), row = group_id() / 4 * 16, column = group_id() % 4 * 16;

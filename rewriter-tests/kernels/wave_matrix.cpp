@@ -8,7 +8,8 @@ template <class T, u32 n> using vec = T __attribute__((ext_vector_type(n)));
 // On gfx11 every lane brings a whole row, and on gfx12 the part that its sixteen lanes have. Which of the two, the kernel's name says.
 #if defined(__GFX11__)
 #define WMMA_11 1
-#elif defined(__GFX12__)
+// gfx125x has others: sixteen times sixteen times 32 and more.
+#elif defined(__GFX12__) && !defined(__gfx1250__) && !defined(__gfx1251__)
 #define WMMA_12 1
 #elif !defined(__AMDGCN__)
 #define WMMA_11 1
@@ -122,10 +123,10 @@ typedef vec<i32, 2> Bytes12;
 typedef i32 Bytes12;
 #endif
 #endif
-WMMA_KERNEL(12, SINGLE, f32_16x16x16_f16, OfHalves, Singles, Halves12, 2, half_of, 16, false, "gfx12*");
-WMMA_KERNEL(12, SINGLE, f32_16x16x16_bf16, OfBfloats, Singles, Bfloats12, 2, bfloat_of, 16, false, "gfx12*");
-WMMA_KERNEL(12, INTEGER, i32_16x16x16_iu8, OfBytes, Integers, Bytes12, 4, byte_of, 16, false, "gfx12*");
-WMMA_KERNEL(12, INTEGER, i32_16x16x32_iu4, OfFours, Integers, Bytes12, 8, four_of, 32, false, "gfx12*");
+WMMA_KERNEL(12, SINGLE, f32_16x16x16_f16, OfHalves, Singles, Halves12, 2, half_of, 16, false, "gfx120* gfx12-generic");
+WMMA_KERNEL(12, SINGLE, f32_16x16x16_bf16, OfBfloats, Singles, Bfloats12, 2, bfloat_of, 16, false, "gfx120* gfx12-generic");
+WMMA_KERNEL(12, INTEGER, i32_16x16x16_iu8, OfBytes, Integers, Bytes12, 4, byte_of, 16, false, "gfx120* gfx12-generic");
+WMMA_KERNEL(12, INTEGER, i32_16x16x32_iu4, OfFours, Integers, Bytes12, 8, four_of, 32, false, "gfx120* gfx12-generic");
 #endif
 
 // A product of 32 x 32 x 64 by tiles of 16, as a library would do it: operands through LDS, sums in registers, each wave with a tile of its own.
@@ -159,5 +160,5 @@ WMMA_KERNEL(12, INTEGER, i32_16x16x32_iu4, OfFours, Integers, Bytes12, 8, four_o
 GEMM(11, Halves11, true, LANES / 16 * r + l / 16, "gfx11*");
 #endif
 #if WMMA_12
-GEMM(12, Halves12, false, LANES == 32 ? 8 * (l / 16) + r : 8 * (l / 16 % 2) + 4 * (l / 32) + r, "gfx12*");
+GEMM(12, Halves12, false, LANES == 32 ? 8 * (l / 16) + r : 8 * (l / 16 % 2) + 4 * (l / 32) + r, "gfx120* gfx12-generic");
 #endif

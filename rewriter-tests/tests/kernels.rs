@@ -1,8 +1,8 @@
 //! Kernels that are written once, compiled for the CPU and for GPUs, and run on both: the outputs must be the same, bit for bit or within a documented
 //! error. One test for each source and way of compiling it.
 //!
-//! Quick: every kernel on one target, and every kernel of every target in one or two ways. Full (`WAVETAP_FULL_TESTS=1`): every target that the compiler
-//! knows and the emulator runs, at three levels of optimisation, with all its wave sizes, several seeds of the strict mode, and the fast mode.
+//! Quick: every kernel on one target, and every kernel of every target in one or two ways. Full (`WAVETAP_FULL_TESTS=1`): every target that can be
+//! compiled for and the emulator runs, at three levels of optimisation, with all its wave sizes, several seeds of the strict mode, and the fast mode.
 //! `WAVETAP_KERNEL_TARGETS=gfx1030,gfx1100` takes these targets alone.
 //!
 //! A pass cannot be empty: outputs start with a pattern, and every kernel is also run with its code replaced by the end of the program, which must fail.
@@ -16,6 +16,7 @@ use rewriter_tests::kernels::build::{self, Sources, Variant};
 use rewriter_tests::kernels::compare::Rule;
 use rewriter_tests::kernels::{Test, launch};
 use rewriter_tests::{Failure, full, made_up};
+use wavetap::code_object::CodeObject;
 use wavetap::emulator::Options;
 use wavetap::isa::Target;
 
@@ -25,18 +26,21 @@ const FUEL: u64 = 3_000_000;
 /// Fewer would not be the survey that this test is.
 const LEAST_KERNELS: usize = 60;
 
-/// Ways of compiling in the quick run: target, wave size, level, code object version. Those that the emulator does not run are left out.
+/// Ways of compiling in the quick run: target, wave size, level, code object version. Those that the emulator does not run are left out, and those that there
+/// is no compiler for.
 const QUICK: &[(&str, u32, &str, u8)] = &[
     ("gfx90a", 64, "O2", 5),
     ("gfx90a", 64, "O0", 4),
     ("gfx942", 64, "O3", 5),
     ("gfx906", 64, "O2", 4),
     ("gfx803", 64, "O2", 4),
+    ("gfx950", 64, "O2", 5),
     ("gfx1030", 32, "O2", 5),
     ("gfx1010", 64, "O2", 5),
     ("gfx1100", 32, "O3", 5),
     ("gfx1201", 32, "O2", 5),
     ("gfx11-generic", 32, "O2", 6),
+    ("gfx1250", 32, "O2", 6),
 ];
 
 const FULL_SEEDS: std::ops::Range<u64> = 0..3;
@@ -47,6 +51,7 @@ fn main() -> ExitCode {
 
 fn trials() -> Result<Vec<Trial>, Failure> {
     let mut trials = vec![Trial::test("there are enough kernels, each on some target", || enough().map_err(Failed::from))];
+    trials.push(Trial::test("code objects are for the processors that they were asked for", || asked_for().map_err(Failed::from)));
     let (written, made_up) = (Sources::written()?, made_up::sources()?);
     for (n, variant) in variants()?.into_iter().enumerate() {
         let count = made_up.files().len();
@@ -65,9 +70,10 @@ fn trials() -> Result<Vec<Trial>, Failure> {
 /// The ways of compiling that are tested.
 fn variants() -> Result<Vec<Variant>, Failure> {
     if !full() {
+        let known = build::known_processors()?;
         let quick = QUICK.iter().filter_map(|&(name, lanes, level, version)| {
             let target = Target::by_name(name)?.with_wave_size(lanes)?;
-            chosen(target).then_some(Variant { target, level, version })
+            (chosen(target) && known.contains(name)).then_some(Variant { target, level, version })
         });
         return Ok(quick.collect());
     }
@@ -90,7 +96,7 @@ fn variants() -> Result<Vec<Variant>, Failure> {
     Ok(all)
 }
 
-/// Every target that the compiler knows and the emulator runs, with each of its wave sizes.
+/// Every target that can be compiled for and the emulator runs, with each of its wave sizes.
 fn targets() -> Result<Vec<Target>, Failure> {
     let known = build::known_processors()?;
     let emulated = Target::all().filter(|&target| chosen(target) && known.contains(target.name()));
@@ -113,12 +119,31 @@ fn enough() -> Result<(), Failure> {
     if names.len() < LEAST_KERNELS {
         return Err(format!("{} kernels, at least {LEAST_KERNELS} are expected", names.len()));
     }
-    let known = build::known_processors()?;
     for test in tests {
         for pattern in test.on.split_whitespace() {
             let alone = Test { on: pattern.to_owned(), ..test.clone() };
-            if !known.iter().any(|target| alone.runs_on(target)) {
-                return Err(format!("{}: no target that the compiler knows is {pattern}", test.name));
+            if !Target::all().any(|target| alone.runs_on(target.name())) {
+                return Err(format!("{}: no target is {pattern}", test.name));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Objects of the processors that the toolchain's LLVM makes code for, whether the emulator runs them or not.
+fn asked_for() -> Result<(), Failure> {
+    let known = build::known_processors()?;
+    for target in Target::all().filter(|target| known.contains(target.name())) {
+        if !build::is_newer(target)? {
+            continue;
+        }
+        for (level, version) in [("O2", 5), ("O2", 6), ("O0", 6)] {
+            let variant = Variant { target, level, version };
+            let object = build::object("control", variant)?;
+            let code = CodeObject::parse(&object).map_err(|e| format!("{variant}: {e}"))?;
+            let found = (code.processor(), code.version(), code.target().map(Target::wave_size));
+            if found != (Some(target.name()), version, Some(target.wave_size())) || code.kernels().is_empty() {
+                return Err(format!("{variant}: the object is {found:?} with {} kernels", code.kernels().len()));
             }
         }
     }

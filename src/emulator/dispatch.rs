@@ -121,9 +121,9 @@ impl Descriptor {
     }
 
     /// Where waves start.
-    pub(super) fn entry(&self) -> u64 {
+    pub(super) fn entry(&self, target: Target) -> u64 {
         // Behind the prologue that loads the arguments itself (AMDGPUUsage, "Preloaded kernel arguments").
-        if self.preloaded().0 != 0 { self.entry + 256 } else { self.entry }
+        if self.preloaded().0 != 0 && target.has_preload_prologue() { self.entry + 256 } else { self.entry }
     }
 }
 
@@ -291,7 +291,7 @@ impl Plan {
             way: Way::of(mode),
             vgpr_msb: VgprMsb::default(),
             trapsts: 0,
-            pc: self.descriptor.entry(),
+            pc: self.descriptor.entry(self.launch.target),
             jumped: false,
             status: Status::Running,
             sgpr_count: self.sgprs,

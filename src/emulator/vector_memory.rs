@@ -47,10 +47,10 @@ fn flat_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
         // The `addtid` forms have no address of their own.
         values = std::array::from_fn(|lane| 4 * lane as u64);
     }
-    if base.is_some() && core.launch.target.signed_global_offsets() {
-        values.iter_mut().for_each(|value| *value = i64::from(*value as i32) as u64);
-    }
-    if op.inst.modifiers.scale_offset && base.is_some() {
+    if base.is_some() {
+        if core.launch.target.signed_global_offsets() {
+            values = values.map(|value| i64::from(value as i32) as u64);
+        }
         scale(op, &mut values);
     }
     // Lanes can name each other's scratch.
@@ -75,7 +75,7 @@ fn flat_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
 
 /// `scale_offset`: the register of an address with a base counts what is accessed, not bytes.
 fn scale(op: &Op, values: &mut [u64; LANES]) {
-    let size = u64::from(op.inst.variant.memory_bytes).max(1);
+    let size = if op.inst.modifiers.scale_offset { u64::from(op.inst.variant.memory_bytes).max(1) } else { return };
     values.iter_mut().for_each(|value| *value = value.wrapping_mul(size));
 }
 
@@ -89,9 +89,7 @@ fn scratch_places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
     };
     let vaddr = op.source(Role::Vaddr, Ty::B32);
     let mut values = core.lanes(op, vaddr, Ty::B32, 0)?;
-    if op.inst.modifiers.scale_offset {
-        scale(op, &mut values);
-    }
+    scale(op, &mut values);
     let fixed = i64::from(op.inst.modifiers.offset) + scalar;
     Ok(std::array::from_fn(|lane| Place::Scratch(extended(values[lane] as u32) + fixed)))
 }

@@ -3,7 +3,7 @@
 use super::asm::{Asm, c, s, s2, v};
 use crate::code_object::{Field, InitialRegisters, KernelDescriptor, WorkItemIds, initial_registers};
 use crate::error::{Error, Result};
-use crate::isa::{Target, scalar};
+use crate::isa::{Target, Value, scalar};
 use crate::kernel::{Reason, Refusal, Stop};
 
 /// SGPRs of the dispatch packet's address.
@@ -16,6 +16,42 @@ const TTMP_X: u16 = scalar::TTMP0 + 9;
 const TTMP_Y_Z: u16 = scalar::TTMP0 + 7;
 /// Bits of one packed work-item id.
 const WORK_ITEM_BITS: u32 = 10;
+
+/// ttmp6 in a cluster of workgroups, four bits each: the place in it in x, y, z; from bit 12 on the highest place in x, y, z (as LLVM's code for workgroup ids
+/// reads them).
+const TTMP_CLUSTER: u16 = scalar::TTMP0 + 6;
+/// Operand of `s_getreg_b32` for IB_STS2's bits 9:6, which are 0 where there is no cluster.
+const CLUSTER_MODE: u32 = 28 | 6 << 6 | 3 << 11;
+/// Operand of `s_bfe_u32` for four bits.
+const fn four_bits(first: u32) -> u32 {
+    4 << 16 | first
+}
+
+/// The workgroup ids where the registers of [`Entry::workgroup_ids`] have those of the cluster.
+fn clustered_ids(asm: &mut Asm, [x, y, z]: [u16; 3], other: u16) -> Result<()> {
+    asm.op("s_getreg_b32", &[s(x), Value::Imm(CLUSTER_MODE.into())])?;
+    asm.op("s_cmp_eq_u32", &[s(x), c(0)])?;
+    // Without a cluster nothing is said of ttmp6.
+    asm.op("s_cselect_b32", &[s(x), c(0), s(TTMP_CLUSTER)])?;
+    for (axis, id) in [(2, z), (1, y), (0, other)] {
+        asm.op("s_bfe_u32", &[s(id), s(x), c(four_bits(12 + 4 * axis))])?;
+        asm.op("s_add_u32", &[s(id), s(id), c(1)])?;
+        match axis {
+            0 => asm.op("s_mul_i32", &[s(id), s(id), s(TTMP_X)])?,
+            1 => asm.op("s_and_b32", &[s(other), s(TTMP_Y_Z), c(0xffff)])?,
+            _ => asm.op("s_lshr_b32", &[s(other), s(TTMP_Y_Z), c(16)])?,
+        }
+        if axis == 0 {
+            asm.op("s_and_b32", &[s(x), s(x), c(15)])?;
+            asm.op("s_add_u32", &[s(x), s(x), s(id)])?;
+        } else {
+            asm.op("s_mul_i32", &[s(id), s(id), s(other)])?;
+            asm.op("s_bfe_u32", &[s(other), s(x), c(four_bits(4 * axis))])?;
+            asm.op("s_add_u32", &[s(id), s(id), s(other)])?;
+        }
+    }
+    Ok(())
+}
 
 /// Entry registers before and after more of them were asked for.
 #[derive(Debug, Clone, Copy)]
@@ -73,10 +109,13 @@ impl Entry {
         }
     }
 
-    /// Puts the workgroup ids into these registers, where they are not there. Destroys SCC.
-    pub(super) fn workgroup_ids(&self, asm: &mut Asm, [x, y, z]: [u16; 3]) -> Result<()> {
+    /// Puts the workgroup ids into these registers, where they are not there. Destroys SCC and the other register.
+    pub(super) fn workgroup_ids(&self, asm: &mut Asm, target: Target, [x, y, z]: [u16; 3], other: u16) -> Result<()> {
         if !self.new.workgroup_ids_in_ttmp {
             return Ok(());
+        }
+        if target.has_clusters() {
+            return clustered_ids(asm, [x, y, z], other);
         }
         asm.op("s_mov_b32", &[s(x), s(TTMP_X)])?;
         asm.op("s_and_b32", &[s(y), s(TTMP_Y_Z), c(0xffff)])?;

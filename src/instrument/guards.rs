@@ -4,7 +4,7 @@ use crate::cfg::Cfg;
 use crate::code_object::{Field, KernelDescriptor, initial_registers};
 use crate::dataflow::RegSet;
 use crate::entity::{InstId, ProgramPoint, Side};
-use crate::isa::{Inst, Memory, Reg, Role, Value};
+use crate::isa::{Inst, Memory, Reg, Role, Traits, Value};
 use crate::kernel::{Body, Flow, Neighbours, Reason, Refusal, Stop, Tie};
 
 /// `HW_REG_MODE` in a `hwreg` operand (bits 5:0).
@@ -19,10 +19,14 @@ const DEALLOC_VGPRS: &str = "MSG_DEALLOC_VGPRS";
 /// Bits of `s_sendmsg`'s operand that say which message it is.
 const MESSAGE_BITS: i64 = 0xff;
 
-/// Refuses kernels whose waves change how many vector registers they have.
+/// Refuses kernels whose waves change how many vector registers they have, or which ones the numbers mean.
 pub(super) fn check_allocation(body: &Body, descriptor: &KernelDescriptor) -> Result<(), Refusal> {
     if let Some(id) = body.ids().find(|id| body.inst(*id).name() == "s_alloc_vgpr") {
         return Err(Refusal::at(Reason::VectorAllocation, body.address(id), "s_alloc_vgpr changes the number of vector registers"));
+    }
+    if body.traits().contains(Traits::SET_VGPR_MSB) {
+        let detail = "s_set_vgpr_msb: which vector registers instructions mean depends on where they are";
+        return Err(Refusal::new(Reason::VectorAllocation, detail));
     }
     if Field::enable_dynamic_vgpr(body.target()).is_some_and(|field| descriptor.get(field) != 0) {
         return Err(Refusal::new(Reason::VectorAllocation, "the descriptor asks for dynamic vector registers"));
@@ -37,6 +41,10 @@ pub(super) fn check_allocation(body: &Body, descriptor: &KernelDescriptor) -> Re
 /// from the entry up to [`PRELOADED_ENTRY`] bytes behind it.
 pub(super) fn check_preload(body: &Body, descriptor: &KernelDescriptor) -> Result<(), Stop> {
     let Some(preload) = initial_registers(descriptor, body.target())?.kernarg_preload else { return Ok(()) };
+    if !body.target().has_preload_prologue() {
+        let detail = format!("{} dwords of kernel arguments are preloaded, and nothing else loads them", preload.length);
+        return Err(Refusal::at(Reason::KernargPreload, body.entry_address(), detail).into());
+    }
     let mut missing: RegSet = (preload.first..preload.first + preload.length).map(|number| Reg::scalar(number, 1)).collect();
     let mut at = body.entry();
     let entry = body.address(at);

@@ -49,7 +49,7 @@ use borrow::{Borrowed, Registers, VectorSource};
 use homes::Homes;
 use parts::Part;
 use plan::{Counters, Plan, Slices};
-use registers::{Allocation, Scalars, Vectors};
+use registers::{Allocation, NUMBERED_VGPRS, Scalars, Vectors};
 use sites::{Planned, Probe};
 
 /// A code object's code with what is known of it as a whole: made once, used for each kernel.
@@ -277,7 +277,7 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply) -> Resul
             // Whole pairs, as for the two that vector instructions read.
             let pairs = std::iter::from_fn(|| free.take(2, 2).ok()).flat_map(|first| [first, first + 1]);
             let slots = pairs.take(lent_vectors::MOST_SLOTS).collect();
-            terms = Some(lent_vectors::Terms { slots, end: allocation.vgprs() as u16 });
+            terms = Some(lent_vectors::Terms { slots, end: allocation.vgprs().min(NUMBERED_VGPRS.into()) as u16 });
             Vectors::behind_ids(target)
         }
         Supply::Moved(to) => {

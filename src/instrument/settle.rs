@@ -29,6 +29,12 @@ pub(super) fn wait(target: Target, mnemonic: &str, bits: u16) -> Result<Inst> {
     isa::build(target, mnemonic, &[count]).or_else(|_| isa::build(target, mnemonic, &[null, count]))
 }
 
+/// `v_nop`s after which a vector instruction may use registers of any matrix or transcendental instruction before it (LLVM,
+/// `checkWMMACoexecutionHazards`: the longest there is).
+const COEXECUTED: u32 = 8;
+/// `v_nop`s between a vector instruction and a write of MODE (LLVM, `fixSetRegMode`).
+const BEFORE_MODE: u32 = 2;
+
 /// A memory instruction's class for the rule of LDS, branches and vector memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
@@ -55,6 +61,12 @@ struct Pending {
     last: [bool; 2],
     /// There may have been a branch since.
     branched: bool,
+    /// What memory instructions may have to read again, as long as their addresses are not translated.
+    untranslated: RegSet,
+    /// Original memory instructions may have to read any register of theirs again.
+    original_untranslated: bool,
+    /// Vector instructions of original code may run beside the next ones.
+    coexecuted: bool,
 }
 
 impl Pending {
@@ -68,6 +80,9 @@ impl Pending {
             original_writes: self.original_writes || other.original_writes,
             last: [self.last[0] || other.last[0], self.last[1] || other.last[1]],
             branched: self.branched || other.branched,
+            untranslated: self.untranslated.union(other.untranslated),
+            original_untranslated: self.original_untranslated || other.original_untranslated,
+            coexecuted: self.coexecuted || other.coexecuted,
         }
     }
 }
@@ -117,7 +132,8 @@ pub(super) fn settle(target: Target, place: &Place, items: Vec<Item>) -> Result<
         | Rules::LDS_BRANCH_VMEM
         | Rules::VALU_MASK_WRITE
         | Rules::VALU_READ_SGPR;
-    if !rules.intersects(handled) || items.is_empty() {
+    let replayed = target.largest_wait(Counter::X).is_some();
+    if !(rules.intersects(handled) || replayed || target.has_coexecution()) || items.is_empty() {
         return Ok(items);
     }
     let (own, middle, goes_on) = match place {
@@ -132,6 +148,8 @@ pub(super) fn settle(target: Target, place: &Place, items: Vec<Item>) -> Result<
         original_writes: middle && rules.contains(Rules::VALU_MASK_WRITE),
         last: [middle; 2],
         branched: middle,
+        original_untranslated: middle && replayed,
+        coexecuted: middle && target.has_coexecution(),
         ..Pending::default()
     };
     let room = items.len() + 8;
@@ -176,12 +194,18 @@ impl Settler {
                 }
             }
             Item::Address { pair, .. } => {
+                self.overwrite([*pair].into_iter())?;
                 self.scalar_write(*pair)?;
                 self.pending.scalar_writes.insert(*pair);
                 self.pending.scalar_loads_read = false;
             }
         }
         let after = if let Item::Inst(inst) = &item { Some(Effects::of(inst)) } else { None };
+        if let Item::Inst(inst) = &item
+            && isa::issued(inst).contains(Counter::X.flag())
+        {
+            inst.reads().for_each(|reg| self.pending.untranslated.insert(reg));
+        }
         self.items.push(item);
         if let Some(effects) = after {
             self.after(&effects);
@@ -198,7 +222,31 @@ impl Settler {
         Ok(())
     }
 
+    /// Registers are about to be overwritten that memory instructions may have to read again.
+    fn overwrite(&mut self, mut registers: impl Iterator<Item = Reg>) -> Result<()> {
+        let Pending { untranslated, original_untranslated, .. } = self.pending;
+        if registers.any(|reg| reg != Reg::SCC && (original_untranslated || untranslated.overlaps(reg))) {
+            self.wait_for(Counter::X)?;
+            (self.pending.untranslated, self.pending.original_untranslated) = (RegSet::EMPTY, false);
+        }
+        Ok(())
+    }
+
+    /// A vector instruction that shares registers with original ones, of which some may run beside it.
+    fn keep_apart(&mut self, inst: &Inst) -> Result<()> {
+        let lent = |reg: &Reg| reg.file == RegFile::Vector && !self.own.overlaps(*reg);
+        if self.pending.coexecuted && inst.variant.flags.contains(Flags::VALU) && inst.reads().chain(inst.writes()).any(|reg| lent(&reg)) {
+            for _ in 0..COEXECUTED {
+                self.items.push(Item::Inst(isa::build(self.target, "v_nop", &[])?));
+            }
+            self.pending.coexecuted = false;
+        }
+        Ok(())
+    }
+
     fn before(&mut self, inst: &Inst) -> Result<()> {
+        self.overwrite(inst.writes())?;
+        self.keep_apart(inst)?;
         let effects = Effects::of(inst);
         let mut needed = NOTHING;
         if self.rules.intersects(Rules::VALU_READ_SGPR | Rules::VALU_MASK_WRITE) && !effects.waits {
@@ -267,6 +315,15 @@ impl Settler {
 
     /// What original code behind the snippet must find done.
     fn leave(&mut self, entry: bool) -> Result<()> {
+        if !self.pending.untranslated.is_empty() {
+            self.wait_for(Counter::X)?;
+        }
+        if self.target.has_coexecution() {
+            // MODE may be written next, for which vector instructions have to be this far away.
+            for _ in 0..BEFORE_MODE {
+                self.items.push(Item::Inst(isa::build(self.target, "v_nop", &[])?));
+            }
+        }
         let mut needed = NOTHING;
         if self.rules.contains(Rules::VCMPX_EXEC_WAR) {
             needed = both(needed, both(SCALAR_RESULTS, MEMORY_SOURCES));
@@ -309,12 +366,18 @@ impl Settler {
         Ok(())
     }
 
-    fn wait_stores(&mut self) -> Result<()> {
-        let counts = WaitCount::default().with(Counter::Vs, 0);
-        let waits = isa::waits_for(self.target, counts).ok_or_else(|| Error::internal("no wait for stores"))?;
+    /// Waits until nothing is outstanding in a counter.
+    fn wait_for(&mut self, counter: Counter) -> Result<()> {
+        let counts = WaitCount::default().with(counter, 0);
+        let waits = isa::waits_for(self.target, counts).ok_or_else(|| Error::internal(format!("no wait for {}", counter.name())))?;
         for (mnemonic, bits) in waits {
             self.items.push(Item::Inst(wait(self.target, mnemonic, bits)?));
         }
+        Ok(())
+    }
+
+    fn wait_stores(&mut self) -> Result<()> {
+        self.wait_for(Counter::Vs)?;
         (self.pending.last, self.pending.branched) = ([false; 2], false);
         Ok(())
     }

@@ -72,6 +72,7 @@ pub(crate) struct TargetData {
     pub(crate) offset_flat_scratch: bool,
     pub(crate) architected_workgroup_ids: bool,
     pub(crate) kernarg_preload: bool,
+    pub(crate) preload_prologue: bool,
     pub(crate) shared_vgprs: bool,
     pub(crate) dynamic_vgpr_bit: u16,
     pub(crate) float_mode_bits: bool,
@@ -447,6 +448,19 @@ impl Target {
     #[must_use]
     pub fn has_kernarg_preload(self) -> bool {
         self.data.kernarg_preload
+    }
+
+    /// Whether waves with preloaded arguments begin 256 bytes behind the entry, in front of which code loads them for firmware that preloads nothing.
+    #[must_use]
+    pub fn has_preload_prologue(self) -> bool {
+        self.data.preload_prologue
+    }
+
+    /// Whether a vector instruction may run beside a transcendental or matrix instruction before it, and software keeps those apart that use the same
+    /// registers (LLVM, `hasTransCoexecutionHazard`, `hasWMMACoexecutionHazards`).
+    #[must_use]
+    pub fn has_coexecution(self) -> bool {
+        self.generation() >= 1250
     }
 
     /// Whether waves of 64 can have vector registers that their halves share.

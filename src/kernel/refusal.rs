@@ -133,9 +133,11 @@ impl Reason {
                 "The command processor can fill 16 scalar registers, and the kernel has asked for so many that what the counters need is not among them."
             }
             Reason::KernargPreload => {
-                "Kernel arguments come preloaded in registers, and the code at the entry does not load them on firmware that leaves them out."
+                "Kernel arguments come preloaded in registers, and the code at the entry does not load them, as it does for firmware that leaves them out."
             }
-            Reason::VectorAllocation => "The number of its vector registers changes while it runs, or the halves of a wave share some.",
+            Reason::VectorAllocation => {
+                "The number of its vector registers changes while it runs, the halves of a wave share some, or it uses some above v255."
+            }
             Reason::InsideClause => "A branch to be counted lies within a run of memory instructions that nothing may come between.",
             Reason::LdsSize => "The metadata asks for more LDS than can be counted in.",
             Reason::CalleeEndsWave => {

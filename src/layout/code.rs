@@ -3,12 +3,12 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::piece::{Piece, Place, branch_word, call_word, encode, getpc_pair};
+use super::piece::{KeptScc, Piece, Place, branch_word, call_word, encode, getpc_pair};
 use super::reach::{Sequence, displacement};
 use crate::cfg::{BodyId, Program};
 use crate::entity::{InstId, ProgramPoint, Side};
 use crate::error::{Error, Result};
-use crate::isa::{self, Branch, EventHazards, Reg, Role, Target, Traits, Value};
+use crate::isa::{self, Branch, Counter, EventHazards, Reg, Role, Target, Traits, Value};
 use crate::kernel::edit::{Edits, Item, Label, Snippet};
 use crate::kernel::{Body, BodyKind, CallTarget, Flow, Image, Reason, Refusal, Stop};
 
@@ -229,7 +229,7 @@ impl Planner {
                     let keep_scc_in = if scc_is_dead_after(body, id) {
                         None
                     } else if let Some(register) = spare_scalar {
-                        Some(register)
+                        Some(KeptScc { register, untranslated: self.target.largest_wait(Counter::X).is_some() })
                     } else {
                         return refuse(Reason::PcRead, "SCC must survive and no scalar register is free to keep it in");
                     };

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
-use crate::isa::{self, Reg, Role, Target, Value};
+use crate::isa::{self, Reg, Role, Target, Traits, Value};
 
 /// An index into the label table of a [`super::Code`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(super) enum Piece {
     /// Turns the new program counter in a pair into the original one: `s_add_u32`, `s_addc_u32`, with SCC kept in a register around them
     /// where it is live. The pair holds the address of this piece's first byte. With `settle`, waits are between what scalar instructions write and
     /// what reads it, halves of one pair included, and behind all of it.
-    ProgramCounter { pair: Reg, original: u64, keep_scc_in: Option<Reg>, settle: bool },
+    ProgramCounter { pair: Reg, original: u64, keep_scc_in: Option<KeptScc>, settle: bool },
 }
 
 /// Size of `s_getpc_b64` and of other instructions without a literal.
@@ -31,6 +31,14 @@ const SCALAR_RESULTS: i64 = 0xfffe;
 /// Size of a scalar instruction with a literal.
 const LONG: u64 = 8;
 
+/// Where SCC is kept.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct KeptScc {
+    pub(super) register: Reg,
+    /// Memory instructions may have to read the register again as long as addresses are not translated.
+    pub(super) untranslated: bool,
+}
+
 impl Piece {
     pub(super) fn size(&self) -> u64 {
         match self {
@@ -38,7 +46,7 @@ impl Piece {
             Piece::Branch { .. } => SHORT,
             Piece::Address { .. } => SHORT + 2 * LONG,
             Piece::ProgramCounter { keep_scc_in, settle, .. } => {
-                let keeping = if keep_scc_in.is_some() { 2 * SHORT } else { 0 };
+                let keeping = keep_scc_in.as_ref().map_or(0, |kept| (2 + u64::from(kept.untranslated)) * SHORT);
                 2 * LONG + keeping + if *settle { 3 * SHORT } else { 0 }
             }
         }
@@ -58,14 +66,17 @@ impl Piece {
                 if *settle {
                     wait_for_scalars(target, out)?;
                 }
-                if let Some(register) = keep_scc_in {
+                if let Some(KeptScc { register, untranslated }) = keep_scc_in {
+                    if *untranslated {
+                        out.extend(encode(target, "s_wait_xcnt", &[Value::Imm(0)])?);
+                    }
                     out.extend(encode(target, "s_cselect_b32", &[Value::Reg(*register), Value::InlineInt(1), Value::InlineInt(0)])?);
                 }
                 add_to_pair(target, *pair, original.wrapping_sub(address), *settle, out)?;
                 if *settle {
                     wait_for_scalars(target, out)?;
                 }
-                if let Some(register) = keep_scc_in {
+                if let Some(KeptScc { register, .. }) = keep_scc_in {
                     out.extend(encode(target, "s_cmp_lg_u32", &[Value::Reg(*register), Value::InlineInt(0)])?);
                 }
             }
@@ -117,9 +128,9 @@ pub(super) fn call_word(target: Target, link: Value) -> Result<u32> {
     }
 }
 
-/// The pair that `s_getpc_b64` writes.
+/// The pair that `s_getpc_b64` writes, by any of its names.
 pub(super) fn getpc_pair(inst: &isa::Inst) -> Option<Reg> {
-    if inst.name() != "s_getpc_b64" {
+    if !inst.variant.traits.contains(Traits::GET_PC) {
         return None;
     }
     inst.operand(Role::Sdst)?.reg()

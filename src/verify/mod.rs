@@ -9,7 +9,7 @@
 //! * `adjacent`: nothing was inserted between instructions that must follow each other;
 //! * `preserve`, `homes`: no original instruction reads anything that inserted code changed, EXEC and SCC included;
 //! * `defined`: inserted code reads no register that nothing has set;
-//! * `outstanding`, `accessed`: inserted code waits for what it uses;
+//! * `outstanding`, `accessed`, `translations`: inserted code waits for what it uses;
 //! * `hazards`, `matrix`, `events`, `forwarding`: what the target leaves to software holds around inserted code.
 //!
 //! A kernel's new code is the kernel and copies of functions that it calls; each is checked against its original by itself. At a call everything that the
@@ -42,6 +42,7 @@ mod scratch;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod translations;
 mod values;
 
 pub use finding::{Finding, Rule};
@@ -248,6 +249,7 @@ pub fn check_code(code: &KernelCode<'_>) -> Vec<Finding> {
                 defined::check(new, &cfg, &alignment, code.entry_after, &mut found);
             }
             outstanding::check(new, &cfg, &alignment, &wait_summaries, code.used.named, &mut found);
+            translations::check(new, &cfg, &alignment, &mut found);
             hazards::check(new, &cfg, &alignment, code.replays, &mut found);
             events::check(original, new, &cfg, &alignment, &mut found);
             forwarding::check(new, &cfg, &alignment, &mut found);

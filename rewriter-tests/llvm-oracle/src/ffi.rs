@@ -1,6 +1,6 @@
 //! The LLVM C API, opened with `dlopen`, and processes to call it in. All `unsafe` of the test tools is here.
 
-use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::io::{PipeWriter, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -77,19 +77,23 @@ fn api() -> Result<&'static Api, OracleError> {
     API.get_or_init(open).as_ref().map_err(Clone::clone)
 }
 
-fn open() -> Result<Api, OracleError> {
+/// Opens the library and registers the target with these of its parts.
+fn open_with(parts: &[&str]) -> Result<&'static Library, OracleError> {
     let path = library_path()?;
     // SAFETY: this is the library that rustc itself is linked with, whose initialisers are the ones rustc runs, or the LLVM that the
     // user named in its place.
     let library = unsafe { Library::new(&path) }.map_err(|e| OracleError(format!("cannot open {}: {e}", path.display())))?;
-    // Never unloaded: the function pointers below outlive every borrow.
+    // Never unloaded: function pointers of it outlive every borrow.
     let library: &'static Library = Box::leak(Box::new(library));
-    for name in
-        ["LLVMInitializeAMDGPUTargetInfo", "LLVMInitializeAMDGPUTarget", "LLVMInitializeAMDGPUTargetMC", "LLVMInitializeAMDGPUDisassembler"]
-    {
+    for part in ["TargetInfo", "Target", "TargetMC"].iter().chain(parts) {
         // SAFETY: the C API declares each of these as `void f(void)`; they register the target and may be called once.
-        unsafe { symbol::<Init>(library, name)?() };
+        unsafe { symbol::<Init>(library, &format!("LLVMInitializeAMDGPU{part}"))?() };
     }
+    Ok(library)
+}
+
+fn open() -> Result<Api, OracleError> {
+    let library = open_with(&["Disassembler"])?;
     // SAFETY: the types are those that `llvm-c/Disassembler.h` declares for these names.
     let (create, disassemble, dispose) = unsafe {
         (
@@ -98,10 +102,14 @@ fn open() -> Result<Api, OracleError> {
             symbol::<Dispose>(library, "LLVMDisasmDispose")?,
         )
     };
+    Ok(Api { create, disassemble, dispose, version: version(library)? })
+}
+
+fn version(library: &'static Library) -> Result<(u32, u32, u32), OracleError> {
     let mut version = (0, 0, 0);
     // SAFETY: `llvm-c/Core.h`: three pointers to `unsigned`, each of which may be written.
     unsafe { symbol::<Version>(library, "LLVMGetVersion")?(&mut version.0, &mut version.1, &mut version.2) };
-    Ok(Api { create, disassemble, dispose, version })
+    Ok(version)
 }
 
 /// Finds `name`.
@@ -181,6 +189,128 @@ impl Drop for Disassembler {
         // SAFETY: made by `create`, disposed of once.
         unsafe { (self.api.dispose)(self.context) }
     }
+}
+
+/// A string that LLVM has made, or null.
+type Message = *mut c_char;
+/// `LLVMParseCommandLineOptions(argc, argv, overview)`.
+type ParseOptions = unsafe extern "C" fn(c_int, *const *const c_char, *const c_char);
+type ContextCreate = unsafe extern "C" fn() -> *mut c_void;
+/// `LLVMCreateMemoryBufferWithContentsOfFile(path, buffer, message)`: not 0 when it fails, as of all that take a message.
+type ReadFile = unsafe extern "C" fn(*const c_char, *mut *mut c_void, *mut Message) -> c_int;
+/// `LLVMParseIRInContext2(context, buffer, module, message)`.
+type ParseIr = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut *mut c_void, *mut Message) -> c_int;
+/// `LLVMVerifyModule(module, action, message)`.
+type Verify = unsafe extern "C" fn(*mut c_void, c_int, *mut Message) -> c_int;
+/// `LLVMGetTargetFromTriple(triple, target, message)`.
+type FindTarget = unsafe extern "C" fn(*const c_char, *mut *mut c_void, *mut Message) -> c_int;
+/// `LLVMCreateTargetMachine(target, triple, cpu, features, level, relocations, code_model)`.
+type CreateMachine = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char, *const c_char, c_int, c_int, c_int) -> *mut c_void;
+/// `LLVMCreateTargetDataLayout(machine)`.
+type LayoutOf = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
+/// `LLVMSetModuleDataLayout(module, layout)`.
+type SetLayout = unsafe extern "C" fn(*mut c_void, *mut c_void);
+type CreatePassOptions = unsafe extern "C" fn() -> *mut c_void;
+/// `LLVMRunPasses(module, passes, machine, options)`: an error or null.
+type RunPasses = unsafe extern "C" fn(*mut c_void, *const c_char, *mut c_void, *mut c_void) -> *mut c_void;
+type ErrorMessage = unsafe extern "C" fn(*mut c_void) -> Message;
+/// `LLVMTargetMachineEmitToFile(machine, module, path, kind, message)`.
+type Emit = unsafe extern "C" fn(*mut c_void, *mut c_void, *const c_char, c_int, *mut Message) -> c_int;
+
+/// `LLVMReturnStatusAction`, `LLVMRelocPIC`, `LLVMCodeModelDefault` and `LLVMObjectFile` of the C API.
+const RETURN_STATUS: c_int = 2;
+const POSITION_INDEPENDENT: c_int = 2;
+const DEFAULT_CODE_MODEL: c_int = 0;
+const OBJECT_FILE: c_int = 1;
+
+/// A module in LLVM's language and how it is compiled.
+#[derive(Debug, Clone, Copy)]
+pub struct Compilation<'a> {
+    /// The processor.
+    pub processor: &'a str,
+    /// `0` to `3`: which passes run, and what the code generator does.
+    pub level: u8,
+    /// The file of the module, as text or bitcode.
+    pub module: &'a str,
+    /// Where the object file goes; it is not linked.
+    pub object: &'a str,
+    /// What `-mllvm` would take: options of LLVM itself.
+    pub options: &'a [&'a str],
+}
+
+/// The version of the LLVM that [`compile`] asks.
+///
+/// # Errors
+/// If it cannot be opened.
+pub fn compiler_version() -> Result<(u32, u32, u32), OracleError> {
+    version(open_with(&[])?)
+}
+
+/// Compiles a module that has not been optimised. To be called once in a process, which LLVM ends where the module cannot be compiled: it says why on standard
+/// error.
+///
+/// # Errors
+/// If LLVM cannot be opened, or does not take the module.
+pub fn compile(compilation: Compilation<'_>) -> Result<(), OracleError> {
+    let library = open_with(&["AsmPrinter"])?;
+    let c = |s: &str| CString::new(s).map_err(|_| OracleError(format!("{s:?} has a zero byte")));
+    let words = [&["llvm-oracle"], compilation.options].concat().into_iter().map(c).collect::<Result<Vec<_>, _>>()?;
+    let words: Vec<*const c_char> = words.iter().map(|word| word.as_ptr()).collect();
+    let (triple, processor, no_features) = (c("amdgcn-amd-amdhsa")?, c(compilation.processor)?, c("")?);
+    let (input, object) = (c(compilation.module)?, c(compilation.object)?);
+    let passes = c(&format!("default<O{}>", compilation.level))?;
+    let mut message: Message = std::ptr::null_mut();
+    let (mut buffer, mut module, mut target) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: the types are those that `llvm-c/Core.h`, `IRReader.h`, `Analysis.h`, `TargetMachine.h`, `Target.h`, `Error.h` and
+    // `Transforms/PassBuilder.h` declare for these names. All strings live to the end of this function; what LLVM makes is handed to it as long as it is whole
+    // (each step is checked before the next) and is left to the end of the process.
+    unsafe {
+        symbol::<ParseOptions>(library, "LLVMParseCommandLineOptions")?(words.len() as c_int, words.as_ptr(), std::ptr::null());
+        let context = symbol::<ContextCreate>(library, "LLVMContextCreate")?();
+        let read = symbol::<ReadFile>(library, "LLVMCreateMemoryBufferWithContentsOfFile")?;
+        checked(compilation.module, read(input.as_ptr(), &mut buffer, &mut message), message)?;
+        let parse = symbol::<ParseIr>(library, "LLVMParseIRInContext2")?;
+        checked(compilation.module, parse(context, buffer, &mut module, &mut message), message)?;
+        let find = symbol::<FindTarget>(library, "LLVMGetTargetFromTriple")?;
+        checked("target", find(triple.as_ptr(), &mut target, &mut message), message)?;
+        let machine = symbol::<CreateMachine>(library, "LLVMCreateTargetMachine")?(
+            target,
+            triple.as_ptr(),
+            processor.as_ptr(),
+            no_features.as_ptr(),
+            // The levels of the code generator have the numbers of those on a command line.
+            c_int::from(compilation.level),
+            POSITION_INDEPENDENT,
+            DEFAULT_CODE_MODEL,
+        );
+        if machine.is_null() {
+            return Err(OracleError("no target machine".to_owned()));
+        }
+        let layout = symbol::<LayoutOf>(library, "LLVMCreateTargetDataLayout")?(machine);
+        symbol::<SetLayout>(library, "LLVMSetModuleDataLayout")?(module, layout);
+        let verify = symbol::<Verify>(library, "LLVMVerifyModule")?;
+        checked("module", verify(module, RETURN_STATUS, &mut message), message)?;
+        let options = symbol::<CreatePassOptions>(library, "LLVMCreatePassBuilderOptions")?();
+        let error = symbol::<RunPasses>(library, "LLVMRunPasses")?(module, passes.as_ptr(), machine, options);
+        if !error.is_null() {
+            return checked("passes", 1, symbol::<ErrorMessage>(library, "LLVMGetErrorMessage")?(error));
+        }
+        let emit = symbol::<Emit>(library, "LLVMTargetMachineEmitToFile")?;
+        checked(compilation.object, emit(machine, module, object.as_ptr(), OBJECT_FILE, &mut message), message)
+    }
+}
+
+/// What a function that takes a message has returned.
+///
+/// # Safety
+/// If it has failed, the message must be null or a string.
+unsafe fn checked(what: &str, failed: c_int, message: Message) -> Result<(), OracleError> {
+    if failed == 0 {
+        return Ok(());
+    }
+    // SAFETY: forwarded to the caller.
+    let text = if message.is_null() { "no reason given".into() } else { unsafe { CStr::from_ptr(message) }.to_string_lossy() };
+    Err(OracleError(format!("{what}: {text}")))
 }
 
 /// What `work` writes, in a copy of this process, until it is done or dies. The copy has everything that this process has opened, so that it starts in no time.

@@ -1,4 +1,4 @@
-//! LLVM's AMDGPU disassembler as a second opinion, with nothing to install: `rustc` brings its own `libLLVM`, and that
+//! LLVM's AMDGPU disassembler as a second opinion, and its code generator for processors that the installed compiler does not know, with nothing to install: `rustc` brings its own `libLLVM`, and that
 //! library exports the LLVM C API with the AMDGPU target in it.
 //!
 //! Two ways to ask:
@@ -6,6 +6,8 @@
 //! * [`Oracle`] asks a child process (the `llvm-oracle` binary of this package). LLVM dies on some words that are no
 //!   instruction; the child asks it in a copy of itself and goes on with another one, and the answer is [`Answer::Crash`]. Tests use this one.
 //! * [`Disassembler`] calls LLVM in this process. It is for benchmarks and for code that a compiler really emitted.
+//!
+//! To compile, run [`program`] with `compile`: [`compile`] is what it does, and LLVM ends the process where it cannot.
 //!
 //! ```no_run
 //! let mut oracle = llvm_oracle::Oracle::new().unwrap();
@@ -18,8 +20,8 @@
 mod ffi;
 mod process;
 
-pub use ffi::{Disassembler, LIBRARY_VARIABLE, OracleError, in_copy, library_path};
-pub use process::{Answer, Oracle, Query};
+pub use ffi::{Compilation, Disassembler, LIBRARY_VARIABLE, OracleError, compile, compiler_version, in_copy, library_path};
+pub use process::{Answer, Oracle, Query, program};
 
 /// The longest encoding that is handed to LLVM for one instruction (bytes); longer input is cut. The longest AMDGPU
 /// encoding is 16 bytes, and 20 with a literal.

@@ -1,6 +1,10 @@
-//! Answers, line by line, what LLVM makes of instruction bytes.
+//! Answers, line by line, what LLVM makes of instruction bytes; or compiles; or says which LLVM it is.
 //!
-//! Input: `TARGET[,+FEATURE…] HEXBYTES [PC]` (`-` for no bytes; PC in hexadecimal). First line of output: `ready`. Then, for
+//! `llvm-oracle compile PROCESSOR LEVEL MODULE -o OBJECT` makes an object file of a module in LLVM's language, which has the passes of the level (`O0` to `O3`)
+//! before it. Where LLVM cannot, it says so on standard error, and the exit code is not 0: LLVM may also end this process with a signal.
+//! `llvm-oracle version` writes `MAJOR.MINOR.PATCH`.
+//!
+//! Without arguments: questions about instructions. Input: `TARGET[,+FEATURE…] HEXBYTES [PC]` (`-` for no bytes; PC in hexadecimal). First line of output: `ready`. Then, for
 //! each line of input, `SIZE<TAB>TEXT`, or `-` when LLVM (or this program) rejects the line, or `!` when LLVM dies on it.
 //!
 //! LLVM is asked in a copy of this process. A copy answers as many lines as there are; where it dies, the next one goes on. LLVM dies of processors that it
@@ -10,17 +14,33 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::process::ExitCode;
 
-use llvm_oracle::{Disassembler, OracleError, in_copy};
+use llvm_oracle::{Compilation, Disassembler, OracleError, compile, compiler_version, in_copy};
 
 /// Input that is taken at a time, at most.
 const INPUT_BYTES: usize = 1 << 16;
 
+/// What clang gives LLVM for HIP: functions that no other module can call need not be kept once they are inlined.
+const OPTIONS: &[&str] = &["-amdgpu-internalize-symbols"];
+
+const USAGE: &str = "usage: llvm-oracle   (reads lines \"TARGET[,+FEATURE…] HEXBYTES [PC]\" from standard input)
+       llvm-oracle compile PROCESSOR O0|O1|O2|O3 MODULE -o OBJECT
+       llvm-oracle version";
+
 fn main() -> ExitCode {
-    if std::env::args().len() > 1 {
-        eprintln!("usage: llvm-oracle   (reads lines \"TARGET[,+FEATURE…] HEXBYTES [PC]\" from standard input)");
-        return ExitCode::from(2);
-    }
-    match run() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words[..] {
+        [] => run(),
+        ["version"] => compiler_version().map(|(major, minor, patch)| println!("{major}.{minor}.{patch}")),
+        ["compile", processor, level @ ("O0" | "O1" | "O2" | "O3"), module, "-o", object] => {
+            compile(Compilation { processor, level: level.as_bytes()[1] - b'0', module, object, options: OPTIONS })
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("llvm-oracle: {error}");

@@ -61,9 +61,7 @@ struct Running {
 impl Oracle {
     /// Builds the `llvm-oracle` binary when it is not up to date and gets ready to start it.
     pub fn new() -> Result<Self, OracleError> {
-        static PROGRAM: OnceLock<Result<PathBuf, OracleError>> = OnceLock::new();
-        let program = PROGRAM.get_or_init(build_program).clone()?;
-        Ok(Self { program, library: None, running: None })
+        Ok(Self { program: program()?, library: None, running: None })
     }
 
     /// The same, but for another LLVM: a `libLLVM` of any version that has the AMDGPU target.
@@ -186,6 +184,12 @@ fn parse(line: &str) -> Answer {
     let parsed = line.split_once('\t').and_then(|(size, text)| Some((size.parse().ok()?, text)));
     let (size, text) = parsed.unwrap_or_else(|| panic!("llvm-oracle answered {line:?}"));
     Answer::Instruction { size, text: text.to_owned() }
+}
+
+/// The `llvm-oracle` binary, built when it is not up to date.
+pub fn program() -> Result<PathBuf, OracleError> {
+    static PROGRAM: OnceLock<Result<PathBuf, OracleError>> = OnceLock::new();
+    PROGRAM.get_or_init(build_program).clone()
 }
 
 /// Asks cargo for the binary: a test of another package has no `CARGO_BIN_EXE_…` for it.

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use wavetap::isa::Target;
 
-use super::Reference;
+use super::{Reference, newer};
 use crate::{Failure, command, place};
 
-const CLANG: &str = "clang-19";
+pub(super) const CLANG: &str = "clang-19";
 /// The variable that names another for device code: what one compiler makes wrong another may make right.
 const OTHER_CLANG: &str = "WAVETAP_CLANG";
 const LLVM_AS: &str = "llvm-as-19";
@@ -164,11 +164,15 @@ pub fn sources() -> Result<Vec<String>, Failure> {
     Ok(names.collect::<BTreeSet<_>>().into_iter().collect())
 }
 
-/// The processors that the compiler knows.
+/// The processors that can be compiled for: those that the compiler knows, and those that the toolchain's newer LLVM makes code for.
 ///
 /// # Errors
 /// If the compiler cannot be run.
 pub fn known_processors() -> Result<BTreeSet<String>, Failure> {
+    Ok(processors_of_compiler()?.union(&newer::processors()).cloned().collect())
+}
+
+fn processors_of_compiler() -> Result<BTreeSet<String>, Failure> {
     let arguments = ["--target=amdgcn-amd-amdhsa", "-nogpulib", "--print-supported-cpus"];
     let finished = command::run(Path::new(&device_compiler()), &arguments, &[], place::root())?.exited(0)?;
     let text = finished.out() + &finished.err();
@@ -189,6 +193,9 @@ pub fn object(source: &str, variant: Variant) -> Result<Vec<u8>, Failure> {
 /// # Errors
 /// If it cannot be compiled.
 pub fn object_of(source: &Path, variant: Variant) -> Result<Vec<u8>, Failure> {
+    if is_newer(variant.target)? {
+        return newer::object_of(source, variant);
+    }
     let file = made(&format!("{}.co", named(source, variant)), &device_compiler(), &device_arguments(source, variant)?)?;
     fs::read(&file).map_err(|e| format!("{}: {e}", file.display()))
 }
@@ -224,17 +231,26 @@ pub fn assembled(text: &str, variant: Variant) -> Result<Vec<u8>, Failure> {
     fs::read(&file).map_err(|e| format!("{}: {e}", file.display()))
 }
 
+/// Whether code for this target is made by the toolchain's LLVM, as the compiler does not know it.
+///
+/// # Errors
+/// If the compiler cannot be run.
+pub fn is_newer(target: Target) -> Result<bool, Failure> {
+    static KNOWN: OnceLock<Result<BTreeSet<String>, Failure>> = OnceLock::new();
+    KNOWN.get_or_init(processors_of_compiler).as_ref().map(|known| !known.contains(target.name())).map_err(Clone::clone)
+}
+
 fn device_compiler() -> String {
     std::env::var(OTHER_CLANG).unwrap_or_else(|_| CLANG.to_owned())
 }
 
-fn named(source: &Path, variant: Variant) -> String {
+pub(super) fn named(source: &Path, variant: Variant) -> String {
     let source = source.file_stem().unwrap_or_default().to_string_lossy();
     let Variant { target, level, version } = variant;
     format!("{source}-{}-w{}-{level}-v{version}", target.name(), target.wave_size())
 }
 
-fn device_arguments(source: &Path, variant: Variant) -> Result<Vec<OsString>, Failure> {
+pub(super) fn device_arguments(source: &Path, variant: Variant) -> Result<Vec<OsString>, Failure> {
     let text = read(source)?;
     let target = variant.target;
     let mut arguments: Vec<OsString> = strings(SAME_MEANING);
@@ -304,15 +320,15 @@ pub fn reference(wave_size: u32) -> Result<Arc<Reference>, Failure> {
     Sources::written()?.reference(wave_size)
 }
 
-fn strings(words: &[&str]) -> Vec<OsString> {
+pub(super) fn strings(words: &[&str]) -> Vec<OsString> {
     words.iter().map(OsString::from).collect()
 }
 
-fn read(file: &Path) -> Result<String, Failure> {
+pub(super) fn read(file: &Path) -> Result<String, Failure> {
     fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))
 }
 
-fn made_folder() -> Result<PathBuf, Failure> {
+pub(super) fn made_folder() -> Result<PathBuf, Failure> {
     let folder = place::build_folder().join("kernels");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     Ok(folder)
@@ -320,11 +336,16 @@ fn made_folder() -> Result<PathBuf, Failure> {
 
 /// A file that `tool ARGUMENTS -o FILE` makes, made if it is not there or was made from something else: other arguments, or other contents of the files
 /// among them and of the shim.
-fn made(name: &str, tool: &str, arguments: &[OsString]) -> Result<PathBuf, Failure> {
+pub(super) fn made(name: &str, tool: &str, arguments: &[OsString]) -> Result<PathBuf, Failure> {
+    made_by(name, tool, "", arguments)
+}
+
+/// The same with a tool that may be another though its name and the compiler's version are the same: its identity says so.
+pub(super) fn made_by(name: &str, tool: &str, identity: &str, arguments: &[OsString]) -> Result<PathBuf, Failure> {
     let file = made_folder()?.join(name);
     let stamp = file.with_extension(format!("{}.made-from", file.extension().unwrap_or_default().to_string_lossy()));
     let mut hasher = DefaultHasher::new();
-    (tool, arguments, shim()?).hash(&mut hasher);
+    (tool, identity, arguments, shim()?).hash(&mut hasher);
     for argument in arguments {
         if let Ok(bytes) = fs::read(argument) {
             bytes.hash(&mut hasher);
@@ -345,7 +366,7 @@ fn made(name: &str, tool: &str, arguments: &[OsString]) -> Result<PathBuf, Failu
 }
 
 /// Writes a file that another thread may be reading.
-fn write_whole(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
+pub(super) fn write_whole(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let own = file.with_extension(format!("{}.new", std::process::id()));
     fs::write(&own, bytes).and_then(|()| fs::rename(&own, file)).map_err(|e| format!("{}: {e}", file.display()))
 }

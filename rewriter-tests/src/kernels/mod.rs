@@ -4,12 +4,14 @@
 //! kernel reads, what its output starts with and what it must end with; nothing of the emulator is in it.
 //!
 //! - [`build`]: compiling for the CPU and for GPUs;
+//! - `newer`: compiling for GPUs that the compiler does not know;
 //! - [`launch`]: one kernel on the emulator;
 //! - [`compare`]: whether an output is what it must be.
 
 pub mod build;
 pub mod compare;
 pub mod launch;
+mod newer;
 
 use std::fs;
 use std::path::{Path, PathBuf};
