@@ -3,7 +3,7 @@
 use crate::isa::{Role, Value};
 
 use super::core::{Core, LANES, Step, active, undefined};
-use super::float::{self, Env, Round, add_odd, fma_odd, from_bf16, from_f16, to_f32};
+use super::float::{self, Env, Round, from_bf16, from_f16, to_f32};
 use super::lanes::{Lane, operation};
 use super::op::{Meaning, Op, Semantics, Source, Ty};
 use super::small_float::round_bf16;
@@ -217,10 +217,12 @@ fn mixed(core: &mut Core, op: &Op, result: Mixed, fused: bool, short: Short) -> 
     for lane in active(mask) {
         let (a, b, c) = (all[0][lane], all[1][lane], all[2][lane]);
         let clamp = |value: f64| if modifiers.clamp { clamped(&env, value) } else { value };
+        // Of the direction only the sign of an exact zero depends. The product of two single-precision numbers is exact.
+        let round = if result == Mixed::Single { env.round32 } else { env.round64 };
         let exact = if fused {
-            fma_odd(a, b, c)
+            float::sum_odd(a * b, c, round)
         } else {
-            add_odd(f64::from(f32::from_bits(float::flush32(to_f32(a * b, env.round32).to_bits()))), c)
+            float::sum_odd(f64::from(f32::from_bits(float::flush32(to_f32(a * b, env.round32).to_bits()))), c, round)
         };
         let narrow = |exact: f64| match short {
             Short::Half => u32::from(float::half_by_mode(&env, clamp(exact))),

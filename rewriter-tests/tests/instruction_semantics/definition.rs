@@ -107,7 +107,7 @@ pub fn of(variant: &Variant, target: Target) -> Option<Definition> {
         let mut definition = Definition::lane(lane);
         // Of some it is not documented which sources `op_sel` chooses halves of.
         definition.wishes.plain = ["v_dot", "v_div_scale", "v_align", "v_trig_preop"].iter().any(|prefix| name.starts_with(prefix));
-        definition.wishes.denormals = ["v_frexp_", "v_div_"].iter().any(|prefix| name.starts_with(prefix));
+        definition.wishes.denormals = ["v_frexp_", "v_div_", "v_tanh_"].iter().any(|prefix| name.starts_with(prefix));
         definition.modifier = float::modifiers(&lane);
         return Some(definition);
     }

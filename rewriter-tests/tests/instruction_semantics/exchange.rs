@@ -231,7 +231,8 @@ fn in_group(name: &str, lane: usize, select: u32, width: usize) -> usize {
         "v_permlane_bcast_b32" => first + select % width,
         "v_permlane_up_b32" if select <= at => lane - select,
         "v_permlane_down_b32" if select < width - at => lane + select,
-        "v_permlane_xor_b32" if select < width => first + (at ^ select),
+        // Groups below may be read, those above may not.
+        "v_permlane_xor_b32" if select < 32 && lane ^ select < first + width => lane ^ select,
         _ => lane,
     }
 }

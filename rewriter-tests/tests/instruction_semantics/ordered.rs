@@ -29,13 +29,17 @@ fn strict<F: Float>(a: u64, b: u64, greatest: bool) -> u64 {
     if nan { F::NAN.to_bits() as u64 } else { pick::<F>(a, b, greatest) }
 }
 
-/// The middle one; with a NaN, the least number.
+/// The middle one as the manuals write it down, where the comparison takes zeros of either sign for the same; with a NaN, the least number.
 fn middle<F: Float>(s: &[u64]) -> u64 {
     if s.iter().any(|&bits| F::from_bits(bits.into()).is_nan()) {
         return number::<F>(number::<F>(s[0], s[1], false), s[2], false);
     }
-    let (least, greatest) = (pick::<F>(s[0], s[1], false), pick::<F>(s[0], s[1], true));
-    pick::<F>(least, pick::<F>(greatest, s[2], false), true)
+    let top = F::from_bits(pick::<F>(pick::<F>(s[0], s[1], true), s[2], true).into());
+    match s.iter().position(|&bits| F::from_bits(bits.into()) == top) {
+        Some(0) => pick::<F>(s[1], s[2], true),
+        Some(1) => pick::<F>(s[0], s[2], true),
+        _ => pick::<F>(s[0], s[1], true),
+    }
 }
 
 /// Two bfloat16 numbers, for the packed forms.
