@@ -7,7 +7,7 @@
 
 use smallvec::SmallVec;
 
-use crate::isa::{Counter, Counters, Reg, RegFile, Target, scalar};
+use crate::isa::{Counter, Counters, RegFile, Target};
 
 use super::core::{Step, register_name, stop};
 use super::delayed::LaneStores;
@@ -63,16 +63,6 @@ struct Operation {
     written: SmallVec<[(u16, u16); 2]>,
 }
 
-/// An operation whose addresses may not have been translated yet (gfx1250): it may be replayed, and then reads its registers again.
-struct Translation {
-    id: u32,
-    /// Of scalar memory, in any order; else of vector memory, in order.
-    scalar: bool,
-    text: &'static str,
-    address: u64,
-    sources: SmallVec<[(u16, u16); 4]>,
-}
-
 /// Where a delayed store goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Space {
@@ -100,8 +90,6 @@ pub(super) struct Pending {
     /// For each register slot, the operation that will write it (0: none).
     owner: Vec<u32>,
     next: u32,
-    /// In the order of issue.
-    translations: Vec<Translation>,
     effects: Vec<Effect>,
     /// Room for the next ones: boxes, as they go to the effects and come back without being copied.
     #[allow(clippy::vec_box)]
@@ -158,13 +146,12 @@ pub(super) fn register(slot: usize) -> (RegFile, u16) {
 impl Pending {
     pub(super) fn new(strict: bool, target: Target) -> Self {
         // What is counted as exported has only been read.
-        let counts = |counter: Counter| strict && !matches!(counter, Counter::Exp | Counter::X);
+        let counts = |counter: Counter| strict && counter != Counter::Exp;
         let most = |counter: Counter| target.largest_wait(counter).filter(|_| counts(counter)).map_or(usize::MAX, usize::from);
         Pending {
             operations: std::array::from_fn(|_| Vec::new()),
             owner: if strict { vec![0; SLOTS] } else { Vec::new() },
             next: 1,
-            translations: Vec::new(),
             effects: Vec::new(),
             spare: Vec::new(),
             most: Counter::ALL.map(most),
@@ -173,7 +160,7 @@ impl Pending {
 
     /// Notes an operation that was issued; gives its id.
     pub(super) fn issue(&mut self, op: &Op, kind: Kind, written: &[(RegFile, u16, u16)]) -> u32 {
-        for counter in counted(op.counters.difference(Counters::X)).map(|counter| counter as usize) {
+        for counter in counted(op.counters).map(|counter| counter as usize) {
             if self.operations[counter].len() >= self.most[counter] {
                 self.wait(counter, self.most[counter] as u32 - 1);
             }
@@ -184,16 +171,13 @@ impl Pending {
         for at in slots(&written) {
             self.owner[at] = id;
         }
-        if op.counters.contains(Counters::X) {
-            self.translate(id, op);
-        }
-        for counter in counted(op.counters.difference(Counters::X)) {
+        for counter in counted(op.counters) {
             let order = kind.order(counter, op.flat_in_order);
             let operation = Operation {
                 id,
                 kind,
                 order,
-                counters: op.counters.difference(Counters::X),
+                counters: op.counters,
                 text: op.inst.variant.name,
                 address: op.address,
                 written: written.clone(),
@@ -237,41 +221,8 @@ impl Pending {
         waiting.map(Counter::name).collect::<Vec<_>>().join(" and ").into()
     }
 
-    /// An operation's addresses are to be translated.
-    fn translate(&mut self, id: u32, op: &Op) {
-        let of_scalar = op.class == Class::Smem;
-        // The hardware waits between the translations of scalar and of vector memory operations.
-        self.translations.retain(|other| other.scalar == of_scalar);
-        let is_register = |reg: &Reg| reg.file != RegFile::Scalar || reg.first < scalar::SCC && reg.first != scalar::NULL;
-        let reads = op.inst.reads().filter(is_register);
-        let sources = reads.map(|reg| (slot(reg.file, reg.first) as u16, reg.dwords.into())).collect();
-        self.translations.push(Translation { id, scalar: of_scalar, text: op.inst.variant.name, address: op.address, sources });
-    }
-
-    /// Whether no operation may still have to read any of a run of registers again.
-    fn is_translated(&self, file: RegFile, first: u16, count: u16) -> bool {
-        self.translations.is_empty() || (first..first + count).all(|index| self.reader(slot(file, index)).is_none())
-    }
-
-    /// The operation that may still have to read a register again.
-    fn reader(&self, slot: usize) -> Option<&Translation> {
-        self.translations.iter().find(|operation| slots(&operation.sources).any(|source| source == slot))
-    }
-
-    /// A wait for at most so many translations.
-    fn wait_for_translations(&mut self, allowed: u32) {
-        let ordered = self.translations.first().is_some_and(|first| !first.scalar);
-        let (count, allowed) = (self.translations.len(), allowed as usize);
-        if ordered || allowed == 0 {
-            self.translations.drain(..count.saturating_sub(allowed));
-        }
-    }
-
     /// A wait for at most `allowed` outstanding operations of a counter.
     pub(super) fn wait(&mut self, counter: usize, allowed: u32) {
-        if counter == Counter::X as usize {
-            return self.wait_for_translations(allowed);
-        }
         // So many are no more than may be, whatever their order.
         if self.operations[counter].len() <= allowed as usize {
             return;
@@ -296,7 +247,6 @@ impl Pending {
                 continue;
             }
             // A flat operation is done when either counter has proved it.
-            self.translations.retain(|translation| translation.id != operation.id);
             let others = counted(operation.counters).map(|other| other as usize).filter(|other| *other != counter);
             others.for_each(|other| self.operations[other].retain(|other| other.id != operation.id));
             for at in slots(&operation.written) {
@@ -317,7 +267,7 @@ impl Pending {
     /// Whether no operation in flight will write any of a run of registers: [`Pending::check_read`] and [`Pending::check_write`] find nothing.
     #[inline]
     pub(super) fn are_free(&self, file: RegFile, first: u16, count: u16) -> bool {
-        (first..first + count).all(|index| self.owner[slot(file, index)] == 0) && self.is_translated(file, first, count)
+        (first..first + count).all(|index| self.owner[slot(file, index)] == 0)
     }
 
     pub(super) fn check_read(&self, file: RegFile, index: u16) -> Step {
@@ -328,19 +278,7 @@ impl Pending {
     pub(super) fn check_write(&self, op: &Op, file: RegFile, index: u16) -> Step {
         let id = self.owner[slot(file, index)];
         if id == 0 {
-            return match self.reader(slot(file, index)) {
-                // Operations of one kind follow each other: the later one's result comes after the earlier one's translation.
-                Some(reader) if reader.scalar != (op.class == Class::Smem) || !op.counters.contains(Counters::X) => {
-                    stop(FaultKind::MissingWait {
-                        register: register_name(file, index).into(),
-                        pending: reader.text,
-                        pending_at: reader.address,
-                        counter: Counter::X.name().into(),
-                        overwritten: true,
-                    })
-                }
-                _ => Ok(()),
-            };
+            return Ok(());
         }
         // Results of one in-order kind arrive in the order of issue: the later one wins.
         let kind = self.operations.iter().flatten().find(|operation| operation.id == id).map(|operation| operation.kind);
