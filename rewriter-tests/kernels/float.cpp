@@ -91,7 +91,8 @@ KERNEL(arithmetic_bf16)(const u32 *in, u32 *out, u32 n) {
     o[2] = bits((bf16)(a - b) * c);
     o[3] = a < b ? 1 : a == c ? 2 : 3;
 }
-TEST(arithmetic_bf16, .grid = {512}, .group = {64}, .in = 1024, .out = 2048, .input = "edges32", .on = "gfx9* gfx1*");
+// Not on gfx125x: LLVM 22 multiplies by `v_fma_mixlo_bf16` with 0 added, which makes a product of -0 a 0.
+TEST(arithmetic_bf16, .grid = {512}, .group = {64}, .in = 1024, .out = 2048, .input = "edges32", .on = "gfx9* gfx10* gfx11* gfx120* gfx12-generic");
 
 KERNEL(divide_f32)(const u32 *in, u32 *out, u32 n) {
     u32 i = global_id(), *o = out + 3 * i;
