@@ -21,7 +21,7 @@ const END: &str = "<!-- reasons: end -->";
 const OF_OBJECTS: [(&str, &str); 3] = [
     (
         "unsupported_target",
-        "The emulator does not run the processor, so nothing could be tried: its code is inspected and disassembled, but not rewritten.",
+        "There are no tables of instructions for the processor.",
     ),
     (
         "unsupported_object",
