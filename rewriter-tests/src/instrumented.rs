@@ -54,8 +54,8 @@ pub struct Launch<'a> {
     pub fuel: u64,
     /// Hazards that the original has and that nobody is to stop for.
     pub tolerated: EventHazards,
-    /// The compiler is known to have made the original wrong: it uses registers that nothing has written. What inserted code leaves in these is as good as
-    /// what is there without it, so that the instrumented kernel may go on where the original does not.
+    /// The compiler is known to have made the original wrong: it uses registers that nothing has written, or leaves out a wait. What inserted code leaves in
+    /// these is as good as what is there without it, and it waits, so that the instrumented kernel may go on where the original does not.
     pub undefined: bool,
 }
 
@@ -394,7 +394,7 @@ struct Faults<'s, 'a> {
     known: Vec<Option<FaultPlace>>,
     /// It accessed what is beyond its LDS with one of them.
     beyond_lds: bool,
-    /// It used bits that nothing wrote with one of them.
+    /// It used bits that nothing wrote with one of them, or lacks a wait.
     undefined: bool,
 }
 
@@ -405,7 +405,7 @@ impl Faults<'_, '_> {
             self.known.push(match self.subject.original(self.launch, self.next) {
                 Err(Stopped::Fault(fault)) => {
                     self.beyond_lds |= matches!(fault.kind, FaultKind::LdsBounds { .. });
-                    self.undefined |= matches!(fault.kind, FaultKind::Uninitialised { .. });
+                    self.undefined |= matches!(fault.kind, FaultKind::Uninitialised { .. } | FaultKind::MissingWait { .. });
                     Some(fault_place(fault.address, &fault))
                 }
                 _ => None,

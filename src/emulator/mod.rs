@@ -81,6 +81,7 @@ mod sparse_wave;
 mod strict;
 mod timing;
 mod trace;
+mod translations;
 mod typed;
 mod undefined;
 mod undefined_memory;

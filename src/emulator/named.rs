@@ -92,7 +92,7 @@ fn classify(variant: &Variant) -> Class {
     let name = variant.name;
     match variant.encoding {
         E::Sop1 | E::Sop2 | E::Sopk | E::Sopc => {
-            if matches!(name, "s_setpc_b64" | "s_swappc_b64" | "s_call_b64" | "s_rfe_b64" | "s_rfe_restore_b64") {
+            if matches!(variant.branch, Branch::Call | Branch::IndirectCall | Branch::IndirectJump) {
                 Class::Branch
             } else {
                 Class::Salu

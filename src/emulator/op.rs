@@ -209,6 +209,8 @@ pub(super) struct Op {
     pub slots: u8,
     /// The counters that count it.
     pub counters: Counters,
+    /// Its addresses are translated after it is issued, and counted (gfx1250).
+    pub is_translated: bool,
     /// Goes through a sampler.
     pub samples: bool,
     /// FLAT operations keep their order among the others.
@@ -374,8 +376,10 @@ impl Op {
             _ => quick,
         };
         let waits = wait_count(target, &inst).unwrap_or_default();
-        // X counts translations of addresses, which are done at once here: it proves no result.
-        let counters = issued(&inst).difference(Counters::X);
+        let counters = issued(&inst);
+        let is_translated = counters.contains(Counters::X);
+        // It proves no result.
+        let counters = counters.difference(Counters::X);
         let unknown = Rule::new(&inst, class, &named.traits);
         let facts = named.events.map(|names| Box::new(super::events::Facts::new(&inst, names, &waits)));
         let of_registers = super::hazard::named(&inst, class);
@@ -410,6 +414,7 @@ impl Op {
             vgpr_msb: VgprMsb::default(),
             slots,
             counters,
+            is_translated,
             samples,
             flat_in_order: target.flat_in_order(),
             waits,

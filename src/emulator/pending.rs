@@ -14,6 +14,7 @@ use super::delayed::LaneStores;
 use super::fault::FaultKind;
 use super::memory::{Span, View};
 use super::op::{AtomicFn, Class, Op};
+use super::translations::Translations;
 
 /// Which operations complete in order among themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +91,7 @@ pub(super) struct Pending {
     /// For each register slot, the operation that will write it (0: none).
     owner: Vec<u32>,
     next: u32,
+    translations: Translations,
     effects: Vec<Effect>,
     /// Room for the next ones: boxes, as they go to the effects and come back without being copied.
     #[allow(clippy::vec_box)]
@@ -152,6 +154,7 @@ impl Pending {
             operations: std::array::from_fn(|_| Vec::new()),
             owner: if strict { vec![0; SLOTS] } else { Vec::new() },
             next: 1,
+            translations: Translations::default(),
             effects: Vec::new(),
             spare: Vec::new(),
             most: Counter::ALL.map(most),
@@ -170,6 +173,9 @@ impl Pending {
         let written: SmallVec<[(u16, u16); 2]> = written.iter().map(|&(file, first, count)| (slot(file, first) as u16, count)).collect();
         for at in slots(&written) {
             self.owner[at] = id;
+        }
+        if op.is_translated {
+            self.translations.issue(id, op, &written);
         }
         for counter in counted(op.counters) {
             let order = kind.order(counter, op.flat_in_order);
@@ -223,6 +229,9 @@ impl Pending {
 
     /// A wait for at most `allowed` outstanding operations of a counter.
     pub(super) fn wait(&mut self, counter: usize, allowed: u32) {
+        if counter == Counter::X as usize {
+            return self.translations.wait(allowed);
+        }
         // So many are no more than may be, whatever their order.
         if self.operations[counter].len() <= allowed as usize {
             return;
@@ -246,6 +255,7 @@ impl Pending {
             if operation.kind == Kind::FlatMemory && operation.order.is_none() {
                 continue;
             }
+            self.translations.complete(operation.id);
             // A flat operation is done when either counter has proved it.
             let others = counted(operation.counters).map(|other| other as usize).filter(|other| *other != counter);
             others.for_each(|other| self.operations[other].retain(|other| other.id != operation.id));
@@ -257,6 +267,11 @@ impl Pending {
         }
     }
 
+    /// The wave goes to another function.
+    pub(super) fn leave(&mut self) {
+        self.translations.leave();
+    }
+
     /// The oldest operation that is not guaranteed yet, if there is any; effects of older ones may be made visible.
     fn oldest(&self, space: Space) -> u32 {
         let counters: &[Counter] = if space == Space::Global { &STORES } else { &LOCAL };
@@ -264,10 +279,11 @@ impl Pending {
         pending.map(|operation| operation.id).min().unwrap_or(u32::MAX)
     }
 
-    /// Whether no operation in flight will write any of a run of registers: [`Pending::check_read`] and [`Pending::check_write`] find nothing.
+    /// Whether no operation in flight will write any of a run of registers, or read it again: [`Pending::check_read`] and [`Pending::check_write`] find nothing.
     #[inline]
     pub(super) fn are_free(&self, file: RegFile, first: u16, count: u16) -> bool {
         (first..first + count).all(|index| self.owner[slot(file, index)] == 0)
+            && (self.translations.is_empty() || self.translations.are_free(file, first, count))
     }
 
     pub(super) fn check_read(&self, file: RegFile, index: u16) -> Step {
@@ -278,7 +294,9 @@ impl Pending {
     pub(super) fn check_write(&self, op: &Op, file: RegFile, index: u16) -> Step {
         let id = self.owner[slot(file, index)];
         if id == 0 {
-            return Ok(());
+            let Some((pending, pending_at)) = self.translations.reader(op, slot(file, index)) else { return Ok(()) };
+            let (register, counter) = (register_name(file, index).into(), Counter::X.name().into());
+            return stop(FaultKind::MissingWait { register, pending, pending_at, counter, overwritten: true });
         }
         // Results of one in-order kind arrive in the order of issue: the later one wins.
         let kind = self.operations.iter().flatten().find(|operation| operation.id == id).map(|operation| operation.kind);

@@ -165,8 +165,14 @@ fn whole_workgroup(op: &Op) -> Step {
 
 fn call(core: &mut Core, op: &Op, target: u64) -> Step {
     core.set_scalar64(op, result(op)?, op.next)?;
-    core.wave.pc = target;
+    jump_far(core, target);
     Ok(())
+}
+
+/// To another function, or back from one.
+fn jump_far(core: &mut Core, target: u64) {
+    core.wave.pc = target;
+    core.wave.pending.leave();
 }
 
 fn end(core: &mut Core, _: &Op) -> Step {
@@ -341,7 +347,8 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
         "s_getpc_b64" | "s_get_pc_i64" => (|core, op| core.set_scalar64(op, result(op)?, op.next), Semantics::Own),
         "s_setpc_b64" | "s_set_pc_i64" => (
             |core, op| {
-                core.wave.pc = operand64(core, op, Role::Src0)?;
+                let target = operand64(core, op, Role::Src0)?;
+                jump_far(core, target);
                 Ok(())
             },
             Semantics::Own,

@@ -344,9 +344,8 @@ fn polls(target: crate::isa::Target, pc: u64, fetch: &mut dyn FnMut(u64, &mut [u
         at += u64::from(inst.size);
         let conditional = matches!(inst.variant.branch, Branch::Conditional(condition) if condition != Condition::Debug);
         let Some(displacement) = inst.branch_displacement() else {
-            let ends =
-                matches!(inst.name(), "s_endpgm" | "s_barrier" | "s_setpc_b64" | "s_swappc_b64" | "s_barrier_signal" | "s_barrier_wait");
-            if ends {
+            let leaves = matches!(inst.variant.branch, Branch::IndirectCall | Branch::IndirectJump | Branch::End);
+            if leaves || matches!(inst.name(), "s_barrier" | "s_barrier_signal" | "s_barrier_wait") {
                 return false;
             }
             continue;

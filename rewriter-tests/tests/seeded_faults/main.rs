@@ -6,6 +6,7 @@
 
 mod faults;
 mod moved;
+mod replays;
 mod selected;
 mod textures;
 
@@ -48,6 +49,10 @@ fn main() {
         }
     }
     println!("{} faults, {} not caught as expected", chosen.len(), wrong.len());
+    if wanted.is_none() {
+        let (missed, all) = replays::check().expect("waits for translations");
+        println!("{all} waits for translations taken out, {missed} of them missed");
+    }
     let targets: BTreeSet<&str> = FAULTS.iter().map(|fault| fault.target).collect();
     assert!(FAULTS.len() >= LEAST && targets.len() >= 6, "{} faults on {} targets", FAULTS.len(), targets.len());
     assert!(wrong.is_empty());
