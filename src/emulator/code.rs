@@ -210,6 +210,7 @@ pub(super) fn meaning(target: Target, inst: &Inst) -> Option<Meaning> {
             .or_else(|| vector_int::meaning(name))
             .or_else(|| vector_float::meaning(name))
             .or_else(|| convert::meaning(target, name))
+            .or_else(|| brain::meaning(name))
             .or_else(|| scaled::meaning(name))
             .or_else(|| scalar_control::meaning(name)),
     }

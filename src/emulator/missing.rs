@@ -74,10 +74,6 @@ const REASONS: &[(&[&str], &str)] = &[
         "copies that run beside the wave, and clusters of workgroups",
     ),
     (&["flat_load_monitor_", "global_load_monitor_"], "loads that watch an address"),
-    (
-        &["v_cos_bf16", "v_exp_bf16", "v_log_bf16", "v_rcp_bf16", "v_rsq_bf16", "v_sin_bf16", "v_sqrt_bf16", "v_tanh_bf16"],
-        "arithmetic on bfloat16",
-    ),
 ];
 
 /// The operations of a target that the emulator does not know the meaning of, each once, by name, with the reason. A target whose code is not run at all

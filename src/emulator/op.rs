@@ -286,6 +286,10 @@ pub(super) fn source(operand: &Operand, ty: Ty, signed64: bool) -> Source {
             RegFile::Scalar => Source::Scalar(reg.first),
         },
         Value::Off => Source::None,
+        // An inline float is one of the operand's format, which is the upper half of single precision.
+        value @ Value::InlineFloat(_) if operand.ty == ValueType::Bf16 && ty == Ty::B16 => {
+            constant(value, Ty::B32, false).map_or(Source::None, |bits| Source::Const(bits >> 16))
+        }
         // The high half of a double, also where its bits are taken as they are.
         Value::Literal(bits) if operand.ty == ValueType::F64 && ty.dwords() == 2 => Source::Const(u64::from(bits) << 32),
         other => constant(other, ty, signed64).map_or(Source::None, Source::Const),

@@ -191,7 +191,7 @@ fn flushed(s: &[u64; 4], f: fn(f32) -> f32) -> u64 {
 }
 
 /// A function of an angle in turns.
-fn turn(turns: f64, f: fn(f64) -> f64) -> f64 {
+pub(super) fn turn(turns: f64, f: fn(f64) -> f64) -> f64 {
     if !turns.is_finite() {
         return f64::NAN;
     }

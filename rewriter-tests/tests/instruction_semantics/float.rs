@@ -138,7 +138,7 @@ fn single_functions(name: &str) -> Option<Lane> {
 }
 
 /// The angle of a number of turns, less than one in either direction.
-fn turns(n: core::primitive::f64) -> core::primitive::f64 {
+pub fn turns(n: core::primitive::f64) -> core::primitive::f64 {
     n % 1.0 * std::f64::consts::TAU
 }
 

@@ -19,6 +19,8 @@ pub enum T {
     B16,
     B32,
     B64,
+    /// A bfloat16 number.
+    Brain,
     /// Two of 16 bits, which the definition takes apart.
     P16,
     H16,
@@ -32,13 +34,14 @@ impl T {
     }
 
     pub fn narrow(self) -> bool {
-        matches!(self, T::U16 | T::F16 | T::B16)
+        matches!(self, T::U16 | T::F16 | T::B16 | T::Brain)
     }
 
     pub fn bits(self) -> Bits {
         match self {
             T::U16 => Bits::Word16,
             T::F16 | T::B16 => Bits::Half,
+            T::Brain => Bits::Brain,
             T::U32 | T::Mask => Bits::Word32,
             T::F32 | T::B32 => Bits::Single,
             T::U64 => Bits::Word64,
@@ -71,6 +74,8 @@ fn constant(value: Value, ty: T) -> Option<u64> {
     };
     Some(match value {
         Value::InlineInt(n) => by_width(n as i16 as u16 as u64, n as i32 as u32 as u64, n as i64 as u64),
+        Value::InlineFloat(248) if ty == T::Brain => 0x3e22,
+        Value::InlineFloat(code) if ty == T::Brain => u64::from((FLOATS[usize::from(code) - 240] as f32).to_bits() >> 16),
         Value::InlineFloat(248) => by_width(0x3118, 0x3e22_f983, 0x3fc4_5f30_6dc9_c882),
         Value::InlineFloat(code) => {
             let value = FLOATS[usize::from(code) - 240];
@@ -244,7 +249,7 @@ pub fn gather(inst: &Inst, state: &State, target: Target, env: &Env, src: &[T]) 
                 *value &= 0xffff;
             }
             let sign = match ty {
-                T::F16 | T::B16 => 1 << 15,
+                T::F16 | T::B16 | T::Brain => 1 << 15,
                 T::F32 | T::B32 => 1 << 31,
                 T::F64 | T::B64 => 1 << 63,
                 _ => 0,
@@ -367,7 +372,12 @@ pub fn execute(lane_op: &Lane, inst: &Inst, state: &mut State, target: Target) -
     let loose = lane_op.loose.or(default);
     // What is written to a half that the instruction names, is all documented.
     if let Some(loose) = loose.filter(|loose| *loose != Loose::Low16 || inst.modifiers.op_sel & 8 == 0) {
-        state.loose.push((at, if narrow_high && lane_op.dst == T::F16 { Loose::NanPair } else { loose }));
+        let loose = match lane_op.dst {
+            T::F16 if narrow_high => Loose::NanPair,
+            T::Brain if narrow_high => Loose::NanBrain,
+            _ => loose,
+        };
+        state.loose.push((at, loose));
     }
     Some(())
 }

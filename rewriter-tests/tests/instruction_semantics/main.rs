@@ -8,6 +8,7 @@
 //! `WAVETAP_SEMANTICS=NAME` runs operations whose names contain NAME only, and `WAVETAP_SEMANTICS_TARGET=gfx90a` one target only.
 
 mod access;
+mod brain;
 mod choose;
 mod compare;
 mod control;

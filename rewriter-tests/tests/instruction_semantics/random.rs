@@ -37,6 +37,8 @@ pub enum Bits {
     Word32,
     Word64,
     Half,
+    /// bfloat16.
+    Brain,
     Single,
     Double,
     /// Two of 16 bits.
@@ -99,6 +101,7 @@ pub fn bits(random: &mut Random, ty: Bits) -> u64 {
         Bits::Word32 => integer(random, 32),
         Bits::Word64 => integer(random, 64),
         Bits::Half => float(random, 10, 5),
+        Bits::Brain => float(random, 7, 8),
         Bits::Single => float(random, 23, 8),
         Bits::Double => float(random, 52, 11),
         Bits::Pair16 => twice(random, Bits::Word16, 16),

@@ -437,7 +437,7 @@ fn small_numbers(inst: &Inst, state: &mut State, random: &mut Random) {
 fn brains(name: &str) -> Option<Lane> {
     let op = |dst, src, loose, f| Some(Lane { dst, src, f, loose, carry: None });
     match name {
-        "v_cvt_f32_bf16" => op(T::U32, &[T::B16], None, |_, s| s[0] << 16),
+        "v_cvt_f32_bf16" => op(T::U32, &[T::Brain], None, |_, s| s[0] << 16),
         "v_cvt_pk_bf16_f32" => op(T::U32, &[T::F32, T::F32], Some(Loose::NanBrain), |_, s| {
             let brain = |bits: u64| convert::<Single, BFloat>(bits, Round::NearestTiesToEven);
             brain(s[0]) | brain(s[1]) << 16

@@ -65,11 +65,15 @@ pub enum Loose {
     Low16,
     /// Units in the last place; zeros have any sign; a denormal may be zero.
     Ulp16(u32),
+    /// The same of bfloat16.
+    UlpBrain(u32),
     Ulp32(u32),
     Ulp64(u64),
     /// An absolute difference of single-precision numbers.
     Near32(f32),
     Near16(f32),
+    /// The same of bfloat16.
+    NearBrain(f32),
 }
 
 impl State {
@@ -130,6 +134,7 @@ impl Loose {
             return true;
         }
         let (e64, f64_) = (u64::from(e) | u64::from(expected[1]) << 32, u64::from(f) | u64::from(found[1]) << 32);
+        let nan_brain = |bits: u32| bits & 0x7fff > 0x7f80;
         let nan16 = |bits: u32| bits & 0x7fff > 0x7c00;
         let nan32 = |bits: u32| bits & 0x7fff_ffff > 0x7f80_0000;
         let nan64 = |bits: u64| bits & (u64::MAX >> 1) > 0x7ff << 52;
@@ -145,8 +150,7 @@ impl Loose {
                 same(e, f) && same(e >> 16, f >> 16)
             }
             Loose::NanBrain => {
-                let nan = |bits: u32| bits & 0x7fff > 0x7f80;
-                let same = |e: u32, f: u32| e as u16 == f as u16 || (nan(e) && nan(f));
+                let same = |e: u32, f: u32| e as u16 == f as u16 || (nan_brain(e) && nan_brain(f));
                 same(e, f) && same(e >> 16, f >> 16)
             }
             Loose::NearPair => {
@@ -159,6 +163,14 @@ impl Loose {
             Loose::Ulp16(n) => {
                 let close = ulps(u64::from(e & 0xffff), u64::from(f & 0xffff), 15, 0x400) <= n.into() && !nan16(e) && !nan16(f);
                 e >> 16 == f >> 16 && (close || (nan16(e) && nan16(f)))
+            }
+            Loose::UlpBrain(n) => {
+                let close = ulps(u64::from(e & 0xffff), u64::from(f & 0xffff), 15, 0x80) <= n.into() && !nan_brain(e) && !nan_brain(f);
+                e >> 16 == f >> 16 && (close || (nan_brain(e) && nan_brain(f)))
+            }
+            Loose::NearBrain(n) => {
+                let (x, y) = (f32::from_bits(e << 16), f32::from_bits(f << 16));
+                e >> 16 == f >> 16 && ((x.is_nan() && y.is_nan()) || (x - y).abs() <= n)
             }
             Loose::Ulp32(n) => (nan32(e) && nan32(f)) || (!nan32(e) && !nan32(f) && ulps(e.into(), f.into(), 31, 0x80_0000) <= n.into()),
             Loose::Ulp64(n) => (nan64(e64) && nan64(f64_)) || (!nan64(e64) && !nan64(f64_) && ulps(e64, f64_, 63, 1 << 52) <= n),
