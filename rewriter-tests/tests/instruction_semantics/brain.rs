@@ -18,7 +18,7 @@ fn number(bits: u64) -> f64 {
 
 /// A bfloat16 number next to a number.
 fn brain(value: f64) -> u64 {
-    u64::from((value as f32).to_bits() + 0x7fff >> 16)
+    u64::from(((value as f32).to_bits() + 0x7fff) >> 16)
 }
 
 fn lane(name: &str) -> Option<Lane> {
