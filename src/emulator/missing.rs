@@ -69,10 +69,7 @@ const REASONS: &[(&[&str], &str)] = &[
         "barriers of a part of a workgroup",
     ),
     (&["s_alloc_vgpr"], "vector registers that come and go"),
-    (
-        &["cluster_load_", "global_load_async_", "global_store_async_", "tensor_"],
-        "copies that run beside the wave, and clusters of workgroups",
-    ),
+    (&["cluster_load_", "tensor_"], "copies of tensors, and clusters of workgroups"),
     (&["flat_load_monitor_", "global_load_monitor_"], "loads that watch an address"),
 ];
 

@@ -25,6 +25,7 @@
 //! assert_eq!(back, [1, 2, 3]);
 //! ```
 
+mod async_copy;
 mod atomic;
 mod brain;
 mod buffer;

@@ -31,6 +31,9 @@ pub(super) enum Kind {
     Flat,
     /// Flat that went to no LDS, where that comes back as vector memory does; LDS's counter counts it, too.
     FlatMemory,
+    /// Copies from memory to LDS, and from LDS to memory: either in order.
+    AsyncLoad,
+    AsyncStore,
 }
 
 /// How many orders there are.
@@ -40,8 +43,8 @@ impl Kind {
     /// Which operations of a counter it completes in order with, if with any: those of vector memory, or those of LDS.
     fn order(self, counter: Counter, flat_in_order: bool) -> Option<usize> {
         match self {
-            Kind::Vmem | Kind::Sample => Some(0),
-            Kind::Lds => Some(1),
+            Kind::Vmem | Kind::Sample | Kind::AsyncLoad => Some(0),
+            Kind::Lds | Kind::AsyncStore => Some(1),
             Kind::Flat if flat_in_order => Some(usize::from(LOCAL.contains(&counter))),
             Kind::FlatMemory => (!LOCAL.contains(&counter)).then_some(0),
             Kind::Smem | Kind::Flat => None,

@@ -10,7 +10,7 @@
 
 use smallvec::SmallVec;
 
-use crate::isa::{Access, Inst, RegFile, Role, scalar};
+use crate::isa::{Access, Counters, Inst, RegFile, Role, scalar};
 
 use super::copied::Move;
 use super::core::{Core, GPR_IDX_EN, LANES, Launch, Step, Stop, active};
@@ -173,6 +173,8 @@ impl Rule {
             let lane = matches!(operand.role, Role::Src1) && selects_lane;
             let used = match operand.role {
                 _ if self.kind == Kind::Memory && class == Class::Branch => Some(Use::Target),
+                // Where it is in LDS.
+                Role::Vdata | Role::Vdst if inst.variant.counters.contains(Counters::ASYNC) => Some(Use::Address),
                 Role::Vdata | Role::Data0 | Role::Data1 | Role::Sdata | Role::Vdst | Role::Old => None,
                 // How many registers it has depends on the image: the instruction itself looks.
                 _ if operand.role.is_address() && inst.variant.image.is_some() => None,

@@ -23,7 +23,7 @@ pub(super) enum Place {
 }
 
 /// The widest access of a lane in bytes.
-const MAX_BYTES: usize = 16;
+pub(super) const MAX_BYTES: usize = 16;
 
 /// The address of every lane.
 pub(super) fn places(core: &mut Core, op: &Op) -> Step<[Place; LANES]> {
@@ -123,7 +123,7 @@ fn check_scratch(core: &Core, offset: i64, size: usize) -> Result<u64, FaultKind
     }
 }
 
-fn check_lds(core: &Core, offset: u64, size: usize) -> Result<usize, FaultKind> {
+pub(super) fn check_lds(core: &Core, offset: u64, size: usize) -> Result<usize, FaultKind> {
     match offset.checked_add(size as u64) {
         Some(end) if end <= core.lds.len() as u64 => Ok(offset as usize),
         _ => Err(FaultKind::LdsBounds { offset, size: size as u32, allocated: core.launch.lds_size }),

@@ -57,6 +57,44 @@ fn prepare_store(inst: &Inst, state: &mut State, random: &mut Random) {
     state.sgpr[124] = random.below(64) as u32 * 16;
 }
 
+/// The register that says where in LDS a lane's bytes are.
+fn place_in_lds(inst: &Inst) -> Option<usize> {
+    let role = if inst.name().contains("_load_") { Role::Vdst } else { Role::Vdata };
+    inst.operand(role)?.reg().map(|reg| usize::from(reg.first))
+}
+
+/// How many bytes of a lane are copied.
+fn copied_bytes(inst: &Inst) -> Option<usize> {
+    let bits: usize = inst.name().rsplit_once("_b")?.1.parse().ok()?;
+    Some(bits / 8)
+}
+
+/// Each lane's bytes, between an address and a place in LDS that a register has; the offset is for both.
+fn beside(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
+    let (bytes, register) = (copied_bytes(inst)?, place_in_lds(inst)?);
+    for lane in active(&state.clone()) {
+        let far = memory::place(inst, state, lane, bytes, false)??;
+        let near = state.vgpr[register][lane].wrapping_add(inst.modifiers.offset as u32) as usize;
+        let (far, near) = (far..far + bytes, near..near + bytes);
+        if inst.name().contains("_load_") {
+            state.lds.get_mut(near)?.copy_from_slice(state.memory.get(far)?);
+        } else {
+            state.memory.get_mut(far)?.copy_from_slice(state.lds.get(near)?);
+        }
+    }
+    Some(())
+}
+
+fn prepare_beside(inst: &Inst, state: &mut State, random: &mut Random) {
+    let (Some(bytes), Some(register)) = (copied_bytes(inst), place_in_lds(inst)) else { return };
+    memory::prepare_places(inst, state, random, bytes as u64, bytes as u64, false);
+    let first = random.below(64) as u32;
+    for lane in 0..state.lanes {
+        let at = 16 * (first + (13 * lane as u32) % 64);
+        state.vgpr[register][lane] = at.wrapping_sub(inst.modifiers.offset as u32);
+    }
+}
+
 /// The distance of the second place in dwords: a number of fifteen bits with sign in the offset.
 fn distance(inst: &Inst) -> i64 {
     let raw = i64::from(inst.modifiers.offset) & 0x7fff;
@@ -166,6 +204,9 @@ pub fn definition(variant: &Variant) -> Option<Definition> {
     Some(match name {
         _ if name.contains("_load_lds_") => Definition { memory: !scratch, lds: true, scratch, ..of(to_lds, prepare_copy) },
         "buffer_store_lds_dword" => Definition { memory: true, lds: true, modifier: Some(none), ..of(from_lds, prepare_store) },
+        _ if name.starts_with("global_") && name.contains("_async_") => {
+            Definition { memory: true, lds: true, ..of(beside, prepare_beside) }
+        }
         "global_load_addtid_b32" | "global_store_addtid_b32" | "global_load_dword_addtid" | "global_store_dword_addtid" => {
             Definition { memory: true, ..of(at_lane, prepare_at_lane) }
         }

@@ -115,9 +115,16 @@ impl Machine {
 
     /// Waits for everything and for more wait states than any hazard needs.
     pub fn settle(&mut self, code: &mut Vec<u8>) {
-        for counter in
-            ["s_waitcnt", "s_wait_loadcnt", "s_wait_samplecnt", "s_wait_storecnt", "s_wait_dscnt", "s_wait_kmcnt", "s_wait_expcnt"]
-        {
+        for counter in [
+            "s_waitcnt",
+            "s_wait_loadcnt",
+            "s_wait_samplecnt",
+            "s_wait_storecnt",
+            "s_wait_dscnt",
+            "s_wait_kmcnt",
+            "s_wait_expcnt",
+            "s_wait_asynccnt",
+        ] {
             self.try_emit(code, &[counter], &[Value::Imm(0)]);
         }
         self.try_emit(code, &["s_waitcnt_vscnt"], &[s(scalar::NULL, 1), Value::Imm(0)]);

@@ -227,19 +227,27 @@ fn name_of(name: &str) -> &'static str {
 /// A load is used behind the wait; in strict mode without it, that is an error.
 fn waits(machine: &mut Machine, strict: bool, name: &'static str) -> Verdict {
     let vector = matches!(name, "s_waitcnt_vmcnt" | "s_wait_loadcnt");
+    let to_lds = name == "s_wait_asynccnt";
     let run = |machine: &mut Machine, waits: bool| {
         machine.whole(1, &|machine, code| {
             // An offset of zero has several encodings.
             store(machine, code, 0x1234, 16);
             if vector {
                 machine.load_record(code, 24, 16);
+            } else if to_lds {
+                machine.emit(code, &["v_mov_b32_e32"], &[v(26), Value::InlineInt(16)]);
+                machine.emit(code, &["global_load_async_to_lds_b32"], &[v(26), v(26), s(8, 2)]);
             } else {
                 machine.emit(code, &["s_load_dword", "s_load_b32"], &[s(24, 1), s(8, 2), Value::Imm(16)]);
             }
             if waits && !machine.try_emit(code, &[name], &[s(scalar::NULL, 1), Value::Imm(0)]) {
                 machine.emit(code, &[name], &[Value::Imm(0)]);
             }
-            machine.emit(code, &["v_mov_b32_e32"], &[v(25), if vector { v(24) } else { s(24, 1) }]);
+            if to_lds {
+                machine.emit(code, &["ds_load_b32"], &[v(24), v(26)]);
+                machine.emit(code, &["s_wait_dscnt"], &[Value::Imm(0)]);
+            }
+            machine.emit(code, &["v_mov_b32_e32"], &[v(25), if vector || to_lds { v(24) } else { s(24, 1) }]);
             machine.store_record(code, 25, 4);
             machine.settle(code);
         })
@@ -271,7 +279,7 @@ pub fn test(target: Target, name: &'static str, machines: [(&mut Machine, bool);
             "s_barrier" | "s_barrier_signal" | "s_barrier_wait" | "s_barrier_signal_isfirst" | "s_get_barrier_state" => {
                 (0..4).try_for_each(|_| meets(machine, name))
             }
-            "s_waitcnt_vmcnt" | "s_waitcnt_lgkmcnt" | "s_wait_loadcnt" | "s_wait_kmcnt" => waits(machine, strict, name),
+            "s_waitcnt_vmcnt" | "s_waitcnt_lgkmcnt" | "s_wait_loadcnt" | "s_wait_kmcnt" | "s_wait_asynccnt" => waits(machine, strict, name),
             _ => return None,
         })
     };
