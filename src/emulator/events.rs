@@ -3,7 +3,9 @@
 
 use smallvec::SmallVec;
 
-use crate::isa::{Access, Branch, Counter, Encoding, EventHazards as Rules, Inst, Reg, RegFile, Role, Value, Variant, WaitCount, scalar};
+use crate::isa::{
+    Access, Branch, Counter, Encoding, EventHazards as Rules, Flags, Inst, Reg, RegFile, Role, Traits, Value, Variant, WaitCount, scalar,
+};
 
 use super::core::{Core, Step, register_name, stop};
 use super::fault::FaultKind;
@@ -118,11 +120,10 @@ pub(super) struct EventNames {
 impl EventNames {
     pub(super) fn of(variant: &Variant) -> EventNames {
         let name = variant.name;
-        let takes = ["v_cndmask_", "v_addc_", "v_add_co_ci_", "v_subb_", "v_sub_co_ci_", "v_subbrev_", "v_subrev_co_ci_", "v_div_fmas_"];
         EventNames {
-            is_nop: name == "s_nop",
+            is_nop: variant.traits.contains(Traits::NOP),
             is_vector_nop: name == "v_nop",
-            waits: name.starts_with("s_wait"),
+            waits: variant.flags.contains(Flags::WAIT),
             is_waitcnt: name == "s_waitcnt",
             waits_for_stores: name == "s_waitcnt_vscnt",
             is_version: name == "s_version",
@@ -131,7 +132,7 @@ impl EventNames {
             compares: name.starts_with("v_cmpx"),
             permutes: name.starts_with("v_permlane"),
             sends: name == "s_sendmsg",
-            takes_mask: takes.iter().any(|start| name.starts_with(start)),
+            takes_mask: variant.traits.contains(Traits::LANE_MASK),
             divides: name.starts_with("v_div"),
             is_matrix: name.starts_with("v_wmma") || name.starts_with("v_swmmac"),
             is_sparse: name.starts_with("v_swmmac"),

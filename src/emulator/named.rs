@@ -50,7 +50,7 @@ impl Named {
             class,
             may_be_site: may_be_site(variant),
             plain: is_plain(variant, class),
-            trans: variant.flags.contains(Flags::TRANS) || is_trans(name),
+            trans: variant.flags.contains(Flags::TRANS),
             signed64: is_signed64(name),
             dot: name.starts_with("v_dot"),
             accum_write: name == "v_accvgpr_write_b32",
@@ -83,10 +83,6 @@ fn is_signed64(name: &str) -> bool {
     name.contains("_i64")
 }
 
-fn is_trans(name: &str) -> bool {
-    ["v_exp_", "v_log_", "v_rcp_", "v_rsq_", "v_sqrt_", "v_sin_", "v_cos_"].iter().any(|prefix| name.starts_with(prefix))
-}
-
 fn classify(variant: &Variant) -> Class {
     use Encoding as E;
     let name = variant.name;
@@ -101,7 +97,7 @@ fn classify(variant: &Variant) -> Class {
         E::Sopp => {
             if name.starts_with("s_cbranch") || name == "s_branch" {
                 Class::Branch
-            } else if name.starts_with("s_wait") || name == "s_barrier" {
+            } else if variant.flags.contains(Flags::WAIT) || name == "s_barrier" {
                 Class::Wait
             } else {
                 Class::Other

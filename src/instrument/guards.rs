@@ -21,7 +21,7 @@ const MESSAGE_BITS: i64 = 0xff;
 
 /// Refuses kernels whose waves change how many vector registers they have, or which ones the numbers mean.
 pub(super) fn check_allocation(body: &Body, descriptor: &KernelDescriptor) -> Result<(), Refusal> {
-    if let Some(id) = body.ids().find(|id| body.inst(*id).name() == "s_alloc_vgpr") {
+    if let Some(id) = body.ids().find(|id| body.inst(*id).variant.traits.contains(Traits::ALLOC_VGPR)) {
         return Err(Refusal::at(Reason::VectorAllocation, body.address(id), "s_alloc_vgpr changes the number of vector registers"));
     }
     if body.traits().contains(Traits::SET_VGPR_MSB) {

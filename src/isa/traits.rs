@@ -26,8 +26,6 @@ bitflags::bitflags! {
         const DELAY = 1 << 9;
         /// `s_nop`.
         const NOP = 1 << 10;
-        /// `s_wait*`: for counters, or for results inside the wave's pipelines.
-        const WAIT = 1 << 11;
         /// `s_waitcnt_depctr`, `s_wait_alu` and `s_wait_idle`.
         const ALU_WAIT = 1 << 12;
         /// `s_barrier_wait`.
@@ -93,7 +91,6 @@ impl Traits {
             (Traits::CLAUSE, name == "s_clause"),
             (Traits::DELAY, name == "s_delay_alu"),
             (Traits::NOP, name == "s_nop"),
-            (Traits::WAIT, starts(&["s_wait"])),
             (Traits::ALU_WAIT, matches!(name, "s_waitcnt_depctr" | "s_wait_alu" | "s_wait_idle")),
             (Traits::BARRIER_WAIT, name == "s_barrier_wait"),
             (Traits::LANE_MASK, starts(&LANE_MASK)),

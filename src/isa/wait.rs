@@ -238,7 +238,7 @@ pub fn wait_count(target: Target, inst: &Inst) -> Option<WaitCount> {
         let count = inst.modifiers.wait_exp;
         return Some(if count < VINTERP_NO_WAIT { WaitCount::default().with(Counter::Exp, count) } else { WaitCount::default() });
     }
-    if !matches!(inst.variant.encoding, Encoding::Sopp | Encoding::Sopk) || !inst.variant.traits.contains(Traits::WAIT) {
+    if !matches!(inst.variant.encoding, Encoding::Sopp | Encoding::Sopk) || !inst.variant.flags.contains(Flags::WAIT) {
         return None;
     }
     let bits = match inst.operand(Role::WaitCount).or_else(|| inst.operand(Role::Simm16)).map(|operand| operand.value) {
