@@ -244,6 +244,9 @@ pub fn gather(inst: &Inst, state: &State, target: Target, env: &Env, src: &[T]) 
                     _ if ty.narrow() && m.op_sel >> at & 1 != 0 => *value >>= 16,
                     _ => {}
                 }
+            } else if ty.narrow() && m.op_sel & 8 != 0 {
+                // The destination as a source is the half that is written (LLVM ties the two).
+                *value >>= 16;
             }
             if ty.narrow() {
                 *value &= 0xffff;

@@ -419,6 +419,7 @@ fn dot4(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
         let sum = (0..4).map(product).sum::<f64>() + single(sources[2][lane]);
         lane::put(inst, state, target, lane, T::F32, word(sum))?;
     }
+    state.loose.push((Place::Vector(inst.operand(Role::Vdst)?.reg()?.first.into()), Loose::Nan32));
     Some(())
 }
 
