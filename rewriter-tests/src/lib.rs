@@ -56,3 +56,18 @@ pub fn run_trials(trials: Result<Vec<Trial>, Failure>) -> ExitCode {
 pub fn full() -> bool {
     std::env::var_os("WAVETAP_FULL_TESTS").is_some()
 }
+
+/// Names the processors that a run is limited to: `WAVETAP_KERNEL_TARGETS=gfx1030,gfx1100`.
+const TARGETS: &str = "WAVETAP_KERNEL_TARGETS";
+
+/// Whether the run is limited to some processors.
+#[must_use]
+pub fn some_processors() -> bool {
+    std::env::var_os(TARGETS).is_some()
+}
+
+/// Whether a processor is tested: all are, if the run is not limited to some.
+#[must_use]
+pub fn chosen(processor: &str) -> bool {
+    std::env::var(TARGETS).map_or(true, |names| names.split(',').any(|name| name == processor))
+}

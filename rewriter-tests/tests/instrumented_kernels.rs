@@ -21,7 +21,7 @@ use rewriter_tests::instrumented::{Compared, Launch, Stopped, Subject};
 use rewriter_tests::kernels::build::{self, Sources, Variant};
 use rewriter_tests::kernels::compare::Rule;
 use rewriter_tests::kernels::{Buffers, Test, launch};
-use rewriter_tests::{Failure, full, made_up};
+use rewriter_tests::{Failure, chosen, full, made_up, some_processors};
 use wavetap::isa::{EventHazards, Target};
 
 /// A kernel that executes more than this many wave-instructions does not end by itself.
@@ -85,13 +85,11 @@ fn main() -> ExitCode {
 /// How the sources are compiled, and which.
 fn trials() -> Result<Vec<Trial>, Failure> {
     let known = build::known_processors()?;
-    let named = std::env::var("WAVETAP_KERNEL_TARGETS").ok();
-    let chosen = |target: &Target| named.as_ref().is_none_or(|names| names.split(',').any(|name| name == target.name()));
     let targets: Vec<Target> = Target::all()
-        .filter(|target| target.rewritable() && target.emulated() && known.contains(target.name()) && chosen(target))
+        .filter(|target| target.rewritable() && target.emulated() && known.contains(target.name()) && chosen(target.name()))
         .flat_map(|target| [64, 32].into_iter().filter_map(move |lanes| target.with_wave_size(lanes)))
         .collect();
-    let targets = if full() || named.is_some() { targets } else { quick(targets) };
+    let targets = if full() || some_processors() { targets } else { quick(targets) };
     let mut trials = Vec::new();
     for (n, &target) in targets.iter().enumerate() {
         for (sources, offset) in [(made_up::sources()?, 0), (Sources::written()?, 1)] {

@@ -103,10 +103,9 @@ fn targets() -> Result<Vec<Target>, Failure> {
     Ok(emulated.flat_map(|target| [64, 32].into_iter().filter_map(move |lanes| target.with_wave_size(lanes))).collect())
 }
 
-/// Whether a target is tested: one that the emulator runs and, if `WAVETAP_KERNEL_TARGETS` names some, one of those.
+/// Whether a target is tested.
 fn chosen(target: Target) -> bool {
-    let by_name = std::env::var("WAVETAP_KERNEL_TARGETS").ok();
-    target.emulated() && by_name.is_none_or(|names| names.split(',').any(|name| name == target.name()))
+    target.emulated() && rewriter_tests::chosen(target.name())
 }
 
 /// A kernel that runs nowhere is a mistake in its list of targets, and a pattern in such a list that fits no target is one too.

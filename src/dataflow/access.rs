@@ -1,5 +1,6 @@
 //! What one instruction reads and writes, as sets, with what the operands alone do not tell.
 
+use super::indexing::{Indexed, Indexing};
 use super::regset::RegSet;
 use crate::entity::InstId;
 use crate::isa::{Flags, Inst, Memory, Reg, RegFile, Traits, scalar};
@@ -21,19 +22,19 @@ pub struct Accesses {
 impl Accesses {
     /// The accesses of an instruction by itself. Calls and jumps say nothing here of what they lead to.
     ///
-    /// `indexed` says that the body changes register indices at run time ([`Accesses::indexed`]).
+    /// `indexed` says of which operands the numbers may be others at run time ([`Indexing::at`]).
     #[must_use]
-    pub fn of(inst: &Inst, indexed: bool) -> Accesses {
+    pub fn of(inst: &Inst, indexed: Indexed) -> Accesses {
         Self::with(inst, inst.reads(), inst.writes(), indexed)
     }
 
     /// [`Accesses::of`] an instruction where it is: with the vector registers that it means there ([`Body::reads`]).
     #[must_use]
-    pub fn at(body: &Body, id: InstId, indexed: bool) -> Accesses {
-        Self::with(body.inst(id), body.reads(id), body.writes(id), indexed)
+    pub fn at(body: &Body, id: InstId, indexing: &Indexing) -> Accesses {
+        Self::with(body.inst(id), body.reads(id), body.writes(id), indexing.at(id))
     }
 
-    fn with(inst: &Inst, reads: impl Iterator<Item = Reg>, writes: impl Iterator<Item = Reg>, indexed: bool) -> Accesses {
+    fn with(inst: &Inst, reads: impl Iterator<Item = Reg>, writes: impl Iterator<Item = Reg>, indexed: Indexed) -> Accesses {
         let mut accesses = Accesses { reads: RegSet::EMPTY, writes: RegSet::EMPTY, kills: RegSet::EMPTY, whole_lanes: true };
         reads.for_each(|reg| accesses.reads.insert(reg));
         let traits = inst.variant.traits;
@@ -60,7 +61,10 @@ impl Accesses {
                 accesses.kills = RegSet::EMPTY;
             }
         }
-        if traits.intersects(Traits::VECTOR_RELATIVE | Traits::SWAP_RELATIVE) || (indexed && inst.variant.flags.contains(Flags::VALU)) {
+        if !indexed.is_empty() && inst.variant.flags.contains(Flags::VALU) {
+            accesses.index(indexed);
+        }
+        if traits.intersects(Traits::VECTOR_RELATIVE | Traits::SWAP_RELATIVE) {
             accesses.reads.add_vectors(&RegSet::ALL);
             accesses.writes.add_vectors(&RegSet::ALL);
             accesses.whole_lanes = false;
@@ -79,6 +83,21 @@ impl Accesses {
         accesses
     }
 
+    /// Adds what an index, which is not negative, may make of the vector registers that are named.
+    fn index(&mut self, indexed: Indexed) {
+        let named = self.reads;
+        if indexed.intersects(Indexed::SOURCES) {
+            self.reads.add_vectors(&from_lowest(&named));
+        }
+        if indexed.contains(Indexed::DESTINATION) {
+            let reached = from_lowest(&self.writes);
+            self.writes.add_vectors(&reached);
+            // Whatever is not written stays as it was.
+            self.reads.add_vectors(&reached);
+            self.whole_lanes = false;
+        }
+    }
+
     /// What it overwrites in every lane that is active: as `kills`, with the vector registers. What survives of a register is among `reads`.
     #[must_use]
     pub fn lane_kills(&self) -> RegSet {
@@ -88,13 +107,18 @@ impl Accesses {
         }
         kills
     }
-
-    /// Whether a body switches on VGPR indexing (`s_set_gpr_idx_on`), which lets any vector instruction access any vector register.
-    #[must_use]
-    pub fn indexed(body: &Body) -> bool {
-        body.traits().contains(Traits::INDEX_MODE)
-    }
 }
+
+/// The vector registers from the lowest one of a set on, with `v0`, which stands for those that do not exist; none if the set has none.
+fn from_lowest(set: &RegSet) -> RegSet {
+    let vector = |reg: &Reg| reg.file == RegFile::Vector;
+    let Some(lowest) = set.vectors().iter().find(vector) else { return RegSet::EMPTY };
+    let reached = (lowest.first..INDEXABLE).map(|number| Reg::vector(number, 1));
+    reached.chain([Reg::vector(0, 1)]).collect()
+}
+
+/// Vector registers that targets with an index mode have names for.
+const INDEXABLE: u16 = 256;
 
 /// `s0..` to VCC: what an indexed scalar access can reach.
 fn scalars() -> RegSet {

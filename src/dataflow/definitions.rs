@@ -7,6 +7,7 @@
 use rustc_hash::FxHashSet;
 
 use super::access::Accesses;
+use super::indexing::Indexing;
 use super::masks::{Context, Masks};
 use super::regset::RegSet;
 use super::summary::Summaries;
@@ -56,8 +57,7 @@ pub struct Definitions<'a> {
     pub(super) masks: Masks,
     /// What calls may write.
     calls: Vec<(InstId, RegSet)>,
-    /// Registers are accessed by numbers that are not known.
-    indexed: bool,
+    indexing: Indexing,
 }
 
 impl<'a> Definitions<'a> {
@@ -72,7 +72,7 @@ impl<'a> Definitions<'a> {
             _ => None,
         };
         let calls = body.ids().filter_map(called).collect();
-        Definitions { body, cfg, loops, versions, masks, calls, indexed: Accesses::indexed(body) }
+        Definitions { body, cfg, loops, versions, masks, calls, indexing: Indexing::of(body) }
     }
 
     /// Every definition of any part of `reg` that may reach `use_inst`, ascending. Only what the instruction reads has any.
@@ -127,12 +127,12 @@ impl<'a> Definitions<'a> {
         if unnamed.is_empty() {
             return;
         }
-        let wanted = Accesses::at(self.body, use_inst, self.indexed).reads.intersection(unnamed);
+        let wanted = Accesses::at(self.body, use_inst, &self.indexing).reads.intersection(unnamed);
         if wanted.is_empty() {
             return;
         }
         found.push(Definition::Entry);
-        let writes = |id: &InstId| Accesses::at(self.body, *id, self.indexed).writes.intersects(&wanted);
+        let writes = |id: &InstId| Accesses::at(self.body, *id, &self.indexing).writes.intersects(&wanted);
         found.extend(self.body.ids().filter(writes).map(Definition::Inst));
         found.extend(self.calls.iter().filter(|(_, writes)| writes.intersects(&wanted)).map(|(id, _)| Definition::Call(*id)));
     }

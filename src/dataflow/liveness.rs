@@ -7,6 +7,7 @@
 use rustc_hash::FxHashMap;
 
 use super::access::Accesses;
+use super::indexing::Indexing;
 use super::regset::RegSet;
 use super::summary::Summaries;
 use crate::cfg::{Block, Cfg};
@@ -46,12 +47,12 @@ impl Liveness {
     }
 
     fn solve_with(body: &Body, cfg: &Cfg, summaries: &Summaries, at_return: RegSet, lanes: bool) -> Liveness {
-        let indexed = Accesses::indexed(body);
+        let indexing = Indexing::of(body);
         // What an instruction reads is where what is live before it will be.
         let mut before = Vec::with_capacity(body.len());
         let mut kills = Vec::with_capacity(body.len());
         for id in body.ids() {
-            let own = Accesses::at(body, id, indexed);
+            let own = Accesses::at(body, id, &indexing);
             let mut reads = own.reads;
             if let Flow::Call(target) = body.flow(id) {
                 // The callee reads what the call itself left, so a link register that the call writes is not read from before it.

@@ -10,6 +10,7 @@
 
 mod access;
 mod definitions;
+mod indexing;
 mod liveness;
 mod masks;
 mod pending;
@@ -22,6 +23,7 @@ mod waits;
 
 pub use access::Accesses;
 pub use definitions::{Definition, Definitions, Made, ValueId};
+pub use indexing::{Indexed, Indexing};
 pub use liveness::Liveness;
 pub use regset::RegSet;
 pub use strides::Strides;

@@ -3,6 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::access::Accesses;
+use super::indexing::Indexing;
 use super::liveness::Liveness;
 use super::regset::RegSet;
 use crate::cfg::{BodyId, Cfg, Program};
@@ -74,10 +75,10 @@ impl Summaries {
 
 fn summarize(body: &Body, cfg: &Cfg, summaries: &Summaries) -> Summary {
     let liveness = Liveness::solve(body, cfg, summaries, RegSet::EMPTY);
-    let indexed = Accesses::indexed(body);
+    let indexing = Indexing::of(body);
     let mut writes = RegSet::EMPTY;
     for id in body.ids() {
-        writes = writes.union(Accesses::at(body, id, indexed).writes);
+        writes = writes.union(Accesses::at(body, id, &indexing).writes);
         match body.flow(id) {
             Flow::Call(target) | Flow::TailCall(target) => writes = writes.union(summaries.of(target).writes),
             Flow::IndirectJump => writes = RegSet::ALL,

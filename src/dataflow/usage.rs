@@ -24,14 +24,14 @@ impl UsedRegisters {
 
     /// Of an instruction that may be reached with any state.
     fn of(inst: &Inst) -> UsedRegisters {
-        let indexed = inst.variant.traits.intersects(CHOOSES_REGISTERS | Traits::SET_VGPR_MSB);
+        let indexed = inst.variant.traits.intersects(Traits::CHOOSES_REGISTERS | Traits::SET_VGPR_MSB);
         UsedRegisters { named: inst.reads().chain(inst.writes()).collect(), indexed }
     }
 
     /// The registers that one body names. Its callees are not looked at.
     #[must_use]
     pub fn of_body(body: &Body) -> UsedRegisters {
-        let indexed = body.traits().intersects(CHOOSES_REGISTERS);
+        let indexed = body.traits().intersects(Traits::CHOOSES_REGISTERS);
         let mut named = RegSet::EMPTY;
         for id in body.ids() {
             body.reads(id).for_each(|reg| named.insert(reg));
@@ -40,10 +40,6 @@ impl UsedRegisters {
         UsedRegisters { named, indexed }
     }
 }
-
-/// What makes registers depend on values.
-const CHOOSES_REGISTERS: Traits =
-    Traits::SCALAR_RELATIVE.union(Traits::VECTOR_RELATIVE).union(Traits::SWAP_RELATIVE).union(Traits::INDEX_MODE);
 
 /// The registers that any code of the object may touch: all bodies', and those of [`callable_registers`] where some call has an unknown target or
 /// some body could not be decoded.

@@ -9,6 +9,7 @@ use fixedbitset::FixedBitSet;
 use rustc_hash::FxHashMap;
 
 use super::access::Accesses;
+use super::indexing::Indexing;
 use super::regset::RegSet;
 use super::summary::Summaries;
 use crate::cfg::{Cfg, Loops};
@@ -97,13 +98,13 @@ const ACCUMULATING: &[&str] = &[
 struct Pass<'a> {
     body: &'a Body,
     summaries: &'a Summaries,
-    indexed: bool,
+    indexing: Indexing,
 }
 
 impl Pass<'_> {
     /// Calls `visit` with the position of each register that an instruction may write, what that leaves of it, and whether it is by a call.
     fn for_writes(&self, id: InstId, mut visit: impl FnMut(usize, Kills, bool)) {
-        let accesses = Accesses::at(self.body, id, self.indexed);
+        let accesses = Accesses::at(self.body, id, &self.indexing);
         let mut named = RegSet::EMPTY;
         // An operand that is read as well (a tied destination) keeps a part of its old value, unless that is what the result is made of.
         let inst = self.body.inst(id);
@@ -137,7 +138,7 @@ impl Pass<'_> {
 
 impl Versions {
     pub(super) fn compute(body: &Body, cfg: &Cfg, loops: &Loops, summaries: &Summaries) -> Versions {
-        let pass = Pass { body, summaries, indexed: Accesses::indexed(body) };
+        let pass = Pass { body, summaries, indexing: Indexing::of(body) };
         let mut columns = vec![UNREAD; RegSet::POSITIONS + 1];
         let mut position_of: Vec<u16> = Vec::new();
         let mut column = |position: usize| {

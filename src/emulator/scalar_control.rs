@@ -30,11 +30,8 @@ macro_rules! branch_if {
 
 /// What `s_getreg` and `s_setreg` address: id, offset, size.
 fn hardware_register(op: &Op) -> (usize, u32, u32) {
-    let bits = match op.inst.operand(Role::Hwreg).map(|operand| operand.value) {
-        Some(Value::Imm(bits)) => bits as u32,
-        _ => op.any_imm() as u32,
-    };
-    ((bits & 0x3f) as usize, bits >> 6 & 0x1f, (bits >> 11 & 0x1f) + 1)
+    let (number, bits) = op.inst.hardware_register().unwrap_or_default();
+    (number.into(), bits.start, bits.len() as u32)
 }
 
 /// Hardware register ids (AMDGPU assembler, `hwreg`).

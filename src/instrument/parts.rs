@@ -12,7 +12,7 @@ use super::guards;
 use super::sites::Planned;
 use crate::cfg::{BodyId, Cfg};
 use crate::code_object::KernelDescriptor;
-use crate::dataflow::{Liveness, RegSet, Waits};
+use crate::dataflow::{Indexing, Liveness, RegSet, Waits};
 use crate::entity::InstId;
 use crate::isa;
 use crate::kernel::{Body, BodyKind, CallTarget, Flow, Neighbours, Stop};
@@ -23,8 +23,7 @@ pub(super) struct Part<'a> {
     pub(super) cfg: Cfg,
     pub(super) liveness: Liveness,
     pub(super) neighbours: Neighbours,
-    /// Before each instruction, whether vector registers may be indexed at run time.
-    index_mode: Vec<bool>,
+    indexing: Indexing,
     /// Its sites.
     pub(super) sites: Vec<Planned>,
 }
@@ -38,13 +37,13 @@ impl<'a> Part<'a> {
         guards::check_allocation(body, descriptor)?;
         guards::check_dealloc(body, &cfg)?;
         let liveness = Liveness::compute(body, &cfg, &analysis.summaries);
-        let index_mode = guards::index_mode(body, &cfg);
-        Ok(Part { body, liveness, neighbours: Neighbours::of(body), index_mode, sites: Vec::new(), cfg })
+        let indexing = Indexing::of(body);
+        Ok(Part { body, liveness, neighbours: Neighbours::of(body), indexing, sites: Vec::new(), cfg })
     }
 
     /// Refuses an insertion at an instruction where vector registers may be indexed at run time.
     pub(super) fn check_index_mode(&self, id: InstId) -> Result<(), Stop> {
-        Ok(guards::check_index_mode(self.body, &self.index_mode, id)?)
+        Ok(guards::check_index_mode(self.body, &self.indexing, id)?)
     }
 
     /// The instructions that end the wave.

@@ -1,8 +1,11 @@
 //! The decoded instruction and its parts: what every later stage reads.
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 
 use super::table::Variant;
+use super::traits::Traits;
 
 /// The register file a [`Reg`] belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -478,6 +481,19 @@ impl Inst {
             .filter(|operand| operand.access.writes())
             .filter_map(Operand::reg)
             .chain(self.variant.implicit_writes.regs(self.wave_size.into()))
+    }
+
+    /// What `s_getreg` and `s_setreg` access: the number of a hardware register, and which of its bits. None of other instructions.
+    #[must_use]
+    pub fn hardware_register(&self) -> Option<(u8, Range<u32>)> {
+        if !self.variant.traits.contains(Traits::HARDWARE_REGISTER) {
+            return None;
+        }
+        // hwreg(number, first bit, count): number 5:0, first 10:6, count - 1 15:11.
+        let operand = self.operand(Role::Hwreg).or_else(|| self.operand(Role::Simm16))?;
+        let Value::Imm(fields) = operand.value else { return None };
+        let (number, first, count) = (fields as u8 & 0x3f, fields as u32 >> 6 & 0x1f, (fields as u32 >> 11 & 0x1f) + 1);
+        Some((number, first..first + count))
     }
 
     /// Displacement of a direct branch, in dwords from the next instruction.

@@ -12,7 +12,7 @@ use crate::kernel::{Body, Flow};
 pub(crate) const SET_VGPR_MSB: &str = "s_set_vgpr_msb";
 
 /// Hardware register MODE.
-const MODE: u16 = 1;
+const MODE: u8 = 1;
 
 /// What is known of the high bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,17 +27,14 @@ impl State {
         if matches!(flow, Flow::Call(_)) {
             return State::Known(VgprMsb::default());
         }
-        let immediate = |role| match inst.operand(role).map(|operand| operand.value) {
-            Some(Value::Imm(value)) => Some(value as u32),
-            Some(Value::Literal(value)) => Some(value),
-            _ => None,
-        };
         match inst.name() {
-            SET_VGPR_MSB => immediate(Role::Simm16).map_or(State::Unknown, |bits| State::Known(VgprMsb(bits as u8))),
+            SET_VGPR_MSB => match inst.operand(Role::Simm16).map(|operand| operand.value) {
+                Some(Value::Imm(bits)) => State::Known(VgprMsb(bits as u8)),
+                _ => State::Unknown,
+            },
             name if name.starts_with("s_setreg") => {
-                let Some(register) = immediate(Role::Hwreg).or_else(|| immediate(Role::Simm16)) else { return State::Unknown };
-                let (number, first, size) = (register as u16 & 0x3f, register >> 6 & 0x1f, (register >> 11 & 0x1f) + 1);
-                let covers = first <= VgprMsb::MODE_LAST && first + size > VgprMsb::MODE_FIRST;
+                let Some((number, bits)) = inst.hardware_register() else { return State::Unknown };
+                let covers = bits.start <= VgprMsb::MODE_LAST && bits.end > VgprMsb::MODE_FIRST;
                 let literal =
                     inst.operands.iter().find_map(|operand| if let Value::Literal(value) = operand.value { Some(value) } else { None });
                 match literal {

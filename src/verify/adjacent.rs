@@ -1,10 +1,12 @@
-//! Nothing is inserted between instructions that must follow each other: members of a clause, and `s_nop` before the message that gives registers back.
+//! Nothing is inserted between instructions that must follow each other: members of a clause, `s_nop` before the message that gives registers back, and what
+//! stands between `s_set_gpr_idx_on` and `s_set_gpr_idx_off`, where vector instructions mean other registers than they name.
 //!
 //! A clause may have become shorter, or two; each has members that follow each other in a clause of the original. Delays (`s_delay_alu`) are hints, and
 //! may be anything.
 
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
+use crate::dataflow::Indexing;
 use crate::entity::InstId;
 use crate::isa::{EventHazards, Inst, Memory, Role, Value};
 use crate::kernel::{Body, Neighbours};
@@ -31,6 +33,11 @@ pub(super) fn check(original: &Body, new: &Body, alignment: &Alignment, findings
                 Finding::new(Rule::Adjacent, "a clause has members that are not one of the original's").at(new.address(clause.start)),
             );
         }
+    }
+    let indexing = Indexing::of(new);
+    for id in new.ids().filter(|id| alignment.original(*id).is_none() && indexing.may_be_on(*id)) {
+        let message = format!("{} was inserted where vector registers may be indexed", new.inst(id).name());
+        findings.push(Finding::new(Rule::Adjacent, message).at(new.address(id)));
     }
     if !new.target().event_hazards().contains(EventHazards::DEALLOC_VGPRS) {
         return;

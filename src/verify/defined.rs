@@ -7,14 +7,14 @@ use super::align::Alignment;
 use super::finding::{Finding, Rule};
 use crate::cfg::{Cfg, Worklist};
 use crate::code_object::InitialRegisters;
-use crate::dataflow::{Accesses, RegSet};
+use crate::dataflow::RegSet;
 use crate::isa::{Access, Reg, RegFile, Traits};
 use crate::kernel::{Body, CallTarget, Flow};
 
 /// Checks the new code of a kernel that is entered with these registers.
 pub(super) fn check(new: &Body, cfg: &Cfg, alignment: &Alignment, entry: &InitialRegisters, findings: &mut Vec<Finding>) {
     let unknown = |id| matches!(new.flow(id), Flow::Call(CallTarget::Unknown) | Flow::IndirectJump);
-    if new.ids().any(unknown) || Accesses::indexed(new) || new.traits().intersects(Traits::SCALAR_RELATIVE | Traits::VECTOR_RELATIVE) {
+    if new.ids().any(unknown) || new.traits().intersects(Traits::CHOOSES_REGISTERS) {
         return;
     }
     let mut block_in: Vec<Option<RegSet>> = vec![None; cfg.len()];

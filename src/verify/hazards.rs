@@ -371,10 +371,8 @@ fn zero_flag(p: &Pair<'_>) -> Option<u32> {
 }
 
 /// The number of the hardware register that an instruction accesses.
-fn hardware(inst: &Inst) -> Option<u32> {
-    let access = inst.name().starts_with("s_setreg") || inst.name().starts_with("s_getreg");
-    let operand = access.then(|| inst.operand(Role::Hwreg).or_else(|| inst.operand(Role::Simm16))).flatten()?;
-    if let Value::Imm(bits) = operand.value { Some(bits as u32 & 0x3f) } else { None }
+fn hardware(inst: &Inst) -> Option<u8> {
+    inst.hardware_register().map(|(number, _)| number)
 }
 
 fn hardware_register(p: &Pair<'_>) -> Option<u32> {
@@ -384,7 +382,7 @@ fn hardware_register(p: &Pair<'_>) -> Option<u32> {
 
 fn trap_status(p: &Pair<'_>) -> Option<u32> {
     /// `HW_REG_TRAPSTS`.
-    const TRAPSTS: u32 = 3;
+    const TRAPSTS: u8 = 3;
     if_met(p.producer.name().starts_with("s_setreg") && hardware(p.producer) == Some(TRAPSTS) && p.consumer.name().starts_with("s_rfe"), 1)
 }
 

@@ -13,7 +13,7 @@ use super::homes;
 use super::values::{State, Word};
 use crate::cfg::{Cfg, Worklist};
 use crate::code_object::{InitialRegisters, WorkItemIds};
-use crate::dataflow::{Accesses, RegSet, Summaries};
+use crate::dataflow::{Accesses, Indexing, RegSet, Summaries};
 use crate::entity::InstId;
 use crate::isa::{Inst, Memory, Reg, RegFile, Role, Traits, Value, scalar};
 use crate::kernel::{Body, CallTarget, Flow};
@@ -48,7 +48,7 @@ pub(super) fn check(subject: &Subject<'_>, cfg: &Cfg, findings: &mut Vec<Finding
     let special: RegSet = [Reg::EXEC, Reg::SCC, Reg::scalar(scalar::MODE, 1), Reg::M0, Reg::VCC].into_iter().collect();
     let absent: RegSet = (subject.vector_registers as u16..256).map(|number| Reg::vector(number, 1)).collect();
     let visible = subject.named.union(special).difference(absent);
-    let mut machine = Machine { subject, indexed: Accesses::indexed(subject.original), visible, reports: false };
+    let mut machine = Machine { subject, indexing: Indexing::of(subject.original), visible, reports: false };
     let mut block_in: Vec<Option<State>> = vec![None; cfg.len()];
     block_in[cfg.entry().index()] = Some(at_entry(subject));
     // Blocks with findings at the last visit, which is the one with the final state.
@@ -156,7 +156,8 @@ pub(super) fn fields(r: &InitialRegisters) -> [(Option<u16>, u16); 12] {
 
 struct Machine<'a> {
     subject: &'a Subject<'a>,
-    indexed: bool,
+    /// Of the original.
+    indexing: Indexing,
     /// Registers that original code can see.
     visible: RegSet,
     /// The fixed point is reached: this pass is for the findings.
@@ -192,7 +193,7 @@ impl Machine<'_> {
     fn original(&self, state: &mut State, original: InstId, new: InstId, mut report: impl FnMut(&dyn Fn() -> Finding)) {
         let body = self.subject.original;
         let inst = body.inst(original);
-        let own = Accesses::of(inst, self.indexed);
+        let own = Accesses::of(inst, self.indexing.at(original));
         let Accesses { mut reads, mut writes, .. } = own;
         match body.flow(original) {
             Flow::Call(target) | Flow::TailCall(target) => {

@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex};
 use rewriter_tests::corpora::CORPORA;
 use rewriter_tests::instrumented::{Compared, Stopped, Subject};
 use rewriter_tests::random::Random;
-use rewriter_tests::{Failure, full, place};
+use rewriter_tests::{Failure, chosen, full, place, some_processors};
 use wavetap::code_object::CodeObject;
 use wavetap::emulator::{Fault, FaultKind};
 use wavetap::offload_bundle::Input;
@@ -66,7 +66,6 @@ enum Outcome {
 }
 
 fn candidates() -> BTreeMap<&'static str, Vec<Candidate>> {
-    let named = std::env::var("WAVETAP_KERNEL_TARGETS").ok();
     let only = std::env::var("WAVETAP_KERNEL").unwrap_or_default();
     let mut all: BTreeMap<&'static str, Vec<Candidate>> = BTreeMap::new();
     let mut seen: BTreeSet<(&'static str, String)> = BTreeSet::new();
@@ -81,7 +80,7 @@ fn candidates() -> BTreeMap<&'static str, Vec<Candidate>> {
             for found in input.code_objects() {
                 let code = CodeObject::parse(found.bytes).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
                 let Some(target) = code.target().filter(|target| target.rewritable() && target.emulated()) else { continue };
-                if named.as_ref().is_some_and(|names| !names.split(',').any(|name| name == target.name())) {
+                if !chosen(target.name()) {
                     continue;
                 }
                 let object = Arc::new(found.bytes.to_vec());
@@ -162,7 +161,7 @@ fn kernels_of_the_corpora_do_the_same_when_they_count() {
     let page = page(&tallies);
     println!("{page}");
     let taken: usize = tallies.values().map(|tally| tally.taken).sum();
-    let whole = ["WAVETAP_KERNEL_TARGETS", "WAVETAP_KERNEL"].iter().all(|name| std::env::var_os(name).is_none());
+    let whole = !some_processors() && std::env::var_os("WAVETAP_KERNEL").is_none();
     if full() && whole {
         if taken < KERNELS {
             wrong.push(format!("{taken} kernels are not {KERNELS}"));

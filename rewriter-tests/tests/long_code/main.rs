@@ -14,7 +14,7 @@ use assembly::{counted, file, instrumented, variant};
 use libtest_mimic::{Failed, Trial};
 use rewriter_tests::instrumented::Subject;
 use rewriter_tests::kernels::build;
-use rewriter_tests::{Failure, full};
+use rewriter_tests::{Failure, chosen, full, some_processors};
 use wavetap::code_object::CodeObject;
 use wavetap::isa::Target;
 
@@ -31,10 +31,9 @@ fn main() -> ExitCode {
 
 fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
-    let named = std::env::var("WAVETAP_KERNEL_TARGETS").ok();
     for (name, lanes) in TARGETS {
         let Some(target) = Target::by_name(name).and_then(|target| target.with_wave_size(lanes)) else { continue };
-        if named.as_ref().is_some_and(|names| !names.split(',').any(|one| one == name)) {
+        if !chosen(name) {
             continue;
         }
         for case in written::cases() {
@@ -46,7 +45,7 @@ fn trials() -> Vec<Trial> {
             let name = format!("{name} {} wave{lanes}", target.name());
             trials.push(Trial::test(name, move || run_long(target, blocks).map_err(Failed::from)));
         };
-        if LONG.contains(&name) && (full() || named.is_some() || name == LONG[0]) {
+        if LONG.contains(&name) && (full() || some_processors() || name == LONG[0]) {
             long("long", generated::SHORT);
         }
         if LONG.contains(&name) && full() {

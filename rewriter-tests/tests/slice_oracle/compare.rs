@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wavetap::cfg::{Cfg, Program};
-use wavetap::dataflow::{Accesses, Certainty, Definition, Definitions, Operation, Summaries, WaitSummaries, Waits};
+use wavetap::dataflow::{Accesses, Certainty, Definition, Definitions, Indexing, Operation, Summaries, WaitSummaries, Waits};
 use wavetap::emulator::{Origin, Origins};
 use wavetap::isa::{Reg, RegFile};
 use wavetap::kernel::Body;
@@ -206,11 +206,11 @@ impl<'a> Subject<'a> {
 
     fn values_of(&self, body: &Body, cfg: &Cfg, seen: &Seen, complain: &mut impl FnMut(String)) -> [u64; 3] {
         let definitions = Definitions::new(body, cfg, &self.values);
-        let indexed = Accesses::indexed(body);
+        let indexing = Indexing::of(body);
         let mut counts = [0; 3];
         for (&(address, reg), places) in &seen.values {
             let Some(id) = body.at(address) else { continue };
-            if !Accesses::at(body, id, indexed).reads.contains(reg) {
+            if !Accesses::at(body, id, &indexing).reads.contains(reg) {
                 complain(format!("{} at {address:#x} read {reg:?}, and is not known to", body.inst(id).name()));
             }
             let reaching: BTreeSet<Place> = definitions

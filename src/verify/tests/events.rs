@@ -106,6 +106,19 @@ fn clauses_stay_whole() {
 }
 
 #[test]
+fn nothing_is_inserted_where_registers_are_indexed() {
+    let text = |inside: &str, behind: &str| {
+        let code = "s_mov_b32 s0, 0\ns_set_gpr_idx_on s0, 1\n{}v_mov_b32_e32 v0, v1\ns_set_gpr_idx_off\n{}s_endpgm";
+        code.replacen("{}", inside, 1).replacen("{}", behind, 1)
+    };
+    let inserted = "+ v_mov_b32_e32 v9, 0\n";
+    for target in ["gfx803", "gfx900", "gfx90a", "gfx942"] {
+        accepts(target, &text("", inserted));
+        finds(target, &text(inserted, ""), Rule::Adjacent, "indexed");
+    }
+}
+
+#[test]
 fn pairs_that_vector_instructions_have_read() {
     let text = "v_mov_b32_e32 v0, s0\n+ s_mov_b32 s4, 0\n+ v_mov_b32_e32 v9, s4\n+ s_mov_b32 s5, 0\n@\n+ s_mov_b32 s6, s5\ns_endpgm";
     needs("gfx1200", text, "+ s_wait_alu 0xfffe", "no wait for the scalar instruction");
