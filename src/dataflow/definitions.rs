@@ -2,7 +2,8 @@
 //!
 //! Found backward from the use, through static single assignment ([`Versions`]): only through writes and merges of the register, however much code lies between. A scalar write ends the
 //! search on its path. A vector write reaches only the lanes of its EXEC, so it ends the search only where all lanes of the use were certainly active at it ([`Masks`]). Instructions that
-//! read other lanes (DPP, `v_readlane`, LDS permutes) never have their search ended by a vector write.
+//! read other lanes (DPP, `v_readlane`, LDS permutes) never have their search ended by a vector write, except that a lane whose number is known has what
+//! was last written to that lane (scalar registers are spilled that way).
 
 use rustc_hash::FxHashSet;
 
@@ -14,7 +15,7 @@ use super::summary::Summaries;
 use super::versions::{ENTRY, Kills, Node, Version, Versions};
 use crate::cfg::{Cfg, Loops};
 use crate::entity::{BlockId, InstId};
-use crate::isa::{Inst, Reg, RegFile, Role, Target, scalar};
+use crate::isa::{Inst, Reg, RegFile, Role, Target, Value, scalar};
 use crate::kernel::{Body, Flow};
 
 /// Where a value may come from.
@@ -84,6 +85,8 @@ impl<'a> Definitions<'a> {
         let across = reg.file == RegFile::Scalar || reads_other_lanes(self.body.inst(use_inst));
         // Lanes that matter, as a version of EXEC: those that are active at the use. None if it may be any.
         let lanes = (!across).then(|| self.versions.exec_before(use_inst));
+        // The one lane that is read, if it is known.
+        let lane = (reg.file != RegFile::Scalar).then(|| chosen_lane(self.body, use_inst, "v_readlane_b32")).flatten();
         let mut found: Vec<Definition> = Vec::new();
         let mut seen: FxHashSet<(Version, Option<Version>)> = FxHashSet::default();
         let mut work: Vec<(Version, Option<Version>)> = self.versions.read(use_inst, reg).map(|version| (version, lanes)).collect();
@@ -98,8 +101,14 @@ impl<'a> Definitions<'a> {
                     work.push((before, lanes));
                 }
                 Node::Write { inst, before, kills } => {
+                    let written = lane.and_then(|lane| Some((lane, chosen_lane(self.body, inst, "v_writelane_b32")?)));
+                    if written.is_some_and(|(read, written)| read != written) {
+                        work.push((before, lanes));
+                        continue;
+                    }
                     found.push(Definition::Inst(inst));
                     let all = match kills {
+                        _ if written.is_some() => true,
                         Kills::All => true,
                         Kills::Lanes => lanes.is_some_and(|lanes| self.masks.covers(self.versions.exec_before(inst), lanes)),
                         Kills::Nothing => false,
@@ -206,6 +215,21 @@ pub(super) fn writes_whole_lanes(inst: &Inst) -> bool {
         && !matches!(inst.name(), "v_writelane_b32")
 }
 
+/// The lane that an instruction of this name reads or writes, if it is a constant. Lanes beyond the wave's are counted from 0 again.
+fn chosen_lane(body: &Body, id: InstId, name: &str) -> Option<i64> {
+    let inst = body.inst(id);
+    if inst.name() != name {
+        return None;
+    }
+    let lane = match inst.operand(Role::Src1)?.value {
+        Value::InlineInt(lane) => lane.into(),
+        Value::Literal(lane) => lane.into(),
+        Value::Imm(lane) => lane,
+        _ => return None,
+    };
+    Some(lane & (i64::from(body.target().wave_size()) - 1))
+}
+
 /// Whether the instruction reads lanes that its EXEC does not enable.
 fn reads_other_lanes(inst: &Inst) -> bool {
     inst.modifiers.dpp.is_some()
@@ -220,7 +244,6 @@ fn reads_other_lanes(inst: &Inst) -> bool {
             "ds_bpermute",
             "ds_permute",
             "ds_swizzle",
-            "v_accvgpr",
         ]
         .iter()
         .any(|name| inst.name().starts_with(name))

@@ -409,3 +409,21 @@ fn what_an_index_may_read_is_from_every_writer() {
     let all = [Definition::Entry, Definition::Inst(InstId(0)), Definition::Inst(InstId(2)), Definition::Inst(InstId(3))];
     assert_eq!(reaching(&code("s_set_gpr_idx_on")), all);
 }
+
+#[test]
+fn a_lane_has_what_was_last_put_there() {
+    let (held, kept) = (Reg::vector(40, 1), Reg::scalar(4, 1));
+    let put = |lane| op("v_writelane_b32").writes(held).reads(kept).int(lane);
+    let take = |lane| op("v_readlane_b32").writes(kept).reads(held).int(lane);
+    let unknown = || op("v_readlane_b32").writes(kept).reads(held).reads(Reg::scalar(5, 1));
+    let listing = Listing::at(0).push(put(0)).push(put(1)).push(op("v_alu").writes(held)).push(put(0)).push(put(65));
+    let body = listing.push(take(0)).push(take(1)).push(take(2)).push(unknown()).push(end()).kernel();
+    let cfg = Cfg::build(&body);
+    let definitions = Definitions::new(&body, &cfg, &Summaries::none());
+    let of = |use_inst| definitions.reaching(InstId(use_inst), held);
+    let inst = |index| Definition::Inst(InstId(index));
+    assert_eq!(of(5), [inst(3)]);
+    assert_eq!(of(6), [inst(4)], "lane 65 of a wave of 64 is lane 1");
+    assert_eq!(of(7), [Definition::Entry, inst(2)], "lane 2 may have been off");
+    assert_eq!(of(8), [Definition::Entry, inst(0), inst(1), inst(2), inst(3), inst(4)]);
+}

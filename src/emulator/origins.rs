@@ -233,7 +233,7 @@ fn is_across(inst: &Inst) -> bool {
     let name = inst.variant.name;
     inst.modifiers.dpp.is_some()
         || inst.modifiers.dpp8.is_some()
-        || ["permute", "permlane", "swizzle", "readlane", "readfirstlane"].iter().any(|part| name.contains(part))
+        || ["permute", "permlane", "swizzle"].iter().any(|part| name.contains(part))
         || is_matrix(name)
 }
 
@@ -357,7 +357,7 @@ impl OriginBook {
         let Some(mut origins) = wave.origins.take() else { return };
         let index = index as u32;
         let facts = self.facts.remove(&index).unwrap_or_else(|| Facts::of(op));
-        self.read(&origins, &facts, index);
+        self.read(&origins, &facts, op, index);
         self.write(&mut origins, &facts, wave, op, index);
         let event = Event { op: index, frame: origins.current };
         for counter in Counter::ALL.into_iter().filter(|counter| op.counters.contains(counter.flag())) {
@@ -380,7 +380,18 @@ impl OriginBook {
         wave.origins = Some(origins);
     }
 
-    fn read(&mut self, origins: &WaveOrigins, facts: &Facts, index: u32) {
+    fn read(&mut self, origins: &WaveOrigins, facts: &Facts, op: &Op, index: u32) {
+        let name = op.inst.variant.name;
+        let read = if name.starts_with("v_readlane") {
+            1 << chosen_lane(op, &origins.before)
+        } else if name.starts_with("v_readfirstlane") {
+            // Without an active lane, the first.
+            1 << (origins.exec.trailing_zeros() & 63)
+        } else if facts.across {
+            u64::MAX
+        } else {
+            origins.exec
+        };
         let mut done: SmallVec<[u16; 16]> = SmallVec::new();
         for place in facts.reads.iter().chain(&origins.reads).flat_map(|&span| places(span)) {
             if done.contains(&place) {
@@ -394,7 +405,7 @@ impl OriginBook {
                     let (file, at) = if place >= ACCUM { (&origins.accums, place - ACCUM) } else { (&origins.vectors, place) };
                     let Some(lanes) = file.get(usize::from(at)) else { continue };
                     let mut last = None;
-                    for lane in active(if facts.across { u64::MAX } else { origins.exec }) {
+                    for lane in active(read) {
                         if last != Some(lanes[lane]) {
                             last = Some(lanes[lane]);
                             if !sets.contains(&lanes[lane]) {
@@ -417,7 +428,7 @@ impl OriginBook {
         let whole = self.set(smallvec![event]);
         let mut lanes = if facts.all_lanes { u64::MAX } else { origins.exec };
         if op.inst.variant.name.starts_with("v_writelane") {
-            lanes = 1 << written_lane(op, &origins.before);
+            lanes = 1 << chosen_lane(op, &origins.before);
         } else if let Some(dpp) = &op.inst.modifiers.dpp {
             // Rows have 16 lanes, banks 4 of them.
             lanes = active(lanes)
@@ -472,8 +483,8 @@ impl OriginBook {
     }
 }
 
-/// The lane that `v_writelane_b32` writes.
-fn written_lane(op: &Op, scalars: &[u32; 128]) -> u32 {
+/// The lane that `v_writelane_b32` writes and `v_readlane_b32` reads.
+fn chosen_lane(op: &Op, scalars: &[u32; 128]) -> u32 {
     let lane = match op.inst.operand(Role::Src1).map(|operand| operand.value) {
         Some(Value::Reg(reg)) => scalars.get(usize::from(reg.first)).copied().unwrap_or(0),
         Some(Value::InlineInt(lane)) => lane as u32,
