@@ -86,6 +86,7 @@ fn rewrite(object: &CodeObject<'_>, mode: CounterMode, damage: &Damage<'_>) -> V
             mode,
             sites: plan.sites.clone(),
             uncounted_callees: plan.uncounted_callees.clone(),
+            vector_registers: plan.vector_registers,
             before: plan.before,
             after: plan.after,
             addresses: code.addresses(*entry).into_iter().map(|(original, rewritten)| AddressPair { original, rewritten }).collect(),

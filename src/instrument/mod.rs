@@ -40,7 +40,7 @@ use crate::entity::{ProgramPoint, Side};
 use crate::isa::{Condition, Reg, Role, Target, Value};
 use crate::kernel::edit::{Edits, FunctionEdits, Item, Snippet};
 use crate::kernel::{Body, BodyKind, Flow, Image, Reason, Refusal, Stop};
-use crate::profile::map::{CounterMode, Resources, Site};
+use crate::profile::map::{self, CounterMode, Resources, Site};
 use crate::profile::record::{COUNTER, HEADER};
 
 pub use registers::resources;
@@ -83,6 +83,17 @@ enum Supply {
     Lanes,
     /// They are borrowed whole.
     Moved(MovedTo),
+}
+
+impl From<Supply> for map::VectorSource {
+    fn from(supply: Supply) -> map::VectorSource {
+        match supply {
+            Supply::Own => map::VectorSource::Unused,
+            Supply::Lanes => map::VectorSource::Lanes,
+            Supply::Moved(MovedTo::Accum) => map::VectorSource::Accumulation,
+            Supply::Moved(MovedTo::Scratch) => map::VectorSource::Scratch,
+        }
+    }
 }
 
 impl<'a> Analysis<'a> {
@@ -171,6 +182,8 @@ pub struct Instrumented {
     pub record_bytes: u32,
     /// Functions whose branches are not counted, or not always: their originals may run. `?` stands for unknown ones.
     pub uncounted_callees: Vec<String>,
+    /// Where the vector registers come from.
+    pub vector_registers: map::VectorSource,
     /// What the kernel needs as it was.
     pub before: Resources,
     /// What it needs with the edits; the size of the new code is not known here and 0.
@@ -335,6 +348,7 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply) -> Resul
         sites: table.sites,
         record_bytes: HEADER + counters * COUNTER,
         uncounted_callees: originals.names(analysis.program),
+        vector_registers: supply.into(),
         before,
         after,
     })

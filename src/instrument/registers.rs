@@ -1,6 +1,6 @@
 //! Registers for inserted code: ones that no code of the kernel names, first inside its allocation, then behind it.
 
-use crate::code_object::{KernelDescriptor, KernelMetadata};
+use crate::code_object::{Field, KernelDescriptor, KernelMetadata};
 use crate::dataflow::UsedRegisters;
 use crate::isa::{self, Reg, Target};
 use crate::kernel::{Reason, Refusal, Stop};
@@ -253,5 +253,6 @@ pub fn resources(target: Target, descriptor: &KernelDescriptor, lds_bytes: u32, 
     let machine = descriptor.machine(target);
     let demand = descriptor.demand(machine, lds_bytes, workgroup_size);
     let waves_per_simd = machine.best_occupancy(&demand).waves;
-    Resources { sgprs: demand.sgprs, vgprs: demand.vgprs, lds_bytes, waves_per_simd, code_bytes: 0 }
+    let scratch_bytes = descriptor.get(Field::PRIVATE_SEGMENT_FIXED_SIZE);
+    Resources { sgprs: demand.sgprs, vgprs: demand.vgprs, lds_bytes, scratch_bytes, waves_per_simd, code_bytes: 0 }
 }

@@ -555,6 +555,7 @@ fn kernel_map(planned: &Planned<'_>, entry: u64) -> KernelMap {
         mode: *mode,
         sites: instrumented.sites.clone(),
         uncounted_callees: instrumented.uncounted_callees.iter().map(|name| demangle(name).into_owned()).collect(),
+        vector_registers: instrumented.vector_registers,
         before: instrumented.before,
         after,
         addresses: code.addresses(entry).into_iter().map(|(original, rewritten)| AddressPair { original, rewritten }).collect(),

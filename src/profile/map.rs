@@ -73,6 +73,21 @@ pub enum CounterMode {
     Register,
 }
 
+/// Where the vector registers come from that inserted code uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VectorSource {
+    /// No original code names them.
+    #[default]
+    Unused,
+    /// Lanes of the original's are borrowed, and kept in scalar registers meanwhile.
+    Lanes,
+    /// The original's are moved to accumulation registers around each probe.
+    Accumulation,
+    /// The original's are moved to scratch memory around each probe.
+    Scratch,
+}
+
 /// What a kernel needs of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Resources {
@@ -82,6 +97,9 @@ pub struct Resources {
     pub vgprs: u32,
     /// Static LDS of a workgroup in bytes.
     pub lds_bytes: u32,
+    /// Bytes of scratch memory of each work-item, as the descriptor says.
+    #[serde(default)]
+    pub scratch_bytes: u32,
     /// Waves a SIMD holds at most with these.
     pub waves_per_simd: u32,
     /// Bytes of code.
@@ -112,6 +130,9 @@ pub struct KernelMap {
     pub sites: Vec<Site>,
     /// Functions it may call whose branches are not counted (names, `?` for an unknown one).
     pub uncounted_callees: Vec<String>,
+    /// Where its probes' vector registers come from.
+    #[serde(default)]
+    pub vector_registers: VectorSource,
     /// Before the rewrite.
     pub before: Resources,
     /// After it.
@@ -168,6 +189,7 @@ impl ObjectMap {
             mode: kernel.mode,
             sites: kernel.sites.clone(),
             uncounted_callees: kernel.uncounted_callees.clone(),
+            vector_registers: kernel.vector_registers,
             before: kernel.before,
             after: kernel.after,
             addresses: Vec::new(),

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::table::{Align, Table, grouped};
 use super::text::{Style, mode_name, refused_line};
-use crate::profile::map::{CounterMode, ObjectMap, Refused, Resources};
+use crate::profile::map::{CounterMode, ObjectMap, Refused, Resources, VectorSource};
 
 /// Schema of a rewrite's summary.
 pub const SCHEMA: &str = "wavetap.rewrite/1";
@@ -46,6 +46,9 @@ pub struct InstrumentedKernel {
     pub branches: usize,
     /// Functions it may call whose branches are not counted.
     pub uncounted_callees: Vec<String>,
+    /// Where its probes' vector registers come from.
+    #[serde(default)]
+    pub vector_registers: VectorSource,
     /// Before.
     pub before: Resources,
     /// After.
@@ -70,6 +73,7 @@ impl Maps {
                 mode: kernel.mode,
                 branches: kernel.sites.len(),
                 uncounted_callees: kernel.uncounted_callees.clone(),
+                vector_registers: kernel.vector_registers,
                 before: kernel.before,
                 after: kernel.after,
             })
@@ -123,6 +127,7 @@ impl Summary {
                 kernel.uncounted_callees.join(", ")
             ));
         }
+        lines.extend(self.kernels.iter().filter_map(|kernel| Some(format!("{}: {}", kernel.demangled, moved(kernel)?))));
         if !self.refused.is_empty() {
             lines.push("left uncounted".to_owned());
             lines.extend(self.refused.iter().map(refused_line));
@@ -132,7 +137,52 @@ impl Summary {
     }
 }
 
+/// What its probes cost where no vector register is unused.
+fn moved(kernel: &InstrumentedKernel) -> Option<String> {
+    const AROUND: &str = "no vector register is unused: around each probe some go to";
+    match kernel.vector_registers {
+        VectorSource::Unused => None,
+        VectorSource::Lanes => Some(format!("{AROUND} scalar registers, a lane at a time")),
+        VectorSource::Accumulation => Some(format!("{AROUND} accumulation registers")),
+        VectorSource::Scratch => {
+            let bytes = change(kernel.before.scratch_bytes.into(), kernel.after.scratch_bytes.into());
+            Some(format!("{AROUND} scratch memory ({bytes} bytes a work-item)"))
+        }
+    }
+}
+
 /// `24 → 32`, or one number where nothing changed.
 fn change(before: u64, after: u64) -> String {
     if before == after { grouped(after) } else { format!("{} → {}", grouped(before), grouped(after)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_without_unused_registers_say_where_theirs_go() {
+        let kernel = |vector_registers| InstrumentedKernel {
+            name: "k".to_owned(),
+            demangled: "k".to_owned(),
+            target: "gfx1100".to_owned(),
+            mode: CounterMode::Lds,
+            branches: 1,
+            uncounted_callees: Vec::new(),
+            vector_registers,
+            before: Resources { scratch_bytes: 16, ..Resources::default() },
+            after: Resources { scratch_bytes: 36, ..Resources::default() },
+        };
+        let text = |source| {
+            let summary = Summary { schema: SCHEMA.to_owned(), kernels: vec![kernel(source)], refused: Vec::new() };
+            summary.render(Style::default())
+        };
+        assert!(!text(VectorSource::Unused).contains("no vector register is unused"));
+        assert!(text(VectorSource::Lanes).contains("go to scalar registers, a lane at a time\n"));
+        assert!(text(VectorSource::Accumulation).contains("go to accumulation registers\n"));
+        assert!(
+            text(VectorSource::Scratch)
+                .contains("k: no vector register is unused: around each probe some go to scratch memory (16 → 36 bytes a work-item)\n")
+        );
+    }
 }
