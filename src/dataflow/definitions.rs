@@ -244,6 +244,10 @@ fn reads_other_lanes(inst: &Inst) -> bool {
             "ds_bpermute",
             "ds_permute",
             "ds_swizzle",
+            "ds_load_tr",
+            "ds_read_b64_tr_",
+            "ds_read_b96_tr_",
+            "global_load_tr",
         ]
         .iter()
         .any(|name| inst.name().starts_with(name))

@@ -85,7 +85,7 @@ pub(super) fn two_offsets(op: &Op, element: u64, stride: u64) -> [u64; 2] {
 }
 
 /// `count` elements of `size` bytes at the offsets, into consecutive registers.
-fn read_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> Step {
+pub(super) fn read_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usize) -> Step {
     if super::lds_fast::read(core, op, offsets, size)? {
         return Ok(());
     }

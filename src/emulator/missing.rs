@@ -55,7 +55,7 @@ const REASONS: &[(&[&str], &str)] = &[
     ),
     (
         &["ds_read_b64_tr_", "ds_read_b96_tr_", "ds_load_tr", "global_load_tr"],
-        "loads that transpose: which lane gets which element is not documented exactly",
+        "loads that transpose numbers of 4, 6 and 8 bits, and those of gfx12 in waves of 64: which lane gets which is not documented exactly",
     ),
     (
         &[

@@ -83,6 +83,7 @@ mod strict;
 mod timing;
 mod trace;
 mod translations;
+mod transposing;
 mod typed;
 mod undefined;
 mod undefined_memory;

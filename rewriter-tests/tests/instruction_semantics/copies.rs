@@ -95,6 +95,46 @@ fn prepare_beside(inst: &Inst, state: &mut State, random: &mut Random) {
     }
 }
 
+/// What lanes load and then exchange, by halfword: of each lane the ones that it loaded.
+fn transposed(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
+    let dst = usize::from(inst.operand(Role::Vdst)?.reg()?.first);
+    let local = inst.variant.encoding == Encoding::Ds;
+    let bytes = if inst.name().ends_with("b128") { 16 } else { 8 };
+    if state.exec() != u64::MAX >> (64 - state.lanes) || bytes == 16 && state.lanes == 64 {
+        return None;
+    }
+    let mut rows: Vec<Vec<u16>> = Vec::new();
+    for lane in 0..state.lanes {
+        let at = memory::place(inst, state, lane, bytes, false)??;
+        let from = if local { &state.lds } else { &state.memory };
+        let halves = from.get(at..at + bytes)?.chunks(2).map(|half| u16::from_le_bytes([half[0], half[1]]));
+        rows.push(halves.collect());
+    }
+    // Sixteen rows of four columns, of which a lane loaded four numbers of one column; or eight rows of as many columns.
+    let group = if bytes == 8 { 16 } else { 8 };
+    for first in (0..state.lanes).step_by(group) {
+        let mut matrix = vec![vec![0; bytes / 2]; group];
+        for (n, loaded) in rows[first..first + group].iter().enumerate() {
+            for (m, number) in loaded.iter().enumerate() {
+                let (row, column) = if bytes == 8 { (4 * (n % 4) + m, n / 4) } else { (m, n) };
+                matrix[row][column] = *number;
+            }
+        }
+        for (lane, row) in matrix.iter().enumerate() {
+            for (n, pair) in row.chunks(2).enumerate() {
+                state.vgpr[dst + n][first + lane] = u32::from(pair[0]) | u32::from(pair[1]) << 16;
+            }
+        }
+    }
+    Some(())
+}
+
+fn prepare_transposed(inst: &Inst, state: &mut State, random: &mut Random) {
+    let bytes = if inst.name().ends_with("b128") { 16 } else { 8 };
+    memory::prepare_places(inst, state, random, bytes, bytes, false);
+    state.set_mask(126, u64::MAX);
+}
+
 /// The distance of the second place in dwords: a number of fifteen bits with sign in the offset.
 fn distance(inst: &Inst) -> i64 {
     let raw = i64::from(inst.modifiers.offset) & 0x7fff;
@@ -207,6 +247,8 @@ pub fn definition(variant: &Variant) -> Option<Definition> {
         _ if name.starts_with("global_") && name.contains("_async_") => {
             Definition { memory: true, lds: true, ..of(beside, prepare_beside) }
         }
+        "ds_read_b64_tr_b16" | "ds_load_tr16_b128" => Definition { lds: true, ..of(transposed, prepare_transposed) },
+        "global_load_tr16_b128" | "global_load_tr_b128" => Definition { memory: true, ..of(transposed, prepare_transposed) },
         "global_load_addtid_b32" | "global_store_addtid_b32" | "global_load_dword_addtid" | "global_store_dword_addtid" => {
             Definition { memory: true, ..of(at_lane, prepare_at_lane) }
         }
