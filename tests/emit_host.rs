@@ -92,9 +92,9 @@ fn rewrite(data: &[u8]) -> (Vec<u8>, Vec<Vec<u8>>) {
     for found in input.code_objects().filter(|found| found.target == gfx90a.as_ref()) {
         let mut bytes = found.bytes.to_vec();
         bytes.extend(format!("new contents of {:?}", found.place).repeat(1000).into_bytes());
-        replacements.push(Replacement { place: found.place, bytes });
+        replacements.push(Replacement { place: found.place, bytes: bytes.into() });
     }
-    let expected = replacements.iter().map(|replacement| replacement.bytes.clone()).collect();
+    let expected = replacements.iter().map(|replacement| replacement.bytes.bytes().expect("kept")).collect();
     (merge(&input, &replacements, Packing::AsFound).expect("merged"), expected)
 }
 
@@ -199,8 +199,12 @@ fn every_kind_of_executable_runs_with_its_new_bundle() {
         survives_other_tools(&workshop, name, &original, &expected);
         let again = Input::parse(&rewritten).expect("parses");
         assert!(
-            merge(&again, &[Replacement { place: again.code_objects().next().expect("one").place, bytes: vec![] }], Packing::AsFound)
-                .is_err()
+            merge(
+                &again,
+                &[Replacement { place: again.code_objects().next().expect("one").place, bytes: vec![].into() }],
+                Packing::AsFound
+            )
+            .is_err()
         );
     }
 }
@@ -320,8 +324,8 @@ fn several_translation_units_have_several_wrappers() {
 
         // One of the two bundles only: the other wrapper still names what it named.
         let found = input.code_objects().last().expect("one");
-        let only =
-            merge(&input, &[Replacement { place: found.place, bytes: b"\x7fELF alone".to_vec() }], Packing::AsFound).expect("merged");
+        let only = merge(&input, &[Replacement { place: found.place, bytes: b"\x7fELF alone".to_vec().into() }], Packing::AsFound)
+            .expect("merged");
         let again = Input::parse(&only).expect("parses");
         assert_eq!(again.wrappers()[0].bundle_address, input.wrappers()[0].bundle_address);
         assert_ne!(again.wrappers()[1].bundle_address, input.wrappers()[1].bundle_address);
@@ -338,8 +342,8 @@ fn bare_bundles_and_code_objects() {
     let object = workshop.code_object(SOURCE, "gfx90a", &[]);
     let input = Input::parse(&object).expect("parses");
     assert_eq!(merge(&input, &[], Packing::AsFound).expect("merged"), object);
-    assert_eq!(merge(&input, &[Replacement { place: None, bytes: vec![1, 2] }], Packing::AsFound).expect("merged"), [1, 2]);
-    assert!(merge(&input, &[Replacement { place: Some((0, 0)), bytes: vec![] }], Packing::AsFound).is_err());
+    assert_eq!(merge(&input, &[Replacement { place: None, bytes: vec![1, 2].into() }], Packing::AsFound).expect("merged"), [1, 2]);
+    assert!(merge(&input, &[Replacement { place: Some((0, 0)), bytes: vec![].into() }], Packing::AsFound).is_err());
 
     let whole = host(&workshop, "app", &["-fPIE", "-pie", "--offload-compress"]);
     let (start, size) = {
@@ -352,7 +356,7 @@ fn bare_bundles_and_code_objects() {
     let input = Input::parse(&section).expect("parses");
     assert_eq!(input.bundles.len(), 2);
     assert_eq!(merge(&input, &[], Packing::AsFound).expect("merged"), section);
-    let merged = merge(&input, &[Replacement { place: Some((1, 2)), bytes: b"new".to_vec() }], Packing::AsFound).expect("merged");
+    let merged = merge(&input, &[Replacement { place: Some((1, 2)), bytes: b"new".to_vec().into() }], Packing::AsFound).expect("merged");
     let again = Input::parse(&merged).expect("parses");
     assert_eq!(merged[..size], section[..size], "the first bundle is as it was");
     assert_eq!((again.bundles[1].entry_bytes(2), again.bundles[1].entry_bytes(1)), (&b"new"[..], input.bundles[1].entry_bytes(1)));
@@ -392,7 +396,7 @@ fn mutated_host_files_are_refused_or_written_but_never_panic() {
             }
             let Ok(input) = Input::parse(&bytes) else { continue };
             let Some(found) = input.code_objects().next() else { continue };
-            if let Ok(new) = merge(&input, &[Replacement { place: found.place, bytes: vec![0; 100] }], Packing::AsFound) {
+            if let Ok(new) = merge(&input, &[Replacement { place: found.place, bytes: vec![0; 100].into() }], Packing::AsFound) {
                 assert!(new.len() < whole.len() + (65 << 20), "a mutation must not make a huge file");
                 written += 1;
             }

@@ -111,7 +111,10 @@ fn rewrite_file(file: &[u8], mode: CounterMode) -> Vec<u8> {
     let input = Input::parse(file).expect("a sample");
     let replacements: Vec<Replacement> = input
         .code_objects()
-        .map(|found| Replacement { place: found.place, bytes: rewrite(&CodeObject::parse(found.bytes).expect("an object"), mode, &NONE) })
+        .map(|found| Replacement {
+            place: found.place,
+            bytes: rewrite(&CodeObject::parse(found.bytes).expect("an object"), mode, &NONE).into(),
+        })
         .collect();
     merge(&input, &replacements, Packing::AsFound).expect("merged")
 }

@@ -12,20 +12,26 @@
 //! let input = Input::parse(&data)?;
 //! let replacements: Vec<Replacement> = input
 //!     .code_objects()
-//!     .map(|found| Replacement { place: found.place, bytes: found.bytes.to_vec() })
+//!     .map(|found| Replacement { place: found.place, bytes: found.bytes.to_vec().into() })
 //!     .collect();
 //! std::fs::write("app.new", merge(&input, &replacements, Packing::AsFound)?)?;
 //! # Ok::<(), wavetap::error::Error>(())
 //! ```
 
 use crate::error::{Error, Result};
-use crate::offload_bundle::{Bundle, Container, ENTRY_ALIGN, Input, Method, write_compressed};
+use crate::offload_bundle::{Bundle, Container, ENTRY_ALIGN, Entry, Input, Layout, Method, Packer, Put};
 
 pub mod code_object;
 mod headers;
 mod host;
+mod kept;
 mod program_headers;
 mod symbol_tables;
+
+pub use kept::Kept;
+
+/// How many of its largest entries apart a compressed bundle's entries are sought for what they have in common.
+const APART: usize = 4;
 
 /// A rewritten code object and where its original came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +39,7 @@ pub struct Replacement {
     /// Indices of bundle and entry ([`crate::offload_bundle::Found::place`]); `None` when the input is the code object itself.
     pub place: Option<(usize, usize)>,
     /// The new code object.
-    pub bytes: Vec<u8>,
+    pub bytes: Kept,
 }
 
 /// How bundles are written of which something is replaced. The others stay as they are.
@@ -62,7 +68,7 @@ pub fn merge(input: &Input<'_>, replacements: &[Replacement], packing: Packing) 
     check_places(input, replacements)?;
     let changed = Changed { input, replacements, packing };
     match &input.container {
-        Container::CodeObject => Ok(replacements[0].bytes.clone()),
+        Container::CodeObject => replacements[0].bytes.bytes(),
         Container::Bundles => join_bundles(&changed),
         Container::Host { .. } => host::append(&changed),
     }
@@ -76,9 +82,9 @@ struct Changed<'a, 'd> {
 }
 
 impl Changed<'_, '_> {
-    fn entry(&self, bundle: usize, entry: usize) -> Option<&[u8]> {
+    fn entry(&self, bundle: usize, entry: usize) -> Option<&Kept> {
         let found = self.replacements.iter().find(|replacement| replacement.place == Some((bundle, entry)));
-        found.map(|found| &found.bytes[..])
+        found.map(|found| &found.bytes)
     }
 
     /// Whether something of this bundle is replaced.
@@ -94,16 +100,33 @@ impl Changed<'_, '_> {
     /// Writes the successor of a bundle behind what `out` holds.
     fn append_bundle(&self, out: &mut Vec<u8>, index: usize) -> Result<()> {
         let bundle: &Bundle<'_> = &self.input.bundles[index];
+        let sizes: Vec<(&str, usize)> = bundle
+            .entries
+            .iter()
+            .enumerate()
+            .map(|(entry, Entry { id, .. })| (id.as_str(), self.entry(index, entry).map_or(bundle.entry_bytes(entry).len(), Kept::size)))
+            .collect();
+        let layout = Layout::of(&sizes);
+        let mut contents = |entry: usize, put: &mut Put<'_, Error>| match self.entry(index, entry) {
+            Some(new) => new.put(put),
+            None => put(bundle.entry_bytes(entry)),
+        };
         let (version, method) = match (self.packing, &bundle.compressed) {
             (Packing::AsFound | Packing::Compressed, Some(header)) => (header.version, header.method),
             (Packing::Compressed, None) => (2, Method::Zstd),
             (Packing::AsFound, None) | (Packing::Plain, _) => {
-                bundle.append_with(out, |entry| self.entry(index, entry));
-                return Ok(());
+                out.reserve_exact(layout.size);
+                return layout.put(&mut contents, &mut |bytes| {
+                    out.extend_from_slice(bytes);
+                    Ok(())
+                });
             }
         };
-        let plain = bundle.write_with(|entry| self.entry(index, entry));
-        out.extend_from_slice(&write_compressed(&plain, version, method)?);
+        // The code for one processor is most like that for the one before or soon before.
+        let largest = sizes.iter().map(|(_, size)| *size).max().unwrap_or(0);
+        let mut packer = Packer::new(version, method, layout.size, APART * largest)?;
+        layout.put(&mut contents, &mut |bytes| packer.put(bytes))?;
+        out.extend_from_slice(&packer.finish()?);
         Ok(())
     }
 }

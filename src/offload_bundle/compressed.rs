@@ -42,11 +42,13 @@ const HEADER_2: u64 = 24;
 /// Size of the header of version 3.
 const HEADER_3: u64 = 32;
 
-/// zstd's level and window, and zlib's level, that Clang's bundler packs with. The window lets code for one processor be told from the same for another,
-/// megabytes before it: without it bundles are three times as large.
+/// zstd's level and largest window, and zlib's level, that Clang's bundler packs with. The window lets code for one processor be told from the same for
+/// another, megabytes before it: without it bundles are three times as large.
 const ZSTD_LEVEL: i32 = 3;
 /// Two to this power bytes.
 const ZSTD_WINDOW: u32 = 27;
+/// The least window, likewise: what zstd takes at this level anyway.
+const ZSTD_LEAST_WINDOW: u32 = 21;
 /// zlib's own default.
 const ZLIB_LEVEL: u32 = 6;
 
@@ -155,42 +157,93 @@ pub(super) fn unpack(data: &[u8], header: &CompressedHeader) -> Result<Vec<u8>> 
 /// # Errors
 /// Internal if the compressor fails.
 pub fn write_compressed(plain: &[u8], version: u16, method: Method) -> Result<Vec<u8>> {
-    let packed = pack(plain, method).map_err(|error| Error::internal(format!("a bundle could not be packed: {error}")))?;
-    let hash = Md5::digest(plain);
-    let short = |size: usize| u32::try_from(size).ok();
-    let mut out = Vec::with_capacity(packed.len() + HEADER_3 as usize);
-    out.extend_from_slice(MAGIC);
-    match (version, short(packed.len() + HEADER_2 as usize), short(plain.len())) {
-        (2, Some(total), Some(size)) => {
-            out.extend_from_slice(&2_u16.to_le_bytes());
-            out.extend_from_slice(&(method as u16).to_le_bytes());
-            out.extend_from_slice(&total.to_le_bytes());
-            out.extend_from_slice(&size.to_le_bytes());
-        }
-        _ => {
-            out.extend_from_slice(&3_u16.to_le_bytes());
-            out.extend_from_slice(&(method as u16).to_le_bytes());
-            out.extend_from_slice(&(packed.len() as u64 + HEADER_3).to_le_bytes());
-            out.extend_from_slice(&(plain.len() as u64).to_le_bytes());
-        }
-    }
-    out.extend_from_slice(&hash[..8]);
-    out.extend_from_slice(&packed);
-    Ok(out)
+    let mut packer = Packer::new(version, method, plain.len(), plain.len())?;
+    packer.put(plain)?;
+    packer.finish()
 }
 
-fn pack(plain: &[u8], method: Method) -> std::io::Result<Vec<u8>> {
-    match method {
-        Method::Zlib => {
-            let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::new(ZLIB_LEVEL));
-            encoder.write_all(plain)?;
-            encoder.finish()
+/// [`write_compressed`] of a plain bundle that is told piece by piece, so that it need not be in memory as a whole.
+pub struct Packer {
+    version: u16,
+    method: Method,
+    size: u64,
+    hash: Md5,
+    encoder: Encoder,
+}
+
+enum Encoder {
+    Zlib(flate2::write::ZlibEncoder<Vec<u8>>),
+    Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
+}
+
+fn not_packed(error: std::io::Error) -> Error {
+    Error::internal(format!("a bundle could not be packed: {error}"))
+}
+
+impl Packer {
+    /// For a plain bundle of `size` bytes, in which what is alike is at most `distance` bytes apart: that is how far the compressor looks back, and about
+    /// the memory that it takes.
+    ///
+    /// # Errors
+    /// Internal if the compressor fails.
+    pub fn new(version: u16, method: Method, size: usize, distance: usize) -> Result<Packer> {
+        let zstd = || {
+            let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), ZSTD_LEVEL)?;
+            encoder.long_distance_matching(true)?;
+            encoder.window_log(distance.next_power_of_two().ilog2().clamp(ZSTD_LEAST_WINDOW, ZSTD_WINDOW))?;
+            encoder.set_pledged_src_size(Some(size as u64))?;
+            Ok(encoder)
+        };
+        let encoder = match method {
+            Method::Zlib => Encoder::Zlib(flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::new(ZLIB_LEVEL))),
+            Method::Zstd => Encoder::Zstd(zstd().map_err(not_packed)?),
+        };
+        Ok(Packer { version, method, size: size as u64, hash: Md5::new(), encoder })
+    }
+
+    /// The next bytes of the plain bundle.
+    ///
+    /// # Errors
+    /// Internal if the compressor fails.
+    pub fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.hash.update(bytes);
+        match &mut self.encoder {
+            Encoder::Zlib(encoder) => encoder.write_all(bytes),
+            Encoder::Zstd(encoder) => encoder.write_all(bytes),
         }
-        Method::Zstd => {
-            let mut compressor = zstd::bulk::Compressor::new(ZSTD_LEVEL)?;
-            compressor.long_distance_matching(true)?;
-            compressor.window_log(ZSTD_WINDOW)?;
-            compressor.compress(plain)
+        .map_err(not_packed)
+    }
+
+    /// The compressed bundle.
+    ///
+    /// # Errors
+    /// Internal if the compressor fails, or the plain bundle had another size than was said.
+    pub fn finish(self) -> Result<Vec<u8>> {
+        let Packer { version, method, size, hash, encoder } = self;
+        let packed = match encoder {
+            Encoder::Zlib(encoder) => encoder.finish(),
+            Encoder::Zstd(encoder) => encoder.finish(),
+        };
+        let packed = packed.map_err(not_packed)?;
+        let short = |size: u64| u32::try_from(size).ok();
+        let mut out = Vec::with_capacity(packed.len() + HEADER_3 as usize);
+        out.extend_from_slice(MAGIC);
+        match (version, short(packed.len() as u64 + HEADER_2), short(size)) {
+            (2, Some(total), Some(size)) => {
+                out.extend_from_slice(&2_u16.to_le_bytes());
+                out.extend_from_slice(&(method as u16).to_le_bytes());
+                out.extend_from_slice(&total.to_le_bytes());
+                out.extend_from_slice(&size.to_le_bytes());
+            }
+            _ => {
+                out.extend_from_slice(&3_u16.to_le_bytes());
+                out.extend_from_slice(&(method as u16).to_le_bytes());
+                out.extend_from_slice(&(packed.len() as u64 + HEADER_3).to_le_bytes());
+                out.extend_from_slice(&size.to_le_bytes());
+            }
         }
+        out.extend_from_slice(&hash.finalize()[..8]);
+        out.extend_from_slice(&packed);
+        Ok(out)
     }
 }

@@ -18,8 +18,8 @@ mod wrapper;
 #[cfg(test)]
 mod tests;
 
-pub use compressed::{CompressedHeader, MAGIC as COMPRESSED_MAGIC, Method, write_compressed};
-pub use plain::{ENTRY_ALIGN, MAGIC as PLAIN_MAGIC, append_plain, write_plain};
+pub use compressed::{CompressedHeader, MAGIC as COMPRESSED_MAGIC, Method, Packer, write_compressed};
+pub use plain::{Contents, ENTRY_ALIGN, Layout, MAGIC as PLAIN_MAGIC, Put, append_plain, write_plain};
 pub use target_id::TargetId;
 pub use wrapper::{MAGIC as WRAPPER_MAGIC, POINTER_OFFSET, Pointer, SECTION as WRAPPER_SECTION, SIZE as WRAPPER_SIZE, Wrapper};
 

@@ -1,5 +1,7 @@
 //! The plain bundle: a table of (offset, size, id), then the entries' bytes.
 
+use std::convert::Infallible;
+
 use super::{Bundle, Entry, TargetId};
 use crate::bytes;
 use crate::error::{Error, Result, ResultExt};
@@ -90,48 +92,80 @@ pub fn write_plain(entries: &[(&str, &[u8])]) -> Vec<u8> {
 
 /// [`write_plain`] behind what `out` holds.
 pub fn append_plain(out: &mut Vec<u8>, entries: &[(&str, &[u8])]) {
-    let table: usize = MAGIC.len() + 8 + entries.iter().map(|(id, _)| 24 + id.len()).sum::<usize>();
-    let mut places = Vec::with_capacity(entries.len());
-    let mut end = table as u64;
-    for (_, contents) in entries {
-        let start = bytes::align_up(end, ENTRY_ALIGN);
-        places.push(start);
-        end = if contents.is_empty() { end } else { start + contents.len() as u64 };
+    let sizes: Vec<(&str, usize)> = entries.iter().map(|(id, contents)| (*id, contents.len())).collect();
+    let layout = Layout::of(&sizes);
+    out.reserve_exact(layout.size);
+    let Ok(()) = layout.put::<Infallible>(&mut |index, put| put(entries[index].1), &mut |bytes| {
+        out.extend_from_slice(bytes);
+        Ok(())
+    });
+}
+
+/// Takes bytes of a bundle, one piece after the other.
+pub type Put<'p, E> = dyn FnMut(&[u8]) -> Result<(), E> + 'p;
+
+/// Puts the contents of an entry, which it is given by index.
+pub type Contents<'c, E> = dyn FnMut(usize, &mut Put<'_, E>) -> Result<(), E> + 'c;
+
+/// Where everything of a plain bundle lies.
+pub struct Layout<'e> {
+    entries: &'e [(&'e str, usize)],
+    places: Vec<usize>,
+    /// Bytes of the bundle.
+    pub size: usize,
+}
+
+impl<'e> Layout<'e> {
+    /// Lays out entries of these ids and sizes.
+    #[must_use]
+    pub fn of(entries: &'e [(&'e str, usize)]) -> Layout<'e> {
+        let table: usize = MAGIC.len() + 8 + entries.iter().map(|(id, _)| 24 + id.len()).sum::<usize>();
+        let mut places = Vec::with_capacity(entries.len());
+        let mut end = table;
+        for (_, size) in entries {
+            let start = end.next_multiple_of(ENTRY_ALIGN as usize);
+            places.push(start);
+            end = if *size == 0 { end } else { start + *size };
+        }
+        // An empty last entry still names a place, which must not lie behind the bundle.
+        let size = end.max(places.iter().copied().max().unwrap_or(0));
+        Layout { entries, places, size }
     }
-    // An empty last entry still names a place, which must not lie behind the bundle.
-    let size = end.max(places.iter().copied().max().unwrap_or(0)) as usize;
-    let bundle = out.len();
-    out.reserve_exact(size);
-    out.extend_from_slice(MAGIC);
-    out.extend_from_slice(&(entries.len() as u64).to_le_bytes());
-    for ((id, contents), start) in entries.iter().zip(&places) {
-        out.extend_from_slice(&start.to_le_bytes());
-        out.extend_from_slice(&(contents.len() as u64).to_le_bytes());
-        out.extend_from_slice(&(id.len() as u64).to_le_bytes());
-        out.extend_from_slice(id.as_bytes());
+
+    /// Puts the bundle, piece by piece.
+    ///
+    /// # Errors
+    /// Those of `put`.
+    pub fn put<E>(&self, contents: &mut Contents<'_, E>, put: &mut Put<'_, E>) -> Result<(), E> {
+        let mut table = MAGIC.to_vec();
+        table.extend_from_slice(&(self.entries.len() as u64).to_le_bytes());
+        for ((id, size), start) in self.entries.iter().zip(&self.places) {
+            table.extend_from_slice(&(*start as u64).to_le_bytes());
+            table.extend_from_slice(&(*size as u64).to_le_bytes());
+            table.extend_from_slice(&(id.len() as u64).to_le_bytes());
+            table.extend_from_slice(id.as_bytes());
+        }
+        put(&table)?;
+        let mut end = table.len();
+        // An entry starts less than this behind the one before, and the bundle ends as near.
+        let zeros = [0; ENTRY_ALIGN as usize];
+        for (index, &start) in self.places.iter().enumerate().filter(|(index, _)| self.entries[*index].1 != 0) {
+            put(&zeros[..start - end])?;
+            contents(index, put)?;
+            end = start + self.entries[index].1;
+        }
+        put(&zeros[..self.size - end])
     }
-    for ((_, contents), start) in entries.iter().zip(&places).filter(|((_, contents), _)| !contents.is_empty()) {
-        out.resize(bundle + *start as usize, 0);
-        out.extend_from_slice(contents);
-    }
-    out.resize(bundle + size, 0);
 }
 
 impl Bundle<'_> {
     /// Writes this bundle as a plain one, with some entries' contents replaced: `replacement(index)` gives the new contents or `None`.
     #[must_use]
     pub fn write_with<'r>(&self, replacement: impl Fn(usize) -> Option<&'r [u8]>) -> Vec<u8> {
-        let mut out = Vec::new();
-        self.append_with(&mut out, replacement);
-        out
-    }
-
-    /// [`Bundle::write_with`] behind what `out` holds.
-    pub fn append_with<'r>(&self, out: &mut Vec<u8>, replacement: impl Fn(usize) -> Option<&'r [u8]>) {
         let contents: Vec<&[u8]> =
             (0..self.entries.len()).map(|index| replacement(index).unwrap_or_else(|| self.entry_bytes(index))).collect();
         let entries: Vec<(&str, &[u8])> =
             self.entries.iter().zip(contents).map(|(entry, contents)| (entry.id.as_str(), contents)).collect();
-        append_plain(out, &entries);
+        write_plain(&entries)
     }
 }

@@ -16,7 +16,7 @@ use super::options::{Counters, Options};
 use crate::cfg::Program;
 use crate::code_object::{CodeObject, Kernel, KernelDescriptor, LineTable, demangle, metadata};
 use crate::emit::code_object::{Changes, CodeSymbol, Plan};
-use crate::emit::{Replacement, merge};
+use crate::emit::{Kept, Replacement, merge};
 use crate::error::{Error, Kind, Result, ResultExt};
 use crate::instrument::{self, Analysis, Instrumented, Request};
 use crate::isa::Target;
@@ -102,14 +102,19 @@ pub fn rewrite_with_progress(data: &[u8], options: &Options, progress: impl FnMu
     tell(0);
     // Either objects or kernels, never both: a thread that waits for kernels would take on another object, and hold the memory for two.
     let width = if total < 2 * rayon::current_num_threads() { Width::Kernels } else { Width::Objects };
-    let one = |group: &Vec<usize>| -> Vec<(usize, Result<Option<Outcome>>)> {
+    // All new code is kept until the last is there, and that of many processors is much.
+    let keep = |(map, bytes): Outcome| -> Result<KeptOutcome> {
+        let kept = bytes.map(|bytes| if total > 1 { Kept::packed(&bytes) } else { Ok(bytes.into()) });
+        Ok((map, kept.transpose()?))
+    };
+    let one = |group: &Vec<usize>| -> Vec<(usize, Result<Option<KeptOutcome>>)> {
         let mut earlier = None;
         let rewritten = group.iter().enumerate().map(|(number, &index)| {
             let found = &objects[index];
             let rewriter = Rewriter { options, width, keeps: number + 1 < group.len() };
             let outcome = rewriter.object(found, &mut earlier).within(|| place(found));
             tell(1);
-            (index, outcome)
+            (index, outcome.and_then(|outcome| outcome.map(keep).transpose()))
         });
         rewritten.collect()
     };
@@ -140,6 +145,9 @@ enum Width {
 
 /// The map of a code object, and its new bytes if a kernel was instrumented.
 type Outcome = (ObjectMap, Option<Vec<u8>>);
+
+/// [`Outcome`], kept until the others are there.
+type KeptOutcome = (ObjectMap, Option<Kept>);
 
 /// The code objects by number, in groups of those with the same code in the same place: compilers make the same of a program for processors that differ little.
 ///
