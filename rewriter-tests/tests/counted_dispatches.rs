@@ -66,7 +66,7 @@ impl Registers {
         match self {
             Registers::Unused | Registers::Scalar => true,
             Registers::MovedToAccum => target.has_accum(),
-            Registers::MovedToScratch => target.architected_flat_scratch(),
+            Registers::MovedToScratch => !target.offset_flat_scratch(),
         }
     }
 }

@@ -6,8 +6,13 @@ use crate::error::{Error, Result};
 use crate::isa::{Target, Value, scalar};
 use crate::kernel::{Reason, Refusal, Stop};
 
-/// SGPRs of the dispatch packet's address.
+/// SGPRs of the dispatch packet's address, and of what FLAT_SCRATCH is made of.
 const DISPATCH_PTR_SGPRS: u32 = 2;
+const FLAT_SCRATCH_INIT_SGPRS: u32 = 2;
+/// Operand of `s_setreg_b32` for all 32 bits of a hardware register.
+const fn whole(number: u8) -> i64 {
+    number as i64 | 31 << 11
+}
 /// All three work-item ids.
 const WORK_ITEM_X_Y_Z: u32 = 2;
 /// ttmp9: workgroup id x (AMDGPUUsage, "Initial Kernel Execution State").
@@ -61,22 +66,33 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Asks in `descriptor` for the dispatch packet's address, all workgroup ids and all work-item ids.
-    pub(super) fn extend(target: Target, descriptor: &mut KernelDescriptor) -> Result<Entry, Stop> {
+    /// Asks in `descriptor` for the dispatch packet's address, all workgroup ids and all work-item ids; and for what FLAT_SCRATCH is made of, if the prologue
+    /// is to set it.
+    pub(super) fn extend(target: Target, descriptor: &mut KernelDescriptor, sets_flat_scratch: bool) -> Result<Entry, Stop> {
         // Without the preload the original code is run from its entry, where it begins by loading the arguments itself (AMDGPUUsage, "Preloaded Kernel
         // Arguments"). The count of user SGPRs stays, so that what follows them stays where it is.
         descriptor.set(Field::KERNARG_PRELOAD_LENGTH, 0)?;
         descriptor.set(Field::KERNARG_PRELOAD_OFFSET, 0)?;
         let old = initial_registers(descriptor, target)?;
-        if old.dispatch_ptr.is_none() {
-            let wanted = u32::from(old.used_user_sgprs) + DISPATCH_PTR_SGPRS;
+        let lacks_flat_scratch = sets_flat_scratch && old.flat_scratch_init.is_none();
+        let wanted = u32::from(old.used_user_sgprs)
+            + old.dispatch_ptr.map_or(DISPATCH_PTR_SGPRS, |_| 0)
+            + if lacks_flat_scratch { FLAT_SCRATCH_INIT_SGPRS } else { 0 };
+        if wanted > old.used_user_sgprs.into() {
             let most = target.max_user_sgprs();
             if wanted > most {
-                let detail = format!("the dispatch packet's address would make {wanted} user SGPRs of at most {most}");
+                let detail =
+                    format!("the addresses of dispatch packet and scratch memory would make {wanted} user SGPRs of at most {most}");
                 return Err(Refusal::new(Reason::UserSgprs, detail).into());
             }
             descriptor.set(Field::ENABLE_SGPR_DISPATCH_PTR, 1)?;
+            if lacks_flat_scratch {
+                descriptor.set(Field::ENABLE_SGPR_FLAT_SCRATCH_INIT, 1)?;
+            }
             descriptor.set(Field::USER_SGPR_COUNT, wanted.max(old.user_sgprs.into()))?;
+        }
+        if sets_flat_scratch {
+            descriptor.set(Field::ENABLE_PRIVATE_SEGMENT, 1)?;
         }
         if !old.workgroup_ids_in_ttmp {
             for field in [Field::ENABLE_WORKGROUP_ID_X, Field::ENABLE_WORKGROUP_ID_Y, Field::ENABLE_WORKGROUP_ID_Z] {
@@ -120,6 +136,21 @@ impl Entry {
         asm.op("s_mov_b32", &[s(x), s(TTMP_X)])?;
         asm.op("s_and_b32", &[s(y), s(TTMP_Y_Z), c(0xffff)])?;
         asm.op("s_lshr_b32", &[s(z), s(TTMP_Y_Z), c(16)])
+    }
+
+    /// Lets FLAT_SCRATCH lead to the wave's scratch memory, as an original prologue would (AMDGPUUsage, "Flat Scratch"). Destroys SCC and a pair.
+    pub(super) fn set_flat_scratch(&self, asm: &mut Asm, target: Target, pair: u16) -> Result<()> {
+        let (Some(base), Some(offset)) = (self.new.flat_scratch_init, self.new.private_segment_wave_offset) else {
+            return Err(Error::internal("what FLAT_SCRATCH is made of was not enabled"));
+        };
+        let hwreg = target.flat_scratch_hwreg();
+        let to = if hwreg.is_some() { pair } else { scalar::FLAT_SCRATCH };
+        asm.op("s_add_u32", &[s(to), s(base), s(offset)])?;
+        asm.op("s_addc_u32", &[s(to + 1), s(base + 1), c(0)])?;
+        for (half, number) in hwreg.into_iter().flat_map(|low| [low, low + 1]).enumerate() {
+            asm.op("s_setreg_b32", &[Value::Imm(whole(number)), s(to + half as u16)])?;
+        }
+        Ok(())
     }
 
     /// Reads the work-item ids of the first active lane into three scalar registers. Destroys SCC.

@@ -70,8 +70,11 @@ impl Homes {
             },
             MovedTo::Scratch => {
                 let target = allocation.target;
-                if !target.architected_flat_scratch() {
-                    return refuse("scratch memory is found by registers that the original code may change");
+                if !isa::has_operation(target, "scratch_store_dword") {
+                    return refuse("scratch memory is found by vector registers alone");
+                }
+                if !target.architected_flat_scratch() && allocation.sets_flat_scratch {
+                    return refuse("the original code sets FLAT_SCRATCH itself");
                 }
                 // How far the original goes is known if all that it calls is.
                 if metadata.uses_dynamic_stack || allocation.descriptor.is_set(Field::USES_DYNAMIC_STACK) || !allocation.bounded_calls {

@@ -266,13 +266,15 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply) -> Resul
     };
 
     let mut descriptor = kernel.descriptor;
-    let entry = entry::Entry::extend(target, &mut descriptor)?;
+    let sets_flat_scratch = supply == Supply::Moved(MovedTo::Scratch) && !target.architected_flat_scratch();
+    let entry = entry::Entry::extend(target, &mut descriptor, sets_flat_scratch)?;
     let allocation = Allocation {
         target,
         descriptor: &kernel.descriptor,
         used: used(analysis, id),
         accum: metadata.agpr_count,
         bounded_calls: has_bounded_calls(analysis.program, id),
+        sets_flat_scratch: original_sets_flat_scratch(analysis.program, id),
     };
     let mut free = allocation.free_scalars(entry.scalars());
     // Where too few scalar registers are unused, every snippet borrows what it needs; where too few vector registers are, these.
@@ -299,9 +301,12 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply) -> Resul
             vectors
         }
     };
-    let plan = Plan { target, vectors, kept, slice_start, homes, slices, kernel: request.index, control: request.control };
+    let (index, control) = (request.index, request.control);
+    let plan = Plan { target, vectors, kept, slice_start, homes, sets_flat_scratch, slices, kernel: index, control };
     let (prologue, prologue_end) = prologue::prologue(&plan, &entry)?;
-    let sgprs = prologue_end.max(kept.map_or(0, |_| free.end));
+    // FLAT_SCRATCH lies behind all numbered registers, also those of the original.
+    let original_end = allocation.used.named.highest_sgpr().filter(|_| sets_flat_scratch).map_or(0, |highest| u32::from(highest) + 1);
+    let sgprs = prologue_end.max(kept.map_or(0, |_| free.end)).max(original_end);
     let vgprs = vectors.end();
     allocation.grow(&mut descriptor, sgprs, vgprs)?;
     let (agpr_count, private_segment) = match homes {
@@ -462,6 +467,11 @@ fn used(analysis: &Analysis<'_>, id: BodyId) -> UsedRegisters {
 fn has_bounded_calls(program: &Program, kernel: BodyId) -> bool {
     let callees = program.callees(kernel);
     !callees.unknown && callees.bodies.iter().all(|callee| !program.callees(*callee).bodies.contains(callee))
+}
+
+/// Whether a kernel or something that it may call changes FLAT_SCRATCH; of what is not known, nothing is said.
+fn original_sets_flat_scratch(program: &Program, kernel: BodyId) -> bool {
+    std::iter::once(kernel).chain(program.callees(kernel).bodies).any(|id| program.body(id).sets_flat_scratch())
 }
 
 /// A body's snippets, by their place.

@@ -52,6 +52,8 @@ pub(super) struct Plan {
     pub(super) slice_start: Option<u16>,
     /// Where vector registers are borrowed whole: where what was in them goes, and what is kept for the next snippet.
     pub(super) homes: Option<Homes>,
+    /// The prologue sets FLAT_SCRATCH: homes are in scratch memory, and neither the hardware nor the original says where that is.
+    pub(super) sets_flat_scratch: bool,
     /// Counters are in LDS, or else in the wave's record.
     pub(super) slices: Option<Slices>,
     /// The kernel's index in the site table.

@@ -105,6 +105,9 @@ pub(super) fn prologue(plan: &Plan, entry: &Entry) -> Result<(Snippet, u32), Sto
     let off = asm.new_label();
     let ready = asm.new_label();
     load(plan, entry, &mut asm, &t)?;
+    if plan.sets_flat_scratch {
+        entry.set_flat_scratch(&mut asm, plan.target, t.sum)?;
+    }
     entry.workgroup_ids(&mut asm, plan.target, groups, t.temporary)?;
     asm.op("s_cmp_eq_u64", &[s2(t.field(control::BUFFER)), c(0)])?;
     asm.branch("s_cbranch_scc1", off);

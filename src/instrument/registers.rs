@@ -133,6 +133,8 @@ pub(super) struct Allocation<'a> {
     pub(super) accum: u64,
     /// Whether all that it may call is known, and nothing calls itself.
     pub(super) bounded_calls: bool,
+    /// Whether its own code or anything it may call changes FLAT_SCRATCH.
+    pub(super) sets_flat_scratch: bool,
 }
 
 impl Allocation<'_> {

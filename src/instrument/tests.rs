@@ -163,11 +163,13 @@ fn needs_that_cannot_be_met() {
     let code: Vec<(&str, &[Value])> = every_vector.iter().map(|operands| ("v_mov_b32_e32", operands.as_slice())).collect();
     let (bytes, borrows_vectors) = kernel(target, &code);
     assert!(plan(target, &bytes, &borrows_vectors, CounterMode::Lds).is_ok());
-    // Not both kinds of registers can be borrowed where there is nothing else to keep values in.
+    // Both kinds of registers can only be borrowed where there is something else to keep values in.
     let every_scalar: Vec<[Value; 2]> = (0..102).map(|n| [s(n, 1), Value::InlineInt(0)]).collect();
     let scalars = every_scalar.iter().map(|operands| ("s_mov_b32", operands.as_slice()));
     let code: Vec<(&str, &[Value])> = code.into_iter().chain(scalars).collect();
-    let (bytes, kernel) = kernel(target, &code);
+    let (bytes, mut kernel) = kernel(target, &code);
+    assert!(plan(target, &bytes, &kernel, CounterMode::Global).is_ok());
+    kernel.descriptor.set(Field::USES_DYNAMIC_STACK, 1).expect("fits");
     assert_eq!(reason(plan(target, &bytes, &kernel, CounterMode::Global)).0, Reason::VectorRegisters);
 }
 
@@ -193,6 +195,10 @@ fn kernels_that_use_all_registers() {
             ("gfx90a", 250, (256, 18)),
             ("gfx942", 251, (0, 20 + 6 * 4)),
             ("gfx1100", 0, (0, 20 + 6 * 4)),
+            // Here the prologue has to find it.
+            ("gfx906", 0, (0, 20 + 6 * 4)),
+            ("gfx90a", 251, (0, 20 + 6 * 4)),
+            ("gfx1030", 0, (0, 20 + 6 * 4)),
             ("gfx1200", 0, (0, 20 + 6 * 4)),
         ] {
             let target = target(name);
@@ -201,11 +207,9 @@ fn kernels_that_use_all_registers() {
             let enabled = planned.descriptor.is_set(Field::ENABLE_PRIVATE_SEGMENT);
             assert_eq!((numbers(planned), enabled), (expected, expected.1 != 18), "{name}");
         }
-        for (name, accums) in [("gfx803", 0), ("gfx906", 0), ("gfx90a", 251), ("gfx1030", 0)] {
-            let target = target(name);
-            let (bytes, kernel) = at_the_limit(target, accums);
-            assert_eq!(reason(plan(target, &bytes, &kernel, mode)).0, Reason::VectorRegisters, "{name}");
-        }
+        let target = target("gfx803");
+        let (bytes, kernel) = at_the_limit(target, 0);
+        assert_eq!(reason(plan(target, &bytes, &kernel, mode)).0, Reason::VectorRegisters);
     }
     let target = target("gfx1100");
     let (bytes, good) = at_the_limit(target, 0);
@@ -224,7 +228,7 @@ fn kernels_that_use_all_registers() {
 /// With every combination of what can be set at entry, the prologue's last part puts each value where the original code expects it.
 #[test]
 fn entry_registers_are_put_back() {
-    for name in ["gfx906", "gfx90a", "gfx942"] {
+    for (name, sets_flat_scratch) in [("gfx906", false), ("gfx90a", false), ("gfx942", false), ("gfx906", true), ("gfx1030", true)] {
         let target = target(name);
         let fields = [
             (Field::ENABLE_SGPR_PRIVATE_SEGMENT_BUFFER, 4),
@@ -249,8 +253,10 @@ fn entry_registers_are_put_back() {
             }
             descriptor.set(Field::USER_SGPR_COUNT, user).expect("fits");
             let old = initial_registers(&descriptor, target).expect("a good descriptor");
-            let entry = entry::Entry::extend(target, &mut descriptor).expect("it can be extended");
+            let entry = entry::Entry::extend(target, &mut descriptor, sets_flat_scratch).expect("it can be extended");
             let new = initial_registers(&descriptor, target).expect("a good descriptor");
+            let given = new.flat_scratch_init.is_some() && new.private_segment_wave_offset.is_some();
+            assert!(given || !sets_flat_scratch, "{name} {chosen:#b}");
             let mut asm = Asm::new(target, Place::Entry(RegSet::EMPTY));
             entry.restore(&mut asm).expect("instructions");
             // Each register starts with a number that says what the hardware puts there.
@@ -306,7 +312,14 @@ fn accumulation_registers_move_behind_a_grown_allocation() {
     let (_, kernel) = kernel(target, &[]);
     let mut before = kernel.descriptor;
     before.set_allocated_vgprs(target, 32 + 50).expect("fits");
-    let allocation = Allocation { target, descriptor: &before, used: UsedRegisters::default(), accum: 50, bounded_calls: true };
+    let allocation = Allocation {
+        target,
+        descriptor: &before,
+        used: UsedRegisters::default(),
+        accum: 50,
+        bounded_calls: true,
+        sets_flat_scratch: false,
+    };
     let grown = |sgprs, vgprs| {
         let mut after = before;
         allocation
@@ -319,7 +332,7 @@ fn accumulation_registers_move_behind_a_grown_allocation() {
     assert_eq!(grown(102, 256), Ok((112, Some(256), 312)));
     let mut full = before;
     full.set_allocated_vgprs(target, 512).expect("fits");
-    let allocation = Allocation { target, descriptor: &full, used: UsedRegisters::default(), accum: 480, bounded_calls: true };
+    let allocation = Allocation { descriptor: &full, accum: 480, ..allocation };
     assert!(matches!(allocation.grow(&mut full.clone(), 0, 33), Err(Stop::Refused(refusal)) if refusal.reason == Reason::VectorRegisters));
 }
 

@@ -496,6 +496,12 @@ impl Inst {
         Some((number, first..first + count))
     }
 
+    /// The number of the hardware register that it changes, if it changes one.
+    #[must_use]
+    pub fn sets_hwreg(&self) -> Option<u8> {
+        self.hardware_register().filter(|_| self.name().starts_with("s_setreg")).map(|(number, _)| number)
+    }
+
     /// Displacement of a direct branch, in dwords from the next instruction.
     #[must_use]
     pub fn branch_displacement(&self) -> Option<i64> {

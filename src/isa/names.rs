@@ -82,6 +82,12 @@ impl Target {
         self.name_of(NameList::HardwareRegisters, number)
     }
 
+    /// The hardware register with the low half of FLAT_SCRATCH, where code sets it by `s_setreg`; the high half's follows. None where it is a scalar register.
+    #[must_use]
+    pub fn flat_scratch_hwreg(self) -> Option<u8> {
+        self.names(NameList::HardwareRegisters).iter().find(|(_, name)| *name == "HW_REG_FLAT_SCR_LO").map(|(number, _)| *number)
+    }
+
     /// The name of a message (`s_sendmsg`).
     #[must_use]
     pub fn message(self, number: u8) -> Option<&'static str> {

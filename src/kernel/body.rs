@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::entity::InstId;
-use crate::isa::{Access, Inst, Operand, Reg, Target, Traits, VgprMsb};
+use crate::isa::{Access, Inst, Operand, Reg, Target, Traits, VgprMsb, scalar};
 
 /// Whether a body is entered by the dispatcher or by a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -154,6 +154,17 @@ impl Body {
     #[must_use]
     pub fn traits(&self) -> Traits {
         self.traits
+    }
+
+    /// Whether one of its instructions changes FLAT_SCRATCH.
+    #[must_use]
+    pub fn sets_flat_scratch(&self) -> bool {
+        let low = self.target.flat_scratch_hwreg();
+        let sets = |inst: &Inst| match low {
+            None => inst.writes().any(|reg| reg.overlaps(Reg::scalar(scalar::FLAT_SCRATCH, 2))),
+            Some(low) => inst.sets_hwreg().is_some_and(|number| number == low || number == low + 1),
+        };
+        self.insts.iter().any(sets)
     }
 
     /// One instruction.

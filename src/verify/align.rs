@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 
 use super::finding::{Finding, Rule};
 use crate::entity::InstId;
-use crate::isa::{Branch, Flags, Inst, Memory, RegFile, Role, Traits, scalar};
+use crate::isa::{Branch, Flags, Inst, Memory, RegFile, Role, Target, Traits, scalar};
 use crate::kernel::{Body, CallTarget, Flow};
 
 /// Which new instruction is which original one.
@@ -177,7 +177,8 @@ impl Alignment {
         for id in new.ids().filter(|id| self.original(*id).is_none()) {
             let inst = new.inst(id);
             let bad = match inst.variant.branch {
-                Branch::None => forbidden(inst),
+                // Whether it may, is checked in `preserve`.
+                Branch::None => forbidden(inst) && !sets_flat_scratch(inst, new.target()),
                 Branch::Jump | Branch::Conditional(_) | Branch::End => false,
                 _ => true,
             };
@@ -196,6 +197,12 @@ fn forbidden(inst: &Inst) -> bool {
         || inst.variant.traits.contains(Traits::STATEFUL)
         // The trap handler's registers, some of which hold the workgroup's ids.
         || inst.writes().any(|reg| reg.file == RegFile::Scalar && (scalar::TTMP0..scalar::M0).contains(&reg.first))
+}
+
+/// Whether all that the instruction does is to set a half of FLAT_SCRATCH.
+fn sets_flat_scratch(inst: &Inst, target: Target) -> bool {
+    let low = target.flat_scratch_hwreg().filter(|_| !target.architected_flat_scratch());
+    low.zip(inst.sets_hwreg()).is_some_and(|(low, number)| number == low || number == low + 1)
 }
 
 /// Whether `new` is the original instruction: the same but for a displacement or a delay, which is a hint; or, for a jump through a register whose

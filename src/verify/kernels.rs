@@ -22,11 +22,12 @@ use crate::profile::record::{COUNTER, HEADER};
 const SLICE_ALIGN: u64 = 8;
 
 /// Descriptor fields that instrumentation may change; everything else stays bit by bit.
-const MAY_CHANGE: [Field; 14] = [
+const MAY_CHANGE: [Field; 15] = [
     Field::GROUP_SEGMENT_FIXED_SIZE,
     // How, is checked in `scratch`.
     Field::PRIVATE_SEGMENT_FIXED_SIZE,
     Field::ENABLE_PRIVATE_SEGMENT,
+    Field::ENABLE_SGPR_FLAT_SCRATCH_INIT,
     Field::ACCUM_OFFSET,
     Field::GRANULATED_WORKITEM_VGPR_COUNT,
     Field::GRANULATED_WAVEFRONT_SGPR_COUNT,

@@ -10,7 +10,7 @@ use super::adjacent;
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
 use super::homes;
-use super::values::{State, Word};
+use super::values::{FlatScratch, State, Word};
 use crate::cfg::{Cfg, Worklist};
 use crate::code_object::{InitialRegisters, WorkItemIds};
 use crate::dataflow::{Accesses, Indexing, RegSet, Summaries};
@@ -108,7 +108,14 @@ fn at_entry(subject: &Subject<'_>) -> State {
         undefined.insert(Reg::vector(number, 1));
         undefined.insert(Reg::accum(number, 1));
     });
-    // FLAT_SCRATCH counts as set: where the hardware does not set it, nothing inserted touches it either.
+    // FLAT_SCRATCH counts as set, unless inserted code sets it where neither the hardware nor the original does.
+    let target = subject.original.target();
+    if !subject.scratch.is_empty() && !target.architected_flat_scratch() {
+        if target.flat_scratch_hwreg().is_none() {
+            (scalar::FLAT_SCRATCH..scalar::FLAT_SCRATCH + 2).for_each(|code| undefined.insert(Reg::scalar(code, 1)));
+        }
+        state.flat_scratch = Some(FlatScratch { given: [0, 1, 2].map(Word::Given), set: [Word::Other(u32::MAX); 2] });
+    }
     let (old_fields, new_fields) = (fields(old), fields(new));
     // Where the original has a value it is gone at first; below, and by the prologue's moves, it is found again.
     for (from, width) in old_fields {
@@ -122,6 +129,16 @@ fn at_entry(subject: &Subject<'_>) -> State {
         for index in 0..width {
             let word = from.map_or(Word::Other(u32::MAX), |from| Word::Original(from + index));
             state.set(Reg::scalar(to + index, 1), 0, word);
+        }
+    }
+    let given = [new.flat_scratch_init, new.flat_scratch_init.map(|base| base + 1), new.private_segment_wave_offset];
+    for (index, code) in given.into_iter().enumerate() {
+        let Some(code) = code else { continue };
+        let word = state.word(Reg::scalar(code, 1), 0);
+        let Some(flat_scratch) = &mut state.flat_scratch else { continue };
+        match word {
+            word @ Word::Original(_) => flat_scratch.given[index] = word,
+            _ => state.set(Reg::scalar(code, 1), 0, Word::Given(index as u8)),
         }
     }
     for number in 0..old.work_item_ids.vgprs() {
@@ -170,11 +187,48 @@ impl Machine<'_> {
             Some(original) => self.original(state, original, id, report),
             None => {
                 self.lds_limit(state, id, &mut report);
-                if !homes::moved(state, self.subject.new, id, &self.subject.scratch, report) {
+                if !self.flat_scratch(state, id, &mut report) && !homes::moved(state, self.subject.new, id, &self.subject.scratch, report) {
                     inserted(state, self.subject.new, id);
                 }
             }
         }
+    }
+
+    /// Does what an inserted instruction does to FLAT_SCRATCH where software sets it, and tells whether that was all. Only a kernel's entry may set it, and
+    /// nothing is there before.
+    fn flat_scratch(&self, state: &mut State, id: InstId, report: &mut impl FnMut(&dyn Fn() -> Finding)) -> bool {
+        let new = self.subject.new;
+        let (inst, target) = (new.inst(id), new.target());
+        if target.architected_flat_scratch() {
+            return false;
+        }
+        let finding = |what: &str| Finding::new(Rule::Scratch, format!("{} {what}", inst.name())).at(new.address(id));
+        if inst.variant.memory == Memory::Scratch && state.flat_scratch.is_some_and(|flat_scratch| !flat_scratch.is_set()) {
+            report(&|| finding("accesses scratch memory, and FLAT_SCRATCH does not lead there"));
+        }
+        let register = Reg::scalar(scalar::FLAT_SCRATCH, 2);
+        let hwreg = target.flat_scratch_hwreg();
+        let half = match (hwreg, inst.sets_hwreg()) {
+            (Some(low), Some(number)) => [low, low + 1].iter().position(|half| *half == number),
+            (None, _) if inst.writes().any(|reg| reg.overlaps(register)) => None,
+            _ => return false,
+        };
+        if hwreg.is_some() && half.is_none() {
+            return false;
+        }
+        let is_whole = inst.hardware_register().is_some_and(|(_, bits)| bits == (0..32));
+        let source = inst.operands.iter().find_map(|operand| operand.reg());
+        let word = source.filter(|_| is_whole).map_or(Word::Other(id.0), |reg| state.word(reg, 0));
+        if hwreg.is_none() {
+            inserted(state, new, id);
+        }
+        let registers = [0, 1].map(|half| state.word(register, half));
+        match (&mut state.flat_scratch, half) {
+            (None, _) => report(&|| finding("changes FLAT_SCRATCH")),
+            (Some(flat_scratch), Some(half)) => flat_scratch.set[half] = word,
+            (Some(flat_scratch), None) => flat_scratch.set = registers,
+        }
+        true
     }
 
     /// Where LDS instructions take the size that they may reach from M0, an inserted one needs a limit that is none.
@@ -193,6 +247,10 @@ impl Machine<'_> {
     fn original(&self, state: &mut State, original: InstId, new: InstId, mut report: impl FnMut(&dyn Fn() -> Finding)) {
         let body = self.subject.original;
         let inst = body.inst(original);
+        if state.flat_scratch.take().is_some_and(|flat_scratch| !flat_scratch.is_set()) {
+            let message = "scratch memory was added, and FLAT_SCRATCH does not lead there";
+            report(&|| Finding::new(Rule::Scratch, message).at(self.subject.new.address(new)));
+        }
         let own = Accesses::of(inst, self.indexing.at(original));
         let Accesses { mut reads, mut writes, .. } = own;
         match body.flow(original) {
@@ -364,7 +422,16 @@ fn select(scc: Word, if_set: Word, if_clear: Word, other: Word) -> Word {
 
 /// The sum and the carry (as SCC) of constants.
 fn add(state: &State, inst: &Inst, carry: Word, other: Word) -> (Word, Word) {
-    match (state.source(inst, Role::Src0, 0), state.source(inst, Role::Src1, 0), carry) {
+    let (a, b) = (state.source(inst, Role::Src0, 0), state.source(inst, Role::Src1, 0));
+    if let Some(FlatScratch { given: [low, high, offset], .. }) = state.flat_scratch {
+        let adds = |one, other| (a, b) == (one, other) || (a, b) == (other, one);
+        match carry {
+            Word::Constant(0) if adds(low, offset) => return (Word::FlatScratch(0), Word::FlatScratch(2)),
+            Word::FlatScratch(2) if adds(high, Word::Constant(0)) => return (Word::FlatScratch(1), other),
+            _ => {}
+        }
+    }
+    match (a, b, carry) {
         (Word::Constant(a), Word::Constant(b), Word::Constant(carry)) => {
             let sum = u64::from(a) + u64::from(b) + u64::from(carry);
             (Word::Constant(sum as u32), Word::Constant((sum >> 32) as u32))

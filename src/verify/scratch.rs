@@ -22,6 +22,10 @@ pub(super) fn added(
     let (before, now) = (stated(old).max(noted(old)), noted(new));
     let mut complain = |message: String| findings.push(Finding::new(Rule::Scratch, message).at(new.descriptor_address));
     let same = stated(old) == stated(new) && noted(old) == noted(new) && enabled(old) == enabled(new);
+    let is_given = |kernel: &Kernel| kernel.descriptor.is_set(Field::ENABLE_SGPR_FLAT_SCRATCH_INIT);
+    if is_given(old) != is_given(new) && (same || target.architected_flat_scratch()) {
+        complain("what FLAT_SCRATCH is made of is asked for, and not needed".to_owned());
+    }
     if same {
         return 0..0;
     }
@@ -34,14 +38,19 @@ pub(super) fn added(
     if enabled(new) != enabled(old) && now == before {
         complain("scratch memory is enabled, and there is none".to_owned());
     }
-    // Elsewhere the hardware says in scalar registers where scratch memory is, and the original may have other things in them when it is needed.
+    let callees = program.callees(id);
+    // Elsewhere inserted code sets FLAT_SCRATCH at the entry, which is looked at where it does; and then it stays as it is.
     if !target.architected_flat_scratch() {
-        complain(format!("{} has no scratch memory that is always found", target.name()));
+        if target.offset_flat_scratch() {
+            complain(format!("{} has no scratch memory that is found without vector registers", target.name()));
+        }
+        if std::iter::once(id).chain(callees.bodies.iter().copied()).any(|body| program.body(body).sets_flat_scratch()) {
+            complain("the original sets FLAT_SCRATCH itself".to_owned());
+        }
     }
     if old.descriptor.is_set(Field::ENABLE_SGPR_PRIVATE_SEGMENT_SIZE) {
         complain("the original is told how much scratch memory there is".to_owned());
     }
-    let callees = program.callees(id);
     let recursive = callees.bodies.iter().any(|callee| program.callees(*callee).bodies.contains(callee));
     let dynamic = old.metadata.as_ref().is_some_and(|metadata| metadata.uses_dynamic_stack);
     if callees.unknown || recursive || dynamic || old.descriptor.is_set(Field::USES_DYNAMIC_STACK) {

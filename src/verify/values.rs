@@ -19,8 +19,28 @@ pub(super) enum Word {
     Flag(u32),
     /// What this lane of a vector register of the original machine holds.
     Lane(u16, u8),
+    /// What the hardware gives a wave to make FLAT_SCRATCH of, where the original did not ask for it: the halves of an address, and an offset from there.
+    Given(u8),
+    /// What FLAT_SCRATCH has to be, so that it leads to the wave's scratch memory: its halves, and the carry from one to the other.
+    FlatScratch(u8),
     /// Anything; the new instruction that wrote it, by index.
     Other(u32),
+}
+
+/// What inserted code does to FLAT_SCRATCH before the first original instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FlatScratch {
+    /// What the hardware puts into registers at entry: both halves of the address of scratch memory, and the wave's offset from there.
+    pub(super) given: [Word; 3],
+    /// What was put into FLAT_SCRATCH.
+    pub(super) set: [Word; 2],
+}
+
+impl FlatScratch {
+    /// Whether it leads to the wave's scratch memory.
+    pub(super) fn is_set(&self) -> bool {
+        self.set == [Word::FlatScratch(0), Word::FlatScratch(1)]
+    }
 }
 
 /// Scalar registers with operand codes below this are tracked.
@@ -119,6 +139,8 @@ pub(super) struct State {
     constants: BTreeMap<usize, u32>,
     /// Registers that the original has not set yet: it cannot depend on their values.
     pub(super) undefined: RegSet,
+    /// At a kernel's entry, where software sets FLAT_SCRATCH.
+    pub(super) flat_scratch: Option<FlatScratch>,
 }
 
 impl State {
@@ -135,6 +157,7 @@ impl State {
             packed_ids: None,
             constants: BTreeMap::new(),
             undefined: RegSet::EMPTY,
+            flat_scratch: None,
         }
     }
 
@@ -190,6 +213,11 @@ impl State {
             self.vectors.insert(Reg::vector(0, 1));
         }
         self.undefined.keep_all(&other.undefined);
+        self.flat_scratch = match (self.flat_scratch, other.flat_scratch) {
+            (Some(mine), Some(theirs)) => Some(FlatScratch { set: [0, 1].map(|half| merged(mine.set[half], theirs.set[half])), ..mine }),
+            // Where it was looked at already there is nothing to say of it.
+            (mine, theirs) => mine.or(theirs),
+        };
     }
 
     /// Declares that the original holds what the rewritten machine holds, in registers that the original has not set.

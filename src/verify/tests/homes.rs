@@ -92,3 +92,52 @@ fn what_went_to_accumulation_registers_comes_back() {
         finds(target, &used, Rule::Clobbered, "a7");
     }
 }
+
+/// [`moved`] where software sets FLAT_SCRATCH, which these lines do at the entry.
+fn moved_behind(target: &str, entry: &str) -> String {
+    let based = |line: &str| line.replace("v3 offset:20", "v3, s22 offset:8");
+    let text = moved(&format!("{ALL}\n+ s_mov_b32 s22, 12"), &based(OUT), &based(BACK)).replace('@', "");
+    let text = if target.starts_with("gfx10") { text.replace("v_add_u32", "v_add_nc_u32") } else { text };
+    format!("{entry}\n{text}")
+}
+
+#[test]
+fn flat_scratch_leads_to_scratch_memory() {
+    let pairs = [("gfx906", "s102", "s103", ""), ("gfx1030/64", "s30", "s31", "+ s_setreg_b32 63508, s30\n+ s_setreg_b32 63509, s31")];
+    for (target, low, high, set) in pairs {
+        let entry = format!("+ s_add_u32 {low}, s2, s4\n+ s_addc_u32 {high}, s3, 0\n{set}");
+        let check = |entry: &str| moved_behind(target, entry);
+        accepts(target, &check(&entry));
+        accepts(target, &check(&entry.replace("s2, s4", "s4, s2")));
+        for (from, to) in [
+            // Another address or offset, no carry or another one, a half that is not set.
+            ("s2, s4", "s2, s5"),
+            ("s2, s4", "s0, s4"),
+            ("s3, 0", "s3, 1"),
+            ("s3, 0", "s1, 0"),
+            ("s_addc_u32", "s_add_u32"),
+            ("+ s_addc_u32", "+ s_cmp_eq_u32 s2, 0\n+ s_addc_u32"),
+            ("+ s_add_u32", "+ s_mov_b32 s4, 0\n+ s_add_u32"),
+            ("+ s_add_u32", "+ s_nop 0 ; "),
+            ("+ s_setreg_b32 63509, s31", ""),
+            ("63508", "30740"),
+            ("63509, s31", "63509, s30"),
+        ] {
+            if let Some(at) = entry.find(from) {
+                let damaged = format!("{}{to}{}", &entry[..at], &entry[at + from.len()..]);
+                let damaged = damaged.lines().map(|line| line.split(" ; ").next().unwrap_or_default()).collect::<Vec<_>>().join("\n");
+                finds(target, &check(&damaged), Rule::Scratch, "FLAT_SCRATCH does not lead there");
+            }
+        }
+        // Neither before nor behind the entry.
+        let change = if set.is_empty() { "+ s_mov_b32 s102, 5" } else { "+ s_setreg_b32 63508, s30" };
+        finds(
+            target,
+            &check(&entry).replace("+ s_mov_b32 s22, 12", &format!("+ s_mov_b32 s22, 12\n{change}")),
+            Rule::Scratch,
+            "FLAT_SCRATCH",
+        );
+        let early = "+ s_mov_b32 s22, 12\n+ scratch_store_dword v3, s22 offset:8\n";
+        finds(target, &check(&format!("{early}{entry}")), Rule::Scratch, "FLAT_SCRATCH does not lead there");
+    }
+}

@@ -6,7 +6,7 @@ use super::super::{Finding, KernelCode, Rule, check_code};
 use crate::cfg::Program;
 use crate::code_object::InitialRegisters;
 use crate::dataflow::{Summaries, used_registers};
-use crate::isa::{self, Inst, Reg, Role, Target, Value, scalar};
+use crate::isa::{self, Inst, Memory, Reg, Role, Target, Value, scalar};
 use crate::kernel::{BodyKind, Image};
 use crate::profile::map::AddressPair;
 
@@ -14,7 +14,7 @@ use crate::profile::map::AddressPair;
 const ORIGINAL: u64 = 0x1000;
 const NEW: u64 = 0x1_0000;
 
-/// Scratch memory that is there for inserted code.
+/// Scratch memory that is there for inserted code, if it accesses any.
 const SCRATCH: (u64, u64) = (16, 40);
 
 /// One line: an instruction, or a label.
@@ -129,7 +129,7 @@ fn assemble(target: Target, lines: &[&Line], base: u64) -> (Vec<u8>, Vec<u64>) {
 }
 
 /// What the checker finds in a kernel whose lines that begin with `+` were inserted. Kernel arguments are in s[0:1]; bytes 16 to 40 of
-/// scratch memory are there for inserted code. A line `LABEL:` in front of a function
+/// scratch memory are there for inserted code that accesses it, and where software sets FLAT_SCRATCH, s[2:3] and s4 have what it is made of. A line `LABEL:` in front of a function
 /// that is called is a label like any other.
 pub(super) fn check(target: Target, text: &str) -> Vec<Finding> {
     let lines = parse(target, text);
@@ -151,6 +151,20 @@ pub(super) fn check(target: Target, text: &str) -> Vec<Finding> {
     let new = Program::build(target, &new_image, [("kernel".to_owned(), BodyKind::Kernel, NEW)]);
     assert!(program.undecodable().is_empty() && new.undecodable().is_empty(), "{:?} {:?}", program.undecodable(), new.undecodable());
     let registers = InitialRegisters { kernarg_ptr: Some(0), user_sgprs: 2, used_user_sgprs: 2, total: 2, ..InitialRegisters::default() };
+    let added = new.ids().flat_map(|id| new.body(id).insts()).any(|inst| inst.variant.memory == Memory::Scratch);
+    let after = if added && !target.architected_flat_scratch() {
+        let (base, offset) = (Some(2), Some(4));
+        InitialRegisters {
+            flat_scratch_init: base,
+            private_segment_wave_offset: offset,
+            used_user_sgprs: 4,
+            user_sgprs: 4,
+            total: 5,
+            ..registers
+        }
+    } else {
+        registers
+    };
     check_code(&KernelCode {
         program: &program,
         image: &image,
@@ -160,9 +174,9 @@ pub(super) fn check(target: Target, text: &str) -> Vec<Finding> {
         new_code: NEW,
         addresses: &addresses,
         entry_before: &registers,
-        entry_after: &registers,
+        entry_after: &after,
         vector_registers: 256,
-        scratch: SCRATCH,
+        scratch: if added { SCRATCH } else { (0, 0) },
         used: used_registers(&program, &image),
         summaries: &Summaries::compute(&program),
         replays: false,
