@@ -1,7 +1,5 @@
 //! Writing snippets: instructions by mnemonic, labels and branches.
 
-use smallvec::SmallVec;
-
 use super::settle::{self, Place};
 use crate::error::{Error, Result};
 use crate::isa::{self, Counter, Modifiers, Reg, Target, Value, WaitCount, WaitStates, scalar};
@@ -250,8 +248,7 @@ impl Asm {
 
     /// A store of a vector register to scratch memory or a load from there, at an offset and what `base` holds.
     pub(super) fn scratch(&mut self, is_store: bool, register: u16, base: Option<u16>, offset: u32) -> Result<()> {
-        let mnemonic = if is_store { "scratch_store_dword" } else { "scratch_load_dword" };
-        let operands: SmallVec<[Value; 2]> = std::iter::once(v(register)).chain(base.map(s)).collect();
+        let (mnemonic, operands) = scratch_operation(is_store, register, base);
         self.with(mnemonic, &operands, |modifiers| modifiers.offset = offset as i32)
     }
 
@@ -305,4 +302,13 @@ const SCOPE_DEVICE: u8 = 2;
 /// Atomics of different waves meet where all of the device sees them; what a wave stores for itself may stay nearer until the dispatch ends.
 fn scope(device: bool) -> u8 {
     if device { SCOPE_DEVICE } else { 0 }
+}
+
+/// A store of a vector register to scratch memory or a load from there, as it is written: with every `off`, as a load with fewer operands is one to LDS.
+pub(super) fn scratch_operation(is_store: bool, register: u16, base: Option<u16>) -> (&'static str, [Value; 3]) {
+    let base = base.map_or(Value::Off, s);
+    match is_store {
+        true => ("scratch_store_dword", [Value::Off, v(register), base]),
+        false => ("scratch_load_dword", [v(register), Value::Off, base]),
+    }
 }

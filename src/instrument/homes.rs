@@ -6,7 +6,7 @@
 //! says what lanes a move takes along, has to be put into scalar registers that are dead at that place.
 
 use super::MovedTo;
-use super::asm::{Asm, c, s, v};
+use super::asm::{Asm, c, s, scratch_operation, v};
 use super::parts::Part;
 use super::registers::{Allocation, NUMBERED_VGPRS, Vectors, WORK_ITEM_VGPRS};
 use crate::code_object::{Field, KernelDescriptor, KernelMetadata};
@@ -122,8 +122,9 @@ impl Homes {
         match self {
             Homes::Accum(_) => false,
             Homes::Scratch(offset) => {
-                let without_register = isa::build(target, "scratch_store_dword", &[v(0)]).is_ok();
-                !without_register || offset + count * LANE > isa::largest_offset(target, "scratch_store_dword")
+                let (mnemonic, operands) = scratch_operation(true, 0, None);
+                isa::build(target, mnemonic, &operands).is_err()
+                    || offset + count * LANE > isa::largest_offset(target, "scratch_store_dword")
             }
         }
     }

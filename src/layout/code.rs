@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::piece::{KeptScc, Piece, Place, branch_word, call_word, encode, getpc_pair};
+use super::piece::{KeptScc, Piece, Place, adds_whole, branch_word, call_word, encode, getpc_pair};
 use super::reach::{Sequence, displacement};
 use crate::cfg::{BodyId, Program};
 use crate::entity::{InstId, ProgramPoint, Side};
@@ -226,15 +226,18 @@ impl Planner {
                 self.push(Piece::Bytes(SmallVec::from_slice(bytes)));
                 if let Some(pair) = getpc_pair(inst) {
                     let original = body.end_address(id);
-                    let keep_scc_in = if scc_is_dead_after(body, id) {
-                        None
-                    } else if let Some(register) = spare_scalar {
-                        Some(KeptScc { register, untranslated: self.target.largest_wait(Counter::X).is_some() })
-                    } else {
-                        return refuse(Reason::PcRead, "SCC must survive and no scalar register is free to keep it in");
-                    };
                     let settle = self.target.event_hazards().contains(EventHazards::VALU_READ_SGPR);
-                    self.push(Piece::ProgramCounter { pair, original, keep_scc_in, settle });
+                    let at_once = !settle && adds_whole(self.target);
+                    let keep_scc_in = match spare_scalar {
+                        _ if at_once || scc_is_dead_after(body, id) => None,
+                        Some(register) => Some(KeptScc { register, untranslated: self.target.largest_wait(Counter::X).is_some() }),
+                        None => return refuse(Reason::PcRead, "SCC must survive and no scalar register is free to keep it in"),
+                    };
+                    self.push(if at_once {
+                        Piece::WholeProgramCounter { pair, original }
+                    } else {
+                        Piece::ProgramCounter { pair, original, keep_scc_in, settle }
+                    });
                 }
             }
         }

@@ -22,6 +22,8 @@ pub(super) enum Piece {
     /// where it is live. The pair holds the address of this piece's first byte. With `settle`, waits are between what scalar instructions write and
     /// what reads it, halves of one pair included, and behind all of it.
     ProgramCounter { pair: Reg, original: u64, keep_scc_in: Option<KeptScc>, settle: bool },
+    /// The same in one instruction, which leaves SCC alone: `s_add_nc_u64` with a 64-bit literal.
+    WholeProgramCounter { pair: Reg, original: u64 },
 }
 
 /// Size of `s_getpc_b64` and of other instructions without a literal.
@@ -30,6 +32,9 @@ const SHORT: u64 = 4;
 const SCALAR_RESULTS: i64 = 0xfffe;
 /// Size of a scalar instruction with a literal.
 const LONG: u64 = 8;
+
+/// Size of a scalar instruction with a 64-bit literal.
+const LONGEST: u64 = 12;
 
 /// Where SCC is kept.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,6 +50,7 @@ impl Piece {
             Piece::Bytes(bytes) => bytes.len() as u64,
             Piece::Branch { .. } => SHORT,
             Piece::Address { .. } => SHORT + 2 * LONG,
+            Piece::WholeProgramCounter { .. } => LONGEST,
             Piece::ProgramCounter { keep_scc_in, settle, .. } => {
                 let keeping = keep_scc_in.as_ref().map_or(0, |kept| (2 + u64::from(kept.untranslated)) * SHORT);
                 2 * LONG + keeping + if *settle { 3 * SHORT } else { 0 }
@@ -61,6 +67,9 @@ impl Piece {
             Piece::Address { pair, address: wanted } => {
                 out.extend(encode(target, "s_getpc_b64", &[Value::Reg(*pair)])?);
                 add_to_pair(target, *pair, wanted.wrapping_sub(address + SHORT), false, out)?;
+            }
+            Piece::WholeProgramCounter { pair, original } => {
+                out.extend(add_whole(target, *pair, original.wrapping_sub(address))?);
             }
             Piece::ProgramCounter { pair, original, keep_scc_in, settle } => {
                 if *settle {
@@ -103,6 +112,15 @@ fn add_to_pair(target: Target, pair: Reg, value: u64, settle: bool, out: &mut Ve
         out.extend(encode(target, mnemonic, &[register, register, Value::Literal((value >> (32 * half)) as u32)])?);
     }
     Ok(())
+}
+
+/// Whether the target can add a 64-bit constant to a register pair in one instruction.
+pub(super) fn adds_whole(target: Target) -> bool {
+    add_whole(target, Reg::scalar(0, 2), u64::MAX).is_ok()
+}
+
+fn add_whole(target: Target, pair: Reg, value: u64) -> Result<Vec<u8>> {
+    encode(target, "s_add_nc_u64", &[Value::Reg(pair), Value::Reg(pair), Value::Literal64(value)])
 }
 
 /// Bytes of an instruction of our own.

@@ -279,6 +279,26 @@ fn the_program_counter_is_the_original_one() {
 }
 
 #[test]
+fn the_program_counter_at_once_where_literals_have_64_bits() {
+    let target = Target::by_name("gfx1250").expect("a target");
+    let pair = Value::Reg(Reg::scalar(0, 2));
+    let encode = |mnemonic, operands: &[Value]| piece::encode(target, mnemonic, operands).expect(mnemonic);
+    // SCC is live, and no register is free.
+    let parts = [encode("s_getpc_b64", &[pair]), encode("s_cbranch_scc0", &[Value::Imm(0)]), encode("s_endpgm", &[Value::Imm(0)])];
+    let code = parts.concat();
+    let mut image = Image::new();
+    image.add_code(ORIGINAL, &code);
+    let body = Body::decode(target, &image, "kernel", BodyKind::Kernel, ORIGINAL).expect("decodes");
+    let placed = Code::of_bodies(&body, &[], &image, &Edits::default()).expect("plans").bytes(BASE).expect("places");
+    assert_eq!(placed[..4], code[..4]);
+    let sum = isa::decode(target, &placed[4..]).expect("decodes");
+    let values: Vec<Value> = sum.operands.iter().map(|operand| operand.value).collect();
+    assert_eq!((sum.name(), sum.size), ("s_add_nc_u64", 12));
+    assert_eq!(values, [pair, pair, Value::Literal64((ORIGINAL + 4).wrapping_sub(BASE + 4))]);
+    assert_eq!(placed[16..20], code[4..8]);
+}
+
+#[test]
 fn what_cannot_be_placed_is_refused() {
     let refused = |code: &[u32], edits: &Edits| match plan(&words(code), edits) {
         Err(Stop::Refused(refusal)) => (refusal.reason, refusal.address),

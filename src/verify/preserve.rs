@@ -349,6 +349,7 @@ fn inserted(state: &mut State, body: &Body, id: InstId) {
         // gfx12 has new names.
         "s_add_u32" | "s_add_co_u32" => (results[0], scc) = add(state, inst, Word::Constant(0), other),
         "s_addc_u32" | "s_add_co_ci_u32" => (results[0], scc) = add(state, inst, state.word(Reg::SCC, 0), other),
+        "s_add_nc_u64" => results = add_whole(state, inst).unwrap_or(results),
         "s_cmp_lg_u32" | "s_cmp_lg_i32" | "s_cmp_eq_u32" | "s_cmp_eq_i32" => {
             scc = compare(state, inst, inst.name().contains("_eq_"), other)
         }
@@ -438,6 +439,17 @@ fn add(state: &State, inst: &Inst, carry: Word, other: Word) -> (Word, Word) {
         }
         _ => (other, other),
     }
+}
+
+/// The sum of 64-bit constants.
+fn add_whole(state: &State, inst: &Inst) -> Option<[Word; 2]> {
+    let whole = |role| match (inst.operand(role)?.value, state.source(inst, role, 0), state.source(inst, role, 1)) {
+        (Value::Literal64(value), ..) => Some(value),
+        (Value::Reg(_) | Value::InlineInt(_), Word::Constant(low), Word::Constant(high)) => Some(u64::from(high) << 32 | u64::from(low)),
+        _ => None,
+    };
+    let sum = whole(Role::Src0)?.wrapping_add(whole(Role::Src1)?);
+    Some([Word::Constant(sum as u32), Word::Constant((sum >> 32) as u32)])
 }
 
 /// A comparison that turns a flag in a register back into SCC.
