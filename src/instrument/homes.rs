@@ -71,7 +71,7 @@ impl Homes {
             MovedTo::Scratch => {
                 let target = allocation.target;
                 if !isa::has_operation(target, "scratch_store_dword") {
-                    return refuse("scratch memory is found by vector registers alone");
+                    return refuse("no instructions of its own reach scratch memory");
                 }
                 if !target.architected_flat_scratch() && allocation.sets_flat_scratch {
                     return refuse("the original code sets FLAT_SCRATCH itself");

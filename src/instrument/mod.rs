@@ -85,6 +85,9 @@ enum Supply {
     Moved(MovedTo),
 }
 
+/// Where vector registers come from if nothing else is left.
+const LAST_RESORT: Supply = Supply::Moved(MovedTo::Scratch);
+
 impl From<Supply> for map::VectorSource {
     fn from(supply: Supply) -> map::VectorSource {
         match supply {
@@ -207,7 +210,7 @@ pub fn branches(analysis: &Analysis<'_>, request: &Request<'_>) -> Result<Instru
         return plan(analysis, request, Supply::Moved(to));
     }
     let own = plan(analysis, request, Supply::Own);
-    let refusal = match own {
+    let mut refusal = match own {
         Ok(planned) => match costs_too_much(&planned) {
             None => return Ok(planned),
             Some(refusal) => refusal,
@@ -217,11 +220,14 @@ pub fn branches(analysis: &Analysis<'_>, request: &Request<'_>) -> Result<Instru
     };
     // What borrows vector registers asks for few more of them or none, and takes longer; the longer, the later it comes here.
     let mut costly = None;
-    for supply in [Supply::Lanes, Supply::Moved(MovedTo::Accum), Supply::Moved(MovedTo::Scratch)] {
+    for supply in [Supply::Lanes, Supply::Moved(MovedTo::Accum), LAST_RESORT] {
         match plan(analysis, request, supply) {
             Ok(planned) if costs_too_much(&planned).is_some() => {}
             Ok(planned) if loss(&planned) > 0 => costly = costly.or(Some(planned)),
             Ok(planned) => return Ok(planned),
+            Err(Stop::Refused(last)) if supply == LAST_RESORT && refusal.reason == last.reason => {
+                refusal.detail = format!("{}; and none can be moved to scratch memory: {}", refusal.detail, last.detail);
+            }
             Err(Stop::Refused(_)) => {}
             Err(stop) => return Err(stop),
         }
@@ -266,7 +272,7 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply) -> Resul
     };
 
     let mut descriptor = kernel.descriptor;
-    let sets_flat_scratch = supply == Supply::Moved(MovedTo::Scratch) && !target.architected_flat_scratch();
+    let sets_flat_scratch = supply == LAST_RESORT && !target.architected_flat_scratch();
     let entry = entry::Entry::extend(target, &mut descriptor, sets_flat_scratch)?;
     let allocation = Allocation {
         target,
