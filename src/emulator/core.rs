@@ -4,6 +4,7 @@ use crate::isa::{Counter, EventHazards, RegFile, Target, VgprMsb, WaitStates, sc
 
 use super::fault::FaultKind;
 use super::float::Env;
+use super::gws::Ask;
 use super::hazard::Hazards;
 use super::lanes::{Register, Row};
 use super::memory::View;
@@ -51,6 +52,8 @@ pub(super) enum Status {
     AtBarrier,
     /// Has signalled the barrier, and waits until all have (gfx12).
     AtSplitBarrier,
+    /// Waits for waves of other workgroups, too: see [`Wave::asks`].
+    AtGws,
     /// `s_sleep` and friends: lets others run first.
     Yielding,
     Ended,
@@ -85,6 +88,8 @@ pub(super) struct Wave {
     pub lanes: u64,
     /// The phase of the workgroup's barrier when the wave signalled it (gfx12).
     pub signalled: u64,
+    /// What it asks of global wave sync.
+    pub asks: Option<Ask>,
     /// The workgroup's slot among those running.
     pub group: usize,
     /// Workgroup id.

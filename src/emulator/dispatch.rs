@@ -294,6 +294,7 @@ impl Plan {
             pc: self.descriptor.entry(self.launch.target),
             jumped: false,
             status: Status::Running,
+            asks: None,
             sgpr_count: self.sgprs,
             scratch,
             group: slot,

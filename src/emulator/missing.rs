@@ -29,7 +29,7 @@ const REASONS: &[(&[&str], &str)] = &[
         "typed buffers with 16-bit data: how the conversion rounds is not documented",
     ),
     (
-        &["ds_gws_", "ds_ordered_count", "ds_add_gs_reg_rtn", "ds_sub_gs_reg_rtn", "global_atomic_ordered_add_b64"],
+        &["ds_gws_sema_", "ds_ordered_count", "ds_add_gs_reg_rtn", "ds_sub_gs_reg_rtn", "global_atomic_ordered_add_b64"],
         "resources that the driver shares out between dispatches, and the order of waves of a pipeline",
     ),
     (&["s_cbranch_g_fork", "s_cbranch_i_fork", "s_cbranch_join", "s_setvskip"], "control flow that no compiler emits any more"),
@@ -81,7 +81,7 @@ const REASONS: &[(&[&str], &str)] = &[
 /// use wavetap::isa::Target;
 /// let missing = missing(Target::by_name("gfx90a").unwrap());
 /// assert!(missing.iter().all(|(name, _)| *name != "v_add_f32"));
-/// assert!(missing.iter().any(|(name, reason)| *name == "ds_gws_init" && reason.is_some()));
+/// assert!(missing.iter().any(|(name, reason)| *name == "ds_gws_sema_v" && reason.is_some()));
 /// ```
 #[must_use]
 pub fn missing(target: Target) -> Vec<(&'static str, Option<&'static str>)> {

@@ -44,6 +44,7 @@ mod fault;
 mod float;
 mod float_order;
 mod global_fast;
+mod gws;
 mod hazard;
 mod image;
 mod known;

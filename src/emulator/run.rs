@@ -1,6 +1,8 @@
 //! Runs the workgroups of a dispatch: scheduling, barriers, fuel, counting.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use crate::isa::print;
 
@@ -9,6 +11,7 @@ use super::code::Code;
 use super::core::{Barrier, Core, Status, Step, Stop, Wave};
 use super::dispatch::Plan;
 use super::fault::{Fault, FaultKind};
+use super::gws::Gws;
 use super::loader::ObjectId;
 use super::memory::{Memory, View};
 use super::op::{Class, Op, Site};
@@ -57,11 +60,25 @@ pub(super) struct Shared<'a> {
     fuel: AtomicU64,
     /// Somebody has found a fault.
     failed: AtomicBool,
+    gws: Mutex<Gws>,
 }
 
 impl<'a> Shared<'a> {
     pub(super) fn new(plan: &'a Plan, options: &'a Options, memory: &'a Memory) -> Self {
-        Shared { plan, options, memory, begun: AtomicU64::new(0), fuel: AtomicU64::new(options.fuel), failed: AtomicBool::new(false) }
+        Shared {
+            plan,
+            options,
+            memory,
+            begun: AtomicU64::new(0),
+            fuel: AtomicU64::new(options.fuel),
+            failed: AtomicBool::new(false),
+            gws: Mutex::default(),
+        }
+    }
+
+    /// Global wave sync. What a thread that panicked left is whole: nothing in there can panic half-way.
+    pub(super) fn gws(&self) -> MutexGuard<'_, Gws> {
+        self.gws.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The id of a workgroup that nobody has begun.
@@ -108,6 +125,10 @@ pub(super) struct Worker<'a> {
     wanted: usize,
     /// Instructions since a workgroup was begun or got done.
     waited: u64,
+    /// Which workgroup's turn it is, and the instructions that it has executed of it, where nothing is random.
+    turn: (usize, u64),
+    /// When it was found that all its workgroups wait for those of others, in releases by global wave sync.
+    waits_since: Option<u64>,
 }
 
 /// Where a wave was when it was stopped.
@@ -135,6 +156,8 @@ impl<'a> Worker<'a> {
             window: Vec::new(),
             wanted: if strict { STRICT_GROUPS } else { 1 },
             waited: 0,
+            turn: (0, 0),
+            waits_since: None,
         }
     }
 
@@ -219,16 +242,21 @@ impl<'a> Worker<'a> {
                 self.waited = 0;
             }
             if self.running.is_empty() || self.shared.failed.load(Ordering::Relaxed) {
+                self.shared.gws().leave();
                 return Ok(true);
             }
             if *instructions == 0 {
                 return Ok(false);
             }
             let count = self.running.len();
-            let at = if strict { self.random.below(count) } else { (self.waited / QUANTUM) as usize % count };
+            let at = if strict { self.random.below(count) } else { self.turn.0 % count };
             let mut group = self.running.swap_remove(at);
             let executed = self.turn(plan, &mut group)?;
             self.waited += executed;
+            self.turn.1 += executed;
+            if executed == 0 || self.turn.1 >= QUANTUM {
+                self.turn = (at + 1, 0);
+            }
             *instructions = instructions.saturating_sub(executed);
             if group.waves.iter().all(|wave| wave.status == Status::Ended) {
                 self.free.extend(group.waves.iter().map(|wave| wave.group));
@@ -239,9 +267,48 @@ impl<'a> Worker<'a> {
                 let last = self.running.len() - 1;
                 self.running.swap(at, last);
             }
+            if executed == 0 {
+                self.others_first()?;
+            }
             if self.waited > PATIENCE {
                 self.wanted += 1;
                 self.waited = 0;
+            }
+        }
+    }
+
+    /// A workgroup waits at global wave sync: it is another one's turn. If all that run wait, one more is begun; if that cannot be, others have to let them
+    /// go, and if there is nobody to do so, it is a fault.
+    fn others_first(&mut self) -> Result<(), Fault> {
+        let shared = self.shared;
+        let mut gws = shared.gws();
+        let mut may_go_on = |wave: &Wave| match wave.status {
+            Status::AtGws => wave.asks.is_none_or(|ask| gws.ask(ask).is_none()),
+            Status::Running | Status::Yielding => true,
+            Status::AtBarrier | Status::AtSplitBarrier | Status::Ended => false,
+        };
+        // Where nobody waits here, the workgroup's own barrier is next.
+        let is_stuck = |group: &Group| group.waves.iter().any(|wave| wave.status == Status::AtGws);
+        if !self.running.iter().all(|group| is_stuck(group) && !group.waves.iter().any(&mut may_go_on)) {
+            return Ok(());
+        }
+        let is_one_left = !self.window.is_empty() || shared.left() > 0;
+        if is_one_left && self.free.len() >= shared.plan.waves_of([0; 3]) as usize {
+            self.wanted = self.running.len() + 1;
+            return Ok(());
+        }
+        let for_ever = gws.wait(&mut self.waits_since);
+        drop(gws);
+        let stuck = self.running.iter().flat_map(|group| &group.waves).find(|wave| wave.status == Status::AtGws);
+        match stuck.filter(|_| for_ever) {
+            Some(wave) => {
+                let what = "every wave waits at global wave sync for more than there are, or than can run at once";
+                let stop = Stop { kind: FaultKind::Undefined { what: what.into() }, lane: None };
+                Err(self.fault(Stopped { stop, op: None, pc: wave.pc }, wave))
+            }
+            None => {
+                thread::yield_now();
+                Ok(())
             }
         }
     }
@@ -271,6 +338,7 @@ impl<'a> Worker<'a> {
     /// One wave of a group runs for a while; gives the instructions it ran.
     fn turn(&mut self, plan: &Plan, group: &mut Group) -> Result<u64, Fault> {
         for wave in &mut group.waves {
+            self.at_gws(wave);
             if wave.status == Status::AtSplitBarrier && group.barrier.phase != wave.signalled {
                 strict::passes(&mut group.barrier, wave);
                 wave.status = Status::Running;
@@ -280,6 +348,9 @@ impl<'a> Worker<'a> {
         if ready.is_empty() {
             // Everyone yields, waits at the barrier or has ended: yielding waves go on first.
             let yielding = group.waves.iter().any(|wave| wave.status == Status::Yielding);
+            if !yielding && group.waves.iter().any(|wave| wave.status == Status::AtGws) {
+                return Ok(0);
+            }
             let from = if yielding { Status::Yielding } else { Status::AtBarrier };
             for (n, wave) in group.waves.iter_mut().enumerate() {
                 if wave.status == from {
@@ -308,11 +379,21 @@ impl<'a> Worker<'a> {
         let ran = self.wave(plan, wave, &mut group.lds, &mut group.barrier, quantum, &mut fuel);
         self.shared.fuel.fetch_add(fuel, Ordering::Relaxed);
         ran.map_err(|stopped| self.fault(*stopped, wave))?;
+        self.at_gws(wave);
         // A wave that ran out of its turn makes room for the others even where nothing is random.
         if wave.status == Status::Running && !self.shared.options.strict && group.waves.len() > 1 {
             group.waves[at].status = Status::Yielding;
         }
         Ok(given - fuel)
+    }
+
+    /// Lets a wave go on that waits at global wave sync, if what it asks for is granted.
+    fn at_gws(&self, wave: &mut Wave) {
+        let Some(ask) = wave.asks.filter(|_| wave.status == Status::AtGws) else { return };
+        wave.asks = self.shared.gws().ask(ask);
+        if wave.asks.is_none() {
+            wave.status = Status::Running;
+        }
     }
 
     pub(super) fn wave(

@@ -67,6 +67,7 @@ fn divided(shared: &Shared, lead: &mut Worker, helpers: &mut Vec<Code>) -> Resul
     let mut shares: Vec<Vec<usize>> = vec![Vec::new(); helping + 1];
     places.into_iter().enumerate().for_each(|(n, place)| shares[n % (helping + 1)].push(place));
     lead.take_places(shares.pop().unwrap_or_default());
+    shared.gws().join(helping);
     thread::scope(|scope| {
         let work = |(code, places)| {
             scope.spawn(move || {

@@ -12,10 +12,10 @@ use super::memory::Hierarchy;
 use super::place::{Places, compute_units};
 use super::wave::{At, Book, WaveClock};
 use super::{ModelledTime, StallReason, Timing};
-use crate::emulator::core::Status;
+use crate::emulator::core::{Status, Stop};
 use crate::emulator::dispatch::Plan;
-use crate::emulator::fault::Fault;
-use crate::emulator::run::{Group, Worker};
+use crate::emulator::fault::{Fault, FaultKind};
+use crate::emulator::run::{Group, Stopped, Worker};
 use crate::emulator::strict;
 use crate::emulator::trace::CodeAddress;
 use crate::isa::Latency;
@@ -242,6 +242,11 @@ impl Scheduler<'_, '_> {
             }
             Status::AtBarrier | Status::AtSplitBarrier => clock.parked = Some(index),
             Status::Ended => {}
+            Status::AtGws => {
+                let what = "global wave sync while time is modelled".into();
+                let stop = Stop { kind: FaultKind::Undefined { what }, lane: None };
+                return Err(self.run.fault(Stopped { stop, op: Some(index), pc: state.pc }, state));
+            }
         }
         let (ended, waits) = (state.status == Status::Ended, state.status == Status::AtBarrier);
         let (slot, settled) = (clock.group, group.barrier.phase != phase);
