@@ -203,6 +203,14 @@ impl Program {
         self.ids().any(|id| self.jumps_away(id) || self.call_sites(id).any(|(_, callee)| callee.is_none()))
     }
 
+    /// Whether it is one body that calls nothing and goes nowhere else: what is known of it does not depend on other code of its object.
+    #[must_use]
+    pub fn stands_alone(&self) -> bool {
+        let calls_nothing =
+            |body: &Body| body.ids().all(|id| !matches!(body.flow(id), Flow::Call(_) | Flow::TailCall(_) | Flow::IndirectJump));
+        self.undecodable.is_empty() && self.bodies.len() == 1 && self.bodies.iter().all(calls_nothing)
+    }
+
     fn jumps_away(&self, id: BodyId) -> bool {
         let body = self.body(id);
         body.ids().any(|inst| body.flow(inst) == Flow::IndirectJump)

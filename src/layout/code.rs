@@ -83,15 +83,21 @@ impl Code {
     /// Internal if an instruction of our own cannot be encoded.
     pub fn bytes(&self, base: u64) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(self.size() as usize);
+        self.write(base, &mut out)?;
+        Ok(out)
+    }
+
+    /// Appends [`Code::bytes`].
+    pub(super) fn write(&self, base: u64, out: &mut Vec<u8>) -> Result<()> {
         for (piece, &offset) in self.sequence.pieces.iter().zip(&self.offsets) {
             let displacement = match piece {
                 Piece::Branch { to, .. } => displacement(offset, self.offsets[self.sequence.places[to.0]])
                     .ok_or_else(|| Error::internal("a branch that was planned does not reach").at(base + offset))?,
                 _ => 0,
             };
-            piece.write(self.target, base + offset, displacement, &mut out)?;
+            piece.write(self.target, base + offset, displacement, out)?;
         }
-        Ok(out)
+        Ok(())
     }
 
     /// Original and new address of every original instruction, by original address, for code that starts at `base`.

@@ -1,7 +1,7 @@
 //! Code placement: original instructions and inserted snippets become bytes at new addresses.
 //!
 //! [`Code::plan`] orders everything and fixes all sizes, which do not depend on the address; [`Code::bytes`] resolves branches, addresses
-//! and the program counter for a given address; [`place`] puts several kernels into one executable segment.
+//! and the program counter for a given address; [`Segment`] puts several kernels into one executable segment.
 //!
 //! Rules:
 //!
@@ -27,6 +27,53 @@ use crate::isa::{self, Target, Value};
 /// What fills gaps between kernels and behind the last one, where the target has it: the first of these that it has.
 const FILLERS: [&str; 2] = ["s_code_end", "s_nop"];
 
+/// Kernels one behind the other in an executable segment.
+#[derive(Debug, Clone)]
+pub struct Segment {
+    target: Target,
+    base: u64,
+    filler: u32,
+    bytes: Vec<u8>,
+}
+
+impl Segment {
+    /// An empty segment that starts at the address `base`.
+    ///
+    /// # Errors
+    /// Internal if `base` is not 256-aligned.
+    pub fn new(target: Target, base: u64) -> Result<Segment> {
+        if !base.is_multiple_of(ENTRY_ALIGN) {
+            return Err(Error::internal("code is to be placed at an address that is not 256-aligned").at(base));
+        }
+        Ok(Segment { target, base, filler: filler(target)?, bytes: Vec::new() })
+    }
+
+    /// Places a kernel behind the others; gives the address of its entry, which is aligned.
+    ///
+    /// # Errors
+    /// Internal if an instruction of our own cannot be encoded.
+    pub fn push(&mut self, code: &Code) -> Result<u64> {
+        let start = align_up(self.bytes.len() as u64, ENTRY_ALIGN);
+        self.fill(start);
+        let entry = self.base + start;
+        code.write(entry, &mut self.bytes)?;
+        Ok(entry)
+    }
+
+    /// The bytes, padded at the end for the instruction prefetcher.
+    #[must_use]
+    pub fn finish(mut self) -> Vec<u8> {
+        self.fill(self.bytes.len() as u64 + u64::from(self.target.code_end_padding()));
+        self.bytes
+    }
+
+    fn fill(&mut self, end: u64) {
+        while (self.bytes.len() as u64) < end {
+            self.bytes.extend(self.filler.to_le_bytes());
+        }
+    }
+}
+
 /// The contents of an executable segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed {
@@ -36,33 +83,14 @@ pub struct Placed {
     pub entries: Vec<u64>,
 }
 
-/// How many bytes [`place`] will make of these kernels.
-#[must_use]
-pub fn extent(target: Target, kernels: &[&Code]) -> u64 {
-    let end = kernels.iter().fold(0, |end, code| align_up(end, ENTRY_ALIGN) + code.size());
-    end + u64::from(target.code_end_padding())
-}
-
-/// Places kernels one behind the other from `base` on, each entry aligned, and pads the end for the instruction prefetcher.
+/// Places kernels one behind the other from `base` on, as [`Segment`] does.
 ///
 /// # Errors
 /// Internal if `base` is not aligned or an instruction of our own cannot be encoded.
 pub fn place(target: Target, kernels: &[&Code], base: u64) -> Result<Placed> {
-    if !base.is_multiple_of(ENTRY_ALIGN) {
-        return Err(Error::internal("code is to be placed at an address that is not 256-aligned").at(base));
-    }
-    let filler = filler(target)?;
-    let mut placed = Placed { bytes: Vec::new(), entries: Vec::new() };
-    for code in kernels {
-        let start = align_up(placed.bytes.len() as u64, ENTRY_ALIGN);
-        fill(&mut placed.bytes, start, filler);
-        placed.entries.push(base + start);
-        placed.bytes.extend(code.bytes(base + start)?);
-    }
-    let end = placed.bytes.len() as u64 + u64::from(target.code_end_padding());
-    fill(&mut placed.bytes, end, filler);
-    debug_assert_eq!(placed.bytes.len() as u64, extent(target, kernels));
-    Ok(placed)
+    let mut segment = Segment::new(target, base)?;
+    let entries = kernels.iter().map(|code| segment.push(code)).collect::<Result<_>>()?;
+    Ok(Placed { bytes: segment.finish(), entries })
 }
 
 /// The word of the padding.
@@ -72,10 +100,4 @@ fn filler(target: Target) -> Result<u32> {
     let bytes = piece::encode(target, mnemonic, operands)?;
     let word = bytes.first_chunk::<4>().ok_or_else(|| Error::internal(format!("{mnemonic} is shorter than a word")))?;
     Ok(u32::from_le_bytes(*word))
-}
-
-fn fill(bytes: &mut Vec<u8>, end: u64, filler: u32) {
-    while (bytes.len() as u64) < end {
-        bytes.extend(filler.to_le_bytes());
-    }
 }

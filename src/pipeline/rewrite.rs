@@ -13,23 +13,23 @@ use rustc_hash::{FxHashMap, FxHasher};
 
 use super::object::{digest, place, source, target_id};
 use super::options::{Counters, Options};
-use crate::cfg::Program;
-use crate::code_object::{CodeObject, Kernel, KernelDescriptor, LineTable, demangle, metadata};
-use crate::emit::code_object::{Changes, CodeSymbol, Plan};
+use crate::code_object::{CodeObject, Kernel, LineTable, demangle, metadata};
+use crate::emit::code_object::{Changes, Plan};
 use crate::emit::{Kept, Replacement, merge};
 use crate::error::{Error, Kind, Result, ResultExt};
-use crate::instrument::{self, Analysis, Instrumented, Request};
 use crate::isa::Target;
-use crate::kernel::{Image, Refusal, Stop};
-use crate::layout::{self, Code};
+use crate::kernel::Image;
 use crate::offload_bundle::{Found, Input};
 use crate::profile::control::{self, Control};
-use crate::profile::map::{AddressPair, CounterMode, KernelMap, ObjectMap, Refused, SCHEMA};
+use crate::profile::map::{KernelMap, ObjectMap, Refused, SCHEMA};
 use crate::profile::record::HEADER;
-use crate::verify::{self, Faultless, Finding};
+use crate::verify::{self, Faultless};
 
+mod added;
 #[cfg(test)]
 mod tests;
+
+use added::{Added, Kernels, Planner};
 
 /// Reason of a kernel for a processor whose code cannot be rewritten.
 const UNSUPPORTED_TARGET: &str = "unsupported_target";
@@ -39,8 +39,8 @@ const UNSUPPORTED_OBJECT: &str = "unsupported_object";
 const UNVERIFIED: &str = "unverified";
 /// Stands for the kernels of a code object that cannot be read.
 pub(super) const EVERY_KERNEL: &str = "*";
-/// What the new code of a kernel is called in the symbol table.
-const CODE_SUFFIX: &str = ".wavetap";
+/// Where kernels are planned at the same time, so many for each thread: they are unequal in size, and memory for more of them is spent.
+const KERNELS_AT_ONCE: usize = 8;
 
 /// A rewritten input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -260,78 +260,74 @@ impl Rewriter<'_> {
         let image = Image::of(&code)?;
         // Damaged debug information costs the source lines, nothing else.
         let lines = code.line_table().unwrap_or_default();
+        let at_once = self.width == Width::Kernels;
         let writer = Writer { code: &code, lines: lines.as_ref(), plan: &plan };
         if let Some(earlier) = earlier.as_ref().filter(|earlier| earlier.is_of(&code, &image, &plan)) {
             let mut map = map.clone();
-            if let Ok(bytes) = writer.write(&earlier.added, &mut map) {
+            // The source lines are another object's: this one's take their place.
+            if let Ok(bytes) = writer.write(&earlier.added, earlier.map.kernels.clone(), &mut map) {
+                let map = without_addresses(map, options);
                 let rewritten = CodeObject::parse(&earlier.bytes)?;
                 let faultless = Faultless { original: &earlier.code, rewritten: &rewritten, map: &earlier.map };
-                let (_, findings) = verify::check_beside(&code, &CodeObject::parse(&bytes)?, Some(faultless));
+                let (_, findings) = verify::check_beside(&code, &CodeObject::parse(&bytes)?, Some(faultless), at_once);
                 if findings.is_empty() {
-                    return Ok(Some((without_addresses(map, options), Some(bytes))));
+                    return Ok(Some((map, Some(bytes))));
                 }
             }
         }
-        let mut plans = Plans { kernels: selected.iter().map(|kernel| (*kernel, None)).collect(), refused: Vec::new() };
+        let mut kernels = Kernels::new(selected);
         // Each round leaves out the kernels that the checker found fault with; there are never more rounds than kernels.
         loop {
             let mut map = map.clone();
-            let Some((bytes, added)) = self.instrument(processor, &image, &writer, &mut plans, &mut map)? else {
-                map.refused = plans.refusals();
+            let Some((bytes, added)) = self.instrument(processor, &image, &writer, &mut kernels, &mut map)? else {
+                map.refused = kernels.refusals();
                 return Ok(Some((map, None)));
             };
-            // The checker decodes everything again: of what has been planned until here nothing is left in memory by now.
-            let (read, findings) = verify::check_beside(&code, &CodeObject::parse(&bytes)?, None);
+            let added = (self.keeps && kernels.are_all()).then_some(added);
+            let map = without_addresses(map, options);
+            // The checker decodes everything again.
+            let (read, findings) = verify::check_beside(&code, &CodeObject::parse(&bytes)?, None, at_once);
             if findings.is_empty() {
-                map.refused = plans.refusals();
-                if let (Some(added), Some(read), true) = (added, read, plans.refused.is_empty()) {
+                if let (Some(added), Some(read)) = (added, read) {
                     let control = plan.control_address();
                     *earlier = Some(Finished { control, added, bytes: bytes.clone(), map: read, image, code });
                 }
-                return Ok(Some((without_addresses(map, options), Some(bytes))));
+                return Ok(Some((map, Some(bytes))));
             }
-            plans.leave_out(&map.target, findings);
+            kernels.leave_out(&map.target, findings);
         }
     }
 
-    /// The new bytes of a code object whose kernels are instrumented as far as they can be, and what was added, if it is kept; none if no kernel is.
-    fn instrument<'k>(
+    /// The new bytes of a code object whose kernels are instrumented as far as they can be, and what was added; none if no kernel is.
+    fn instrument(
         self,
         target: Target,
         image: &Image<'_>,
         writer: &Writer<'_, '_>,
-        plans: &mut Plans<'k>,
+        kernels: &mut Kernels<'_>,
         map: &mut ObjectMap,
-    ) -> Result<Option<(Vec<u8>, Option<Added>)>> {
-        let program = Program::of(target, image);
-        let analysis = Analysis::new(&program, image);
-        loop {
-            map.kernels.clear();
-            plans.complete(&map.target, self.width, |index, kernel| {
-                let control = writer.plan.control_address();
-                let request = |mode| Request { kernel, mode, index, control, max_occupancy_loss: self.options.max_occupancy_loss };
-                plan_kernel(&program, image, &analysis, self.options.counters, request)
-            })?;
-            map.refused = plans.refusals();
-            let planned: Vec<&Planned<'_>> = plans.kernels.iter().filter_map(|(_, planned)| planned.as_ref()).collect();
-            if planned.is_empty() {
+    ) -> Result<Option<(Vec<u8>, Added)>> {
+        let planner = Planner::new(target, image, self.options, writer.plan.control_address());
+        let at_once = match self.width {
+            Width::Objects => 1,
+            Width::Kernels => KERNELS_AT_ONCE * rayon::current_num_threads(),
+        };
+        let placed = kernels.place(&map.target, &planner, writer.plan.code_address(), at_once)?;
+        map.refused = kernels.refusals();
+        let written = placed.and_then(|(added, maps)| {
+            if maps.is_empty() {
                 return Ok(None);
             }
-            let written = Added::of(target, writer.plan.code_address(), &planned).and_then(|added| {
-                let bytes = writer.write(&added, map)?;
-                Ok((bytes, self.keeps.then_some(added)))
-            });
-            match written {
-                Ok(written) => {
-                    plans.kernels.iter_mut().for_each(|(_, planned)| *planned = None);
-                    return Ok(Some(written));
-                }
-                Err(error) if error.kind() == Kind::Unsupported => plans.leave_out_all(&map.target, UNSUPPORTED_OBJECT, &error.to_string()),
-                // The writer reads what it wrote, as the checker does.
-                Err(error) if error.kind() == Kind::Internal => plans.leave_out_all(&map.target, UNVERIFIED, &error.to_string()),
-                Err(error) => return Err(error),
-            }
+            let bytes = writer.write(&added, maps, map)?;
+            Ok(Some((bytes, added)))
+        });
+        match written {
+            Err(error) if error.kind() == Kind::Unsupported => kernels.leave_out_all(&map.target, UNSUPPORTED_OBJECT, &error.to_string()),
+            // The writer reads what it wrote, as the checker does.
+            Err(error) if error.kind() == Kind::Internal => kernels.leave_out_all(&map.target, UNVERIFIED, &error.to_string()),
+            other => return other,
         }
+        Ok(None)
     }
 }
 
@@ -341,81 +337,6 @@ fn without_addresses(mut map: ObjectMap, options: &Options) -> ObjectMap {
         map.kernels.iter_mut().for_each(|kernel| kernel.addresses = Vec::new());
     }
     map
-}
-
-/// The kernels of a code object that are to be instrumented. A kernel's index is its place among those that are not refused, and part of its code.
-struct Plans<'k> {
-    kernels: Vec<(&'k Kernel, Option<Planned<'k>>)>,
-    refused: Vec<Refused>,
-}
-
-impl<'k> Plans<'k> {
-    /// Plans what is not planned, until every kernel is planned with its index or refused.
-    fn complete<P>(&mut self, target: &str, width: Width, plan: P) -> Result<()>
-    where
-        P: Fn(u32, &'k Kernel) -> Result<Planned<'k>, Stop> + Sync,
-    {
-        loop {
-            let missing = |(index, (kernel, planned)): (usize, &(&'k Kernel, Option<Planned<'k>>))| {
-                let stale = planned.as_ref().is_none_or(|planned| planned.index != index as u32);
-                stale.then_some((index, *kernel))
-            };
-            let missing: Vec<(usize, &'k Kernel)> = self.kernels.iter().enumerate().filter_map(missing).collect();
-            let one = |&(index, kernel): &(usize, &'k Kernel)| (index, plan(index as u32, kernel));
-            let made: Vec<_> = match width {
-                Width::Kernels => missing.par_iter().with_max_len(1).map(one).collect(),
-                Width::Objects => missing.iter().map(one).collect(),
-            };
-            let mut some_refused = false;
-            for (index, made) in made {
-                let (kernel, place) = &mut self.kernels[index];
-                match made {
-                    Ok(planned) => *place = Some(planned),
-                    Err(Stop::Refused(refusal)) => {
-                        let Refusal { reason, detail, address } = refusal;
-                        self.refused.push(refused(target, kernel, reason.name(), &detail, address));
-                        *place = None;
-                        some_refused = true;
-                    }
-                    Err(Stop::Failed(error)) => return Err(error.within(format!("kernel {}", demangle(&kernel.name)))),
-                }
-            }
-            if !some_refused {
-                return Ok(());
-            }
-            // What is not planned now is refused.
-            self.kernels.retain(|(_, planned)| planned.is_some());
-        }
-    }
-
-    /// Refuses the kernels that the checker found fault with; all, if the fault is in no kernel: as with tables that were damaged before, and that
-    /// no reader of the original looks at.
-    fn leave_out(&mut self, target: &str, findings: Vec<Finding>) {
-        for finding in findings {
-            let detail = format!("the checker does not accept the instrumented code: {finding}");
-            let named = finding.kernel.as_deref();
-            let at = named.and_then(|name| self.kernels.iter().position(|(kernel, _)| kernel.name == name));
-            if let Some(index) = at {
-                let (kernel, _) = self.kernels.remove(index);
-                let detail = format!("the checker does not accept the instrumented code: {}", finding.message);
-                self.refused.push(refused(target, kernel, UNVERIFIED, &detail, None));
-            } else if !named.is_some_and(|name| self.refused.iter().any(|refused| refused.name == name)) {
-                self.leave_out_all(target, UNVERIFIED, &detail);
-            }
-        }
-    }
-
-    /// Refuses all kernels that are left.
-    fn leave_out_all(&mut self, target: &str, reason: &str, detail: &str) {
-        self.refused.extend(self.kernels.drain(..).map(|(kernel, _)| refused(target, kernel, reason, detail, None)));
-    }
-
-    /// What was refused, by name.
-    fn refusals(&self) -> Vec<Refused> {
-        let mut refused = self.refused.clone();
-        refused.sort_by(|a, b| a.name.cmp(&b.name));
-        refused
-    }
 }
 
 /// A code object whose kernels are not known stays as it was, unless it is another target's.
@@ -443,84 +364,6 @@ fn unread(found: &Found<'_>, options: &Options, error: &Error) -> Option<(Object
     Some((map, None))
 }
 
-/// A kernel that all stages before writing agree to.
-struct Planned<'k> {
-    kernel: &'k Kernel,
-    index: u32,
-    mode: CounterMode,
-    instrumented: Instrumented,
-    code: Code,
-}
-
-/// Plans a kernel in the mode asked for. `auto` takes LDS unless that is refused or lets fewer waves run than counters in memory do.
-fn plan_kernel<'k>(
-    program: &Program,
-    image: &Image<'_>,
-    analysis: &Analysis<'_>,
-    counters: Counters,
-    request: impl Fn(CounterMode) -> Request<'k>,
-) -> Result<Planned<'k>, Stop> {
-    let plan = |mode| {
-        let request = request(mode);
-        let mut instrumented = instrument::branches(analysis, &request)?;
-        let id = program.at(request.kernel.entry).ok_or_else(|| Error::internal("an instrumented kernel has no code"))?;
-        let code = Code::plan(program, id, image, &std::mem::take(&mut instrumented.edits))?;
-        Ok::<_, Stop>(Planned { kernel: request.kernel, index: request.index, mode, instrumented, code })
-    };
-    match counters {
-        Counters::Lds => plan(CounterMode::Lds),
-        Counters::Global => plan(CounterMode::Global),
-        Counters::Register => plan(CounterMode::Register),
-        Counters::Auto => match (plan(CounterMode::Lds), plan(CounterMode::Global)) {
-            (Err(Stop::Refused(_)), global) => global,
-            (Ok(lds), Err(Stop::Refused(_))) => Ok(lds),
-            (Err(Stop::Failed(error)), _) | (_, Err(Stop::Failed(error))) => Err(Stop::Failed(error)),
-            (Ok(lds), Ok(global)) => {
-                let cheaper = lds.instrumented.after.waves_per_simd >= global.instrumented.after.waves_per_simd;
-                Ok(if cheaper { lds } else { global })
-            }
-        },
-    }
-}
-
-/// What is added to a code object: the same for others with the same code and descriptors in the same places.
-struct Added {
-    /// The address of the code.
-    base: u64,
-    code: Vec<u8>,
-    descriptors: Vec<(u64, KernelDescriptor)>,
-    symbols: Vec<CodeSymbol>,
-    /// Kernel, key and number in the metadata.
-    numbers: Vec<(String, &'static str, u64)>,
-    /// Without source lines.
-    kernels: Vec<KernelMap>,
-    stride: u32,
-}
-
-impl Added {
-    /// Places the code of these kernels.
-    fn of(target: Target, base: u64, planned: &[&Planned<'_>]) -> Result<Added> {
-        let codes: Vec<&Code> = planned.iter().map(|kernel| &kernel.code).collect();
-        let placed = layout::place(target, &codes, base)?;
-        let stride = planned.iter().map(|kernel| kernel.instrumented.record_bytes).max().unwrap_or(HEADER);
-        let (descriptors, symbols, numbers, kernels) = Default::default();
-        let mut added = Added { base, code: placed.bytes, descriptors, symbols, numbers, kernels, stride };
-        for (kernel, &entry) in planned.iter().zip(&placed.entries) {
-            let address = kernel.kernel.descriptor_address;
-            let mut descriptor = kernel.instrumented.descriptor;
-            descriptor.set_entry_byte_offset(entry.wrapping_sub(address) as i64);
-            added.descriptors.push((address, descriptor));
-            let name = format!("{}{CODE_SUFFIX}", kernel.kernel.name);
-            added.symbols.push(CodeSymbol { name, address: entry, size: kernel.code.size() });
-            let before = kernel.kernel.metadata.as_ref().ok_or_else(|| Error::internal("a planned kernel has no metadata"))?;
-            let numbers = kernel.instrumented.metadata.numbers(before);
-            added.numbers.extend(numbers.into_iter().map(|(key, number)| (kernel.kernel.symbol(), key, number)));
-            added.kernels.push(kernel_map(kernel, entry));
-        }
-        Ok(added)
-    }
-}
-
 /// A code object that something is added to.
 struct Writer<'w, 'd> {
     code: &'w CodeObject<'d>,
@@ -529,13 +372,13 @@ struct Writer<'w, 'd> {
 }
 
 impl Writer<'_, '_> {
-    /// Completes the map and writes the new object.
-    fn write(&self, added: &Added, map: &mut ObjectMap) -> Result<Vec<u8>> {
+    /// Completes the map with the maps of the added kernels, to which only the source lines are missing, and writes the new object.
+    fn write(&self, added: &Added, kernels: Vec<KernelMap>, map: &mut ObjectMap) -> Result<Vec<u8>> {
         let mut value = self.code.metadata().ok_or_else(|| Error::internal("a planned object has no metadata"))?.value.clone();
         for (symbol, key, number) in &added.numbers {
             metadata::set_kernel_number(&mut value, symbol, key, *number)?;
         }
-        map.kernels.clone_from(&added.kernels);
+        map.kernels = kernels;
         for site in map.kernels.iter_mut().flat_map(|kernel| &mut kernel.sites) {
             site.source = source(self.lines, site.address);
         }
@@ -549,24 +392,6 @@ impl Writer<'_, '_> {
             control: &control.to_bytes(),
             map: &map.pack()?,
         })
-    }
-}
-
-/// A kernel's map, without source lines.
-fn kernel_map(planned: &Planned<'_>, entry: u64) -> KernelMap {
-    let Planned { kernel, mode, instrumented, code, .. } = planned;
-    let mut after = instrumented.after;
-    after.code_bytes = code.size();
-    KernelMap {
-        name: kernel.name.clone(),
-        demangled: demangle(&kernel.name).into_owned(),
-        mode: *mode,
-        sites: instrumented.sites.clone(),
-        uncounted_callees: instrumented.uncounted_callees.iter().map(|name| demangle(name).into_owned()).collect(),
-        vector_registers: instrumented.vector_registers,
-        before: instrumented.before,
-        after,
-        addresses: code.addresses(entry).into_iter().map(|(original, rewritten)| AddressPair { original, rewritten }).collect(),
     }
 }
 

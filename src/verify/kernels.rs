@@ -1,7 +1,9 @@
 //! Kernel descriptors, metadata and site tables of a rewritten object: in step with each other and with the code.
 
-use std::cell::{LazyCell, OnceCell};
+use std::cell::LazyCell;
+use std::sync::OnceLock;
 
+use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::allocation::Allocation;
@@ -80,12 +82,13 @@ fn is_known(
         && other.map.kernels == map.kernels
 }
 
-/// Checks all kernels of a rewritten object.
+/// Checks all kernels of a rewritten object, `at_once` or one after the other.
 pub(super) fn check(
     original: &CodeObject<'_>,
     rewritten: &CodeObject<'_>,
     map: &ObjectMap,
     earlier: Option<Faultless<'_>>,
+    at_once: bool,
     findings: &mut Vec<Finding>,
 ) {
     let Some(target) = original.target().filter(|target| target.emulated() || target.rewritable()) else {
@@ -99,18 +102,8 @@ pub(super) fn check(
     };
     let surroundings = Surroundings::of(original, rewritten, &image, &new_image);
     let is_known = earlier.is_some_and(|other| is_known(other, target, &surroundings, original.kernels(), rewritten.kernels(), map));
-    let program = if is_known { None } else { Some(Program::of(target, &image)) };
-    let context = Context {
-        original,
-        rewritten,
-        target,
-        new_image: &new_image,
-        callable: OnceCell::new(),
-        summaries: program.as_ref().map(Summaries::compute).unwrap_or_default(),
-        program: program.as_ref(),
-        image: &image,
-    };
-    for kernel in original.kernels() {
+    let context = Context { original, rewritten, target, new_image: &new_image, whole: OnceLock::new(), is_known, image: &image };
+    let one = |kernel: &Kernel| {
         let mut found = Vec::new();
         let entry = map.kernels.iter().find(|entry| entry.name == kernel.name);
         match (rewritten.kernel(&kernel.name), entry) {
@@ -124,7 +117,12 @@ pub(super) fn check(
             (Some(_), None) => {}
             (Some(new), Some(entry)) => context.kernel(kernel, new, entry, &mut found),
         }
-        findings.extend(found.into_iter().map(|finding| finding.in_kernel(&kernel.name)));
+        found.into_iter().map(|finding| finding.in_kernel(&kernel.name)).collect::<Vec<_>>()
+    };
+    if at_once {
+        findings.par_extend(original.kernels().par_iter().with_max_len(1).flat_map_iter(one));
+    } else {
+        findings.extend(original.kernels().iter().flat_map(one));
     }
     context.metadata(map, findings);
 }
@@ -134,12 +132,25 @@ struct Context<'a> {
     rewritten: &'a CodeObject<'a>,
     target: Target,
     new_image: &'a Image<'a>,
-    /// What code at the end of an unknown pointer may touch, once it matters.
-    callable: OnceCell<UsedRegisters>,
-    summaries: Summaries,
-    /// None where the code was looked at in another object.
-    program: Option<&'a Program>,
+    /// All code of the original, once some kernel needs it.
+    whole: OnceLock<Original>,
+    /// The code was looked at in another object.
+    is_known: bool,
     image: &'a Image<'a>,
+}
+
+/// Code of the original, and what is known of it.
+struct Original {
+    program: Program,
+    summaries: Summaries,
+    /// What code at the end of an unknown pointer may touch, once it matters.
+    callable: OnceLock<UsedRegisters>,
+}
+
+impl Original {
+    fn of(program: Program) -> Original {
+        Original { summaries: Summaries::compute(&program), program, callable: OnceLock::new() }
+    }
 }
 
 impl Context<'_> {
@@ -151,7 +162,23 @@ impl Context<'_> {
         let target = old.descriptor.machine(self.target);
         descriptor_fields((&old.descriptor, &new.descriptor), target, findings);
         self.entry(new, target, findings);
-        let Some(program) = self.program else { return };
+        if self.is_known {
+            return;
+        }
+        // Functions may be called by others, too. A kernel without calls needs nobody, and is not kept either.
+        if self.whole.get().is_none() {
+            let alone = Program::build(self.target, self.image, [(old.name.clone(), BodyKind::Kernel, old.entry)]);
+            if alone.stands_alone() {
+                return self.code((old, new), entry, &Original::of(alone), findings);
+            }
+        }
+        let whole = self.whole.get_or_init(|| Original::of(Program::of(self.target, self.image)));
+        self.code((old, new), entry, whole, findings);
+    }
+
+    /// The code of an instrumented kernel.
+    fn code(&self, (old, new): (&Kernel, &Kernel), entry: &KernelMap, known: &Original, findings: &mut Vec<Finding>) {
+        let (target, program, summaries) = (old.descriptor.machine(self.target), &known.program, &known.summaries);
         let Some(id) = program.at(old.entry) else {
             findings.push(Finding::new(Rule::Skeleton, "the original cannot be decoded").at(old.entry));
             return;
@@ -167,7 +194,7 @@ impl Context<'_> {
             return;
         };
         let scratch = scratch::added((old, new), program, id, target, findings);
-        preload::check((&old.descriptor, &new.descriptor), &entry_before, original, &self.summaries, findings);
+        preload::check((&old.descriptor, &new.descriptor), &entry_before, original, summaries, findings);
         findings.extend(check_code(&KernelCode {
             program,
             image: self.image,
@@ -180,8 +207,8 @@ impl Context<'_> {
             entry_after: &entry_after,
             vector_registers: old.descriptor.accum_offset(target).unwrap_or(u32::MAX).min(old.descriptor.allocated_vgprs(target)),
             scratch: (scratch.start, scratch.end),
-            used: reachable_registers(program, id, || *self.callable.get_or_init(|| callable_registers(program, self.image))),
-            summaries: &self.summaries,
+            used: reachable_registers(program, id, || *known.callable.get_or_init(|| callable_registers(program, self.image))),
+            summaries,
             replays: matches!(self.rewritten.features().xnack, Feature::Any | Feature::On),
         }));
     }

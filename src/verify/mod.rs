@@ -109,7 +109,7 @@ pub fn check_files(original: &[u8], rewritten: &[u8]) -> Result<Report> {
 /// Checks one rewritten code object against its original; tells how many instrumented kernels it has, and what is wrong.
 #[must_use]
 pub fn check_object(original: &CodeObject<'_>, rewritten: &CodeObject<'_>) -> (usize, Vec<Finding>) {
-    let (map, findings) = check_beside(original, rewritten, None);
+    let (map, findings) = check_beside(original, rewritten, None, true);
     (map.map_or(0, |map| map.kernels.len()), findings)
 }
 
@@ -123,16 +123,17 @@ pub(crate) struct Faultless<'a> {
 }
 
 /// [`check_object`]; gives the site table, if it can be read. Code that `earlier` has as well, in the same place, for a target that is like this one, with the same
-/// descriptors, metadata and sites, is not looked at again: everything else is.
+/// descriptors, metadata and sites, is not looked at again: everything else is. Kernels are checked `at_once`, on all threads, or one after the other.
 pub(crate) fn check_beside(
     original: &CodeObject<'_>,
     rewritten: &CodeObject<'_>,
     earlier: Option<Faultless<'_>>,
+    at_once: bool,
 ) -> (Option<ObjectMap>, Vec<Finding>) {
     let mut findings = Vec::new();
     let map = object::check(original, rewritten, &mut findings);
     if let Some(map) = &map {
-        kernels::check(original, rewritten, map, earlier, &mut findings);
+        kernels::check(original, rewritten, map, earlier, at_once, &mut findings);
     }
     (map, findings)
 }

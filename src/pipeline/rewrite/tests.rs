@@ -64,11 +64,11 @@ fn what_was_checked_before_hides_nothing_that_is_different() {
     let [first, second] = [&one, &other].map(|bytes| rewrite(bytes, &options(Counters::Lds)).expect("rewritten").bytes);
     let (one, other) = (CodeObject::parse(&one).expect("parses"), CodeObject::parse(&other).expect("parses"));
     let first = CodeObject::parse(&first).expect("parses");
-    let (map, findings) = verify::check_beside(&one, &first, None);
+    let (map, findings) = verify::check_beside(&one, &first, None, true);
     assert_eq!(findings, []);
     let faultless = Faultless { original: &one, rewritten: &first, map: &map.expect("a site table") };
     let rewritten = CodeObject::parse(&second).expect("parses");
-    assert_eq!(verify::check_beside(&other, &rewritten, Some(faultless)).1, []);
+    assert_eq!(verify::check_beside(&other, &rewritten, Some(faultless), true).1, []);
     // A byte of the new code, or of a descriptor, at a time.
     let code = rewritten.elf().section(CODE_SECTION).expect("new code");
     let descriptor = rewritten.kernels()[0].descriptor_offset;
@@ -79,7 +79,7 @@ fn what_was_checked_before_hides_nothing_that_is_different() {
         damaged[place as usize] ^= 4;
         let Ok(damaged) = CodeObject::parse(&damaged) else { continue };
         let (_, all) = verify::check_object(&other, &damaged);
-        assert_eq!(verify::check_beside(&other, &damaged, Some(faultless)).1, all, "{place:#x}");
+        assert_eq!(verify::check_beside(&other, &damaged, Some(faultless), true).1, all, "{place:#x}");
         found += usize::from(!all.is_empty());
     }
     assert!(found > 20, "{found} of them are damage");
