@@ -24,10 +24,6 @@ pub(super) fn check_allocation(body: &Body, descriptor: &KernelDescriptor) -> Re
     if let Some(id) = body.ids().find(|id| body.inst(*id).variant.traits.contains(Traits::ALLOC_VGPR)) {
         return Err(Refusal::at(Reason::VectorAllocation, body.address(id), "s_alloc_vgpr changes the number of vector registers"));
     }
-    if body.traits().contains(Traits::SET_VGPR_MSB) {
-        let detail = "s_set_vgpr_msb: which vector registers instructions mean depends on where they are";
-        return Err(Refusal::new(Reason::VectorAllocation, detail));
-    }
     if Field::enable_dynamic_vgpr(body.target()).is_some_and(|field| descriptor.get(field) != 0) {
         return Err(Refusal::new(Reason::VectorAllocation, "the descriptor asks for dynamic vector registers"));
     }

@@ -41,12 +41,16 @@ pub(super) fn count(vectors: &Vectors) -> u32 {
 /// Chooses vector registers that can be moved: not ones that matrix instructions access, or whose values are under way longer than those of other vector
 /// instructions.
 pub(super) fn choose(target: Target, parts: &[Part<'_>]) -> Result<Vectors, Refusal> {
-    let slow = |inst: &isa::Inst| {
-        let flags = inst.variant.flags;
-        let read: RegSet = if flags.contains(Flags::MFMA) { inst.reads().collect() } else { RegSet::EMPTY };
-        if flags.intersects(Flags::MFMA | Flags::TRANS) { read.union(inst.writes().collect()) } else { read }
-    };
-    let slow = parts.iter().flat_map(|part| part.body.insts()).fold(RegSet::EMPTY, |all, inst| all.union(slow(inst)));
+    let mut slow = RegSet::EMPTY;
+    for (body, id) in parts.iter().flat_map(|part| part.body.ids().map(|id| (part.body, id))) {
+        let flags = body.inst(id).variant.flags;
+        if flags.contains(Flags::MFMA) {
+            body.reads(id).for_each(|reg| slow.insert(reg));
+        }
+        if flags.intersects(Flags::MFMA | Flags::TRANS) {
+            body.writes(id).for_each(|reg| slow.insert(reg));
+        }
+    }
     let mut taken: Vec<u16> = Vec::new();
     let chosen = Vectors::take(target, |count, align| {
         let can_be_moved = |number: u16| number < NUMBERED_VGPRS && !taken.contains(&number) && !slow.overlaps(Reg::vector(number, 1));

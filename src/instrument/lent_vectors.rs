@@ -11,7 +11,7 @@ use super::registers::{Scalars, Vectors};
 use crate::dataflow::RegSet;
 use crate::entity::ProgramPoint;
 use crate::error::Result;
-use crate::isa::{self, Flags, Reg};
+use crate::isa::{Flags, Reg};
 use crate::kernel::{Reason, Refusal};
 
 /// Lanes of the counters of a site that narrows EXEC, and of whatever else a probe counts.
@@ -48,8 +48,7 @@ pub(super) struct Loan {
 impl Terms {
     /// Borrows registers at a place.
     pub(super) fn lend(&self, part: &Part<'_>, pending: &RegSet, point: ProgramPoint) -> Result<(Vectors, Loan), Refusal> {
-        let inst = part.body.inst(point.inst);
-        let mut excluded: RegSet = inst.reads().chain(inst.writes()).collect();
+        let mut excluded: RegSet = part.body.reads(point.inst).chain(part.body.writes(point.inst)).collect();
         excluded = excluded.union(slow_results(part));
         let live = part.liveness.at(point);
         let choose = |pending: &RegSet, wait| {
@@ -86,8 +85,8 @@ impl Terms {
 
 /// Registers that hold results of instructions that take longer than others.
 fn slow_results(part: &Part<'_>) -> RegSet {
-    let slow = part.body.insts().iter().filter(|inst| inst.variant.flags.intersects(Flags::MFMA | Flags::TRANS));
-    slow.flat_map(isa::Inst::writes).collect()
+    let slow = part.body.ids().filter(|id| part.body.inst(*id).variant.flags.intersects(Flags::MFMA | Flags::TRANS));
+    slow.flat_map(|id| part.body.writes(id)).collect()
 }
 
 impl Loan {

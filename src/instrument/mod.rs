@@ -16,6 +16,7 @@ mod branch_probe;
 mod entry;
 mod epilogue;
 mod guards;
+mod high_registers;
 mod homes;
 mod lent_vectors;
 mod mask_probe;
@@ -493,8 +494,9 @@ fn insertions(plan: &Plan, lender: &Lender<'_>, part: &Part<'_>) -> Result<Vec<(
         let (plan, here) = lender.at_end(plan, point)?;
         inserts.push((point, epilogue::epilogue(&plan, &here, point.inst != end)?));
     }
-    for (point, _) in &inserts {
+    for (point, snippet) in &mut inserts {
         guards::check_clause(part.body, &part.neighbours, *point)?;
+        high_registers::bracket(part.body, *point, snippet)?;
     }
     inserts.sort_by_key(|(point, _)| *point);
     Ok(inserts)
@@ -522,8 +524,7 @@ impl Lender<'_> {
         let scalars = match self.kept {
             Some(scalars) => Borrowed::Kept(scalars),
             None => {
-                let inst = body.inst(point.inst);
-                let accessed: RegSet = inst.reads().chain(inst.writes()).collect();
+                let accessed: RegSet = body.reads(point.inst).chain(body.writes(point.inst)).collect();
                 let lent = Borrowed::lend(self.end, liveness.at(point), &pending[point.inst.index()], &accessed);
                 lent.map_err(|refusal| Refusal { address: Some(body.address(point.inst)), ..refusal })?
             }

@@ -225,6 +225,36 @@ fn kernels_that_use_all_registers() {
     }
 }
 
+/// What is inserted where instructions name registers above v255 has them name low ones, and sets back what was set.
+#[test]
+fn high_bits_are_set_back() {
+    let target = target("gfx1250");
+    let set = |bits: i64| [Value::Imm(bits)];
+    let (low, high) = (set(0x4100), set(0x41));
+    let saveexec: (&str, &[Value]) = ("s_and_saveexec_b32", &[s(20, 1), s(22, 1)]);
+    let move_: (&str, &[Value]) = ("v_mov_b32_e32", &[Value::Reg(Reg::vector(1, 1)), Value::Reg(Reg::vector(2, 1))]);
+    let literal: (&str, &[Value]) = ("s_setreg_imm32_b32", &[Value::Imm(0x801), Value::Literal(0x5000)]);
+    let sets = |(_, snippet): &(ProgramPoint, Snippet)| -> Vec<(&'static str, Option<Value>)> {
+        let ends = [snippet.items.first(), snippet.items.get(1), snippet.items.last()];
+        let insts = ends.into_iter().filter_map(|item| if let Some(Item::Inst(inst)) = item { Some(inst) } else { None });
+        insts.map(|inst| (inst.name(), inst.operand(Role::Simm16).map(|operand| operand.value))).collect()
+    };
+    let (entered, left) = (("s_set_vgpr_msb", Some(Value::Imm(0x4100))), ("s_set_vgpr_msb", Some(Value::Imm(0x41))));
+    let inserts = |code: &[(&str, &[Value])]| {
+        let (bytes, mut kernel) = kernel(target, code);
+        kernel.descriptor.set(Field::ENABLE_WAVEFRONT_SIZE32, 1).expect("fits");
+        plan(target, &bytes, &kernel, CounterMode::Global).expect("planned").edits.inserts
+    };
+    let inside = inserts(&[("s_set_vgpr_msb", &high), move_, saveexec, move_, ("s_set_vgpr_msb", &low)]);
+    assert_eq!((sets(&inside[0])[0], sets(&inside[0]).last()), (entered, Some(&left)));
+    // The end of the wave is behind.
+    assert!(!sets(&inside[1]).contains(&left));
+    let outside = inserts(&[("s_set_vgpr_msb", &high), move_, ("s_set_vgpr_msb", &low), saveexec]);
+    assert!(outside.iter().all(|insert| !sets(insert).contains(&left)));
+    let behind_mode = inserts(&[("s_set_vgpr_msb", &high), move_, literal, saveexec, move_, ("s_set_vgpr_msb", &low)]);
+    assert_eq!(sets(&behind_mode[0])[..2], [("s_nop", Some(Value::Imm(0))), entered]);
+}
+
 /// With every combination of what can be set at entry, the prologue's last part puts each value where the original code expects it.
 #[test]
 fn entry_registers_are_put_back() {

@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use super::vgpr_msb;
 use crate::entity::InstId;
 use crate::isa::{Access, Inst, Operand, Reg, Target, Traits, VgprMsb, scalar};
 
@@ -90,8 +91,8 @@ pub struct Body {
     pub(super) insts: Vec<Inst>,
     pub(super) addresses: Vec<u64>,
     pub(super) flows: Vec<Flow>,
-    /// The high bits of vector register numbers at each instruction; empty if they are 0 everywhere.
-    pub(super) vgpr_msb: Vec<VgprMsb>,
+    /// The high bits of vector register numbers at each instruction, where they are known; empty if they are 0 everywhere.
+    pub(super) vgpr_msb: Vec<Option<VgprMsb>>,
     /// Those of its instructions.
     pub(super) traits: Traits,
 }
@@ -185,9 +186,28 @@ impl Body {
     pub fn register(&self, id: InstId, operand: &Operand) -> Option<Reg> {
         let reg = operand.reg()?;
         Some(match self.vgpr_msb.get(id.index()) {
-            Some(msb) => msb.actual(self.inst(id), operand.role, reg).unwrap_or(reg),
-            None => reg,
+            Some(Some(msb)) => msb.actual(self.inst(id), operand.role, reg).unwrap_or(reg),
+            _ => reg,
         })
+    }
+
+    /// The high bits of vector register numbers in front of an instruction (gfx1250, [`VgprMsb`]); none if they depend on the path there, or on a value. 0 on
+    /// targets that have none.
+    ///
+    /// # Panics
+    /// If `id` is not of this body and its code sets high bits.
+    #[must_use]
+    pub fn vgpr_msb_before(&self, id: InstId) -> Option<VgprMsb> {
+        if self.vgpr_msb.is_empty() { Some(VgprMsb::default()) } else { self.vgpr_msb[id.index()] }
+    }
+
+    /// [`Body::vgpr_msb_before`] the instruction that `id` falls through to, by that way.
+    ///
+    /// # Panics
+    /// If `id` is not of this body.
+    #[must_use]
+    pub fn vgpr_msb_after(&self, id: InstId) -> Option<VgprMsb> {
+        if self.vgpr_msb.is_empty() { Some(VgprMsb::default()) } else { vgpr_msb::after(self, id, self.vgpr_msb_before(id)) }
     }
 
     /// Every register run that an instruction reads where it is, explicitly and implicitly: see [`Inst::reads`] and [`Body::register`].
@@ -214,7 +234,7 @@ impl Body {
         encoded: impl Iterator<Item = Reg> + 'a,
         accessed: impl Fn(Access) -> bool,
     ) -> impl Iterator<Item = Reg> + 'a {
-        if self.vgpr_msb.get(id.index()).is_none_or(|msb| *msb == VgprMsb::default()) {
+        if self.vgpr_msb.get(id.index()).is_none_or(|msb| msb.unwrap_or_default() == VgprMsb::default()) {
             return Registers::Encoded(encoded);
         }
         let mut regs: SmallVec<[Reg; 8]> = encoded.collect();

@@ -16,6 +16,8 @@ mod image;
 mod refusal;
 mod vgpr_msb;
 
+pub(crate) use vgpr_msb::writes_literal_to_mode;
+
 pub use adjacency::{Clause, Delay, Dependency, Neighbours, Tie};
 pub use body::{Body, BodyKind, CallTarget, Flow};
 pub use constants::formed_addresses;

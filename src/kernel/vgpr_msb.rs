@@ -35,14 +35,12 @@ impl State {
             name if name.starts_with("s_setreg") => {
                 let Some((number, bits)) = inst.hardware_register() else { return State::Unknown };
                 let covers = bits.start <= VgprMsb::MODE_LAST && bits.end > VgprMsb::MODE_FIRST;
-                let literal =
-                    inst.operands.iter().find_map(|operand| if let Value::Literal(value) = operand.value { Some(value) } else { None });
-                match literal {
+                match literal(inst) {
                     _ if number != MODE => self,
-                    // On some processors a literal's bits go into the high bits whatever part of MODE is written.
-                    Some(literal) if State::Known(VgprMsb::of_mode(literal)) == self => self,
+                    // A literal's bits go into the high bits whatever part of MODE is written (LLVM, AMDGPULowerVGPREncoding, which sets them that way, too).
+                    Some(literal) => State::Known(VgprMsb::of_mode(literal)),
                     None if !covers => self,
-                    _ => State::Unknown,
+                    None => State::Unknown,
                 }
             }
             _ => self,
@@ -50,12 +48,47 @@ impl State {
     }
 }
 
-/// The high bits at every instruction of a body; empty if nothing sets them.
+/// The high bits behind an instruction that is reached with these.
+pub(super) fn after(body: &Body, id: InstId, before: Option<VgprMsb>) -> Option<VgprMsb> {
+    match step(body, id, before.map_or(State::Unknown, State::Known)) {
+        State::Known(msb) => Some(msb),
+        State::Unknown => None,
+    }
+}
+
+/// What is known behind an instruction.
+fn step(body: &Body, id: InstId, state: State) -> State {
+    let after = state.step(body.inst(id), body.flow(id));
+    // The hardware drops it directly behind an `s_setreg_imm32_b32` of MODE (LLVM, AMDGPULowerVGPREncoding). By other ways it may be reached as well.
+    if after != state && follows_mode_write(body, id) { State::Unknown } else { after }
+}
+
+/// Whether it is an `s_set_vgpr_msb` directly behind an instruction that writes a literal to MODE.
+fn follows_mode_write(body: &Body, id: InstId) -> bool {
+    let before = id.0.checked_sub(1).map(InstId).filter(|before| body.next(*before) == Some(id));
+    body.inst(id).name() == SET_VGPR_MSB && before.is_some_and(|before| writes_literal_to_mode(body.inst(before)))
+}
+
+/// Whether it is `s_setreg_imm32_b32` of MODE.
+pub(crate) fn writes_literal_to_mode(inst: &Inst) -> bool {
+    inst.sets_hwreg() == Some(MODE) && literal(inst).is_some()
+}
+
+/// The literal of an instruction.
+fn literal(inst: &Inst) -> Option<u32> {
+    inst.operands.iter().find_map(|operand| if let Value::Literal(value) = operand.value { Some(value) } else { None })
+}
+
+/// The high bits at every instruction of a body, where they are known; empty if nothing sets them.
 ///
 /// # Errors
 /// Unsupported if an instruction with vector registers is reached with different high bits, or with unknown ones.
-pub(super) fn states(body: &Body) -> Result<Vec<VgprMsb>> {
-    if !body.traits().contains(Traits::SET_VGPR_MSB) {
+pub(super) fn states(body: &Body) -> Result<Vec<Option<VgprMsb>>> {
+    let sets_some = |inst: &Inst| writes_literal_to_mode(inst) && literal(inst).map(VgprMsb::of_mode) != Some(VgprMsb::default());
+    let traits = body.traits();
+    let may_set = traits.contains(Traits::SET_VGPR_MSB)
+        || (traits.contains(Traits::HARDWARE_REGISTER) && body.target().has_vgpr_msb() && body.insts().iter().any(sets_some));
+    if !may_set {
         return Ok(Vec::new());
     }
     let mut before: Vec<Option<State>> = vec![None; body.len()];
@@ -63,7 +96,7 @@ pub(super) fn states(body: &Body) -> Result<Vec<VgprMsb>> {
     let mut work = vec![body.entry()];
     while let Some(id) = work.pop() {
         let Some(state) = before[id.index()] else { continue };
-        let after = state.step(body.inst(id), body.flow(id));
+        let after = step(body, id, state);
         for next in body.successors(id) {
             let place = &mut before[next.index()];
             let joined = match *place {
@@ -88,12 +121,12 @@ pub(super) fn states(body: &Body) -> Result<Vec<VgprMsb>> {
                 if msb != VgprMsb::default() && !inst.operands.iter().all(known) {
                     return refuse(id, "it is not known which of its vector registers s_set_vgpr_msb concerns");
                 }
-                states.push(msb);
+                states.push(Some(msb));
             }
             _ if vectors().next().is_some() => {
                 return refuse(id, "it depends on the path or on a value which vector registers it uses (s_set_vgpr_msb)");
             }
-            _ => states.push(VgprMsb::default()),
+            _ => states.push(None),
         }
     }
     Ok(states)
@@ -154,8 +187,22 @@ mod tests {
         assert!(with(setreg(mode(8, 8))).is_err());
         assert!(with(setreg(2)).is_ok(), "another register");
         let literal = |value: u32| op("s_setreg_imm32_b32").literal(value).imm(mode(0, 4));
-        assert!(with(literal(0x0000_4000)).is_ok(), "source 0 has bit 14 of MODE");
-        assert!(with(literal(0)).is_err());
+        let first = |write: Op| vectors(with(write).expect("known").reads(InstId(2)))[0];
+        assert_eq!(first(literal(0x0000_4000)), Reg::vector(258, 1), "source 0 has bit 14 of MODE");
+        assert_eq!(first(literal(0x0000_8000)), Reg::vector(514, 1));
+        assert_eq!(first(literal(0)), Reg::vector(2, 1));
+    }
+
+    /// Directly behind an instruction that writes a literal to MODE the hardware drops it, and by another way it is not dropped.
+    #[test]
+    fn what_follows_a_mode_write_is_dropped() {
+        let literal = || op("s_setreg_imm32_b32").literal(0).imm(i64::from(MODE) | 3 << 11);
+        let behind = |listing: Listing, bits| listing.push(set(bits)).push(add()).push(end()).try_body(&Image::new(), BodyKind::Kernel, 0);
+        let at_once = || Listing::at(0).push(literal());
+        assert!(behind(at_once(), 1).is_err());
+        assert!(behind(at_once(), 0).is_ok(), "it changes nothing");
+        let body = behind(at_once().push(op("s_nop")), 1).expect("known");
+        assert_eq!((body.vgpr_msb_before(InstId(2)), body.vgpr_msb_after(InstId(2))), (Some(VgprMsb(0)), Some(VgprMsb(1))));
     }
 
     #[test]

@@ -178,7 +178,7 @@ impl Alignment {
             let inst = new.inst(id);
             let bad = match inst.variant.branch {
                 // Whether it may, is checked in `preserve`.
-                Branch::None => forbidden(inst) && !sets_flat_scratch(inst, new.target()),
+                Branch::None => forbidden(inst) && !sets_flat_scratch(inst, new.target()) && !sets_high_bits(inst),
                 Branch::Jump | Branch::Conditional(_) | Branch::End => false,
                 _ => true,
             };
@@ -197,6 +197,11 @@ fn forbidden(inst: &Inst) -> bool {
         || inst.variant.traits.contains(Traits::STATEFUL)
         // The trap handler's registers, some of which hold the workgroup's ids.
         || inst.writes().any(|reg| reg.file == RegFile::Scalar && (scalar::TTMP0..scalar::M0).contains(&reg.first))
+}
+
+/// Whether it sets the high bits of vector register numbers. That original code has its own is checked in `high_registers`.
+fn sets_high_bits(inst: &Inst) -> bool {
+    inst.variant.traits.contains(Traits::SET_VGPR_MSB)
 }
 
 /// Whether all that the instruction does is to set a half of FLAT_SCRATCH.

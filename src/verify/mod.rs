@@ -7,7 +7,7 @@
 //! * `kernels`, `allocation`, `preload`, `scratch`: descriptor, metadata and site table agree with each other and with the code; registers are allocated;
 //! * `align`: the new code is the original with instructions inserted, and control flows the same way, calls included;
 //! * `adjacent`: nothing was inserted between instructions that must follow each other;
-//! * `preserve`, `homes`: no original instruction reads anything that inserted code changed, EXEC and SCC included;
+//! * `preserve`, `homes`, `high_registers`: no original instruction reads anything that inserted code changed, EXEC and SCC included;
 //! * `defined`: inserted code reads no register that nothing has set;
 //! * `outstanding`, `accessed`, `translations`: inserted code waits for what it uses;
 //! * `hazards`, `matrix`, `events`, `forwarding`: what the target leaves to software holds around inserted code.
@@ -29,6 +29,7 @@ mod events;
 mod finding;
 mod forwarding;
 mod hazards;
+mod high_registers;
 mod homes;
 mod host;
 mod image;
@@ -245,6 +246,7 @@ pub fn check_code(code: &KernelCode<'_>) -> Vec<Finding> {
             };
             let cfg = Cfg::build(new);
             adjacent::check(original, new, &alignment, &mut found);
+            high_registers::check(original, new, &alignment, &mut found);
             preserve::check(&subject, &cfg, &mut found);
             if id == code.kernel {
                 defined::check(new, &cfg, &alignment, code.entry_after, &mut found);

@@ -33,7 +33,7 @@ fn number(text: &str) -> Option<i64> {
     }
 }
 
-/// `s4`, `s[4:5]`, `v3`, `vcc`, `exec_lo`, a number, `off`.
+/// `s4`, `s[4:5]`, `v3`, `vcc`, `exec_lo`, a number, `off`; `#5` is an immediate beside constants.
 fn value(text: &str, immediate: bool) -> Option<Value> {
     let named = |first, dwords| Some(Value::Reg(Reg::scalar(first, dwords)));
     let run = |text: &str| {
@@ -52,6 +52,9 @@ fn value(text: &str, immediate: bool) -> Option<Value> {
         "null" => return named(scalar::NULL, 1),
         "off" => return Some(Value::Off),
         _ => {}
+    }
+    if let Some(immediate) = text.strip_prefix('#') {
+        return number(immediate).map(Value::Imm);
     }
     if let Some(number) = number(text) {
         return Some(match number {

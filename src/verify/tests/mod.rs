@@ -2,6 +2,7 @@
 
 mod accessed;
 mod events;
+mod high_registers;
 mod homes;
 mod listing;
 mod preserve;
