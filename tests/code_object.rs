@@ -43,7 +43,7 @@ fn kernels_functions_and_metadata_agree_with_llvm() {
             assert_eq!((metadata.args[1].offset, metadata.args[1].size), (8, 4));
         }
         let metadata = object.metadata().expect("note");
-        let encoded = metadata::encode(&metadata.value).expect("encodes");
+        let encoded = metadata::encode(&metadata.value().expect("values")).expect("encodes");
         assert_eq!(encoded, bytes[metadata.file_offset as usize..][..metadata.size as usize], "decode and encode give the note's bytes");
     }
 }

@@ -25,7 +25,7 @@ fn try_rewrite(object: &CodeObject<'_>) -> Result<Vec<u8>> {
     let plan = Plan::new(object, CONTROL.len() as u64)?;
     let mut code: Vec<u8> = Vec::new();
     let (mut descriptors, mut symbols) = (Vec::new(), Vec::new());
-    let mut value = object.metadata().expect("note").value.clone();
+    let mut value = object.metadata().expect("note").value().expect("values");
     for kernel in object.kernels() {
         let address = plan.code_address() + code.len() as u64;
         code.extend(S_ENDPGM.to_le_bytes());
@@ -242,7 +242,7 @@ fn nothing_replaced_gives_the_same_bytes() {
     let bytes = workshop.code_object(SOURCE, "gfx90a", &["-g"]);
     let object = CodeObject::parse(&bytes).expect("parses");
     let plan = Plan::new(&object, 64).expect("planned");
-    let metadata = &object.metadata().expect("note").value;
+    let metadata = &object.metadata().expect("note").value().expect("values");
     let changes = Changes { code: &[], symbols: &[], descriptors: &[], metadata, control: &CONTROL, map: MAP };
     assert_eq!(plan.finish(&changes).expect("written"), bytes);
 }

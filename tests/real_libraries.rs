@@ -28,7 +28,7 @@ fn rocrand_is_taken_apart_and_put_together() {
         assert_eq!(Some(object.target_id()), found.target.map(ToString::to_string));
         assert_eq!(object.kernels().len(), 80);
         let note = object.metadata().expect("note");
-        let encoded = metadata::encode(&note.value).expect("encodes");
+        let encoded = metadata::encode(&note.value().expect("values")).expect("encodes");
         assert_eq!(encoded, found.bytes[note.file_offset as usize..][..note.size as usize]);
         let plan = Plan::new(&object, 64).expect("planned");
         let mut descriptors = Vec::new();
@@ -42,8 +42,14 @@ fn rocrand_is_taken_apart_and_put_together() {
             descriptor.set_entry_byte_offset(plan.code_address().wrapping_sub(kernel.descriptor_address) as i64);
             descriptors.push((kernel.descriptor_address, descriptor));
         }
-        let changes =
-            Changes { code: &[0; 256], symbols: &[], descriptors: &descriptors, metadata: &note.value, control: &[0; 64], map: b"map" };
+        let changes = Changes {
+            code: &[0; 256],
+            symbols: &[],
+            descriptors: &descriptors,
+            metadata: &note.value().expect("values"),
+            control: &[0; 64],
+            map: b"map",
+        };
         replacements.push(Replacement { place: found.place, bytes: plan.finish(&changes).expect("written").into() });
     }
     assert_eq!(replacements.len(), 7);

@@ -106,7 +106,7 @@ fn rewrite(
     let entry = placed.entries[0];
     let mut descriptor = plan.descriptor;
     descriptor.set_entry_byte_offset(entry.wrapping_sub(kernel.descriptor_address) as i64);
-    let mut value = object.metadata().expect("metadata").value.clone();
+    let mut value = object.metadata().expect("metadata").value().expect("values");
     for (key, number) in plan.metadata.numbers(kernel.metadata.as_ref().expect("metadata")) {
         metadata::set_kernel_number(&mut value, &kernel.symbol(), key, number)?;
     }

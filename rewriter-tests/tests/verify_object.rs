@@ -45,7 +45,7 @@ fn rewrite(object: &CodeObject<'_>, mode: CounterMode, damage: &Damage<'_>) -> V
     let program = Program::of(target, &image);
     let analysis = Analysis::new(&program, &image);
     let emit = Plan::new(object, control::SIZE).expect("planned");
-    let mut value = object.metadata().expect("a note").value.clone();
+    let mut value = object.metadata().expect("a note").value().expect("values");
     let mut map = ObjectMap {
         schema: SCHEMA.to_owned(),
         target: object.target_id(),

@@ -26,8 +26,8 @@ const NOTE_ALIGN: usize = 4;
 /// The metadata of a code object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Metadata {
-    /// Everything, as written.
-    pub value: Value,
+    /// As written: as values it takes ten times the room.
+    encoded: Vec<u8>,
     /// The kernels, typed.
     pub kernels: Vec<KernelMetadata>,
     /// File offset of the note's descriptor (the MessagePack data).
@@ -179,11 +179,7 @@ impl Metadata {
         if size > MAX_SIZE {
             return Err(Error::limit(format!("metadata of {size:#x} bytes, at most {MAX_SIZE:#x} are read")).at(file_offset));
         }
-        let mut rest = encoded;
-        let value = rmpv::decode::read_value_with_max_depth(&mut rest, MAX_DEPTH).map_err(|error| {
-            let at = file_offset + (encoded.len() - rest.len()) as u64;
-            Error::malformed(format!("metadata is not MessagePack: {error}")).at(at)
-        })?;
+        let value = decode_value(encoded, file_offset)?;
         let mut kernels = Vec::new();
         if let Some(list) = lookup(&value, "amdhsa.kernels") {
             let list = list.as_array().ok_or_else(|| Error::malformed("amdhsa.kernels is not a list").at(file_offset))?;
@@ -192,8 +188,25 @@ impl Metadata {
                 kernels.push(typed.map_err(|error| error.at(file_offset))?);
             }
         }
-        Ok(Metadata { value, kernels, file_offset, size })
+        Ok(Metadata { encoded: encoded.to_vec(), kernels, file_offset, size })
     }
+
+    /// Everything, as values.
+    ///
+    /// # Errors
+    /// None: it was read before.
+    pub fn value(&self) -> Result<Value> {
+        decode_value(&self.encoded, self.file_offset)
+    }
+}
+
+/// The value that bytes at a file offset encode. What follows it is not looked at.
+fn decode_value(encoded: &[u8], file_offset: u64) -> Result<Value> {
+    let mut rest = encoded;
+    rmpv::decode::read_value_with_max_depth(&mut rest, MAX_DEPTH).map_err(|error| {
+        let at = file_offset + (encoded.len() - rest.len()) as u64;
+        Error::malformed(format!("metadata is not MessagePack: {error}")).at(at)
+    })
 }
 
 /// Encodes metadata. What [`Metadata::decode`] read from a compiler's note gives the same bytes again.

@@ -6,7 +6,7 @@
 //! the stages that wrote it, and a kernel with a finding is refused like any other.
 
 use std::hash::{Hash, Hasher};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -104,7 +104,7 @@ pub fn rewrite_with_progress(data: &[u8], options: &Options, progress: impl FnMu
     let width = if total < 2 * rayon::current_num_threads() { Width::Kernels } else { Width::Objects };
     // All new code is kept until the last is there, and that of many processors is much.
     let keep = |(map, bytes): Outcome| -> Result<KeptOutcome> {
-        let kept = bytes.map(|bytes| if total > 1 { Kept::packed(&bytes) } else { Ok(bytes.into()) });
+        let kept = bytes.map(|bytes| if total > 1 { Kept::packed(&bytes) } else { Ok(Arc::unwrap_or_clone(bytes).into()) });
         Ok((map, kept.transpose()?))
     };
     let one = |group: &Vec<usize>| -> Vec<(usize, Result<Option<KeptOutcome>>)> {
@@ -144,7 +144,7 @@ enum Width {
 }
 
 /// The map of a code object, and its new bytes if a kernel was instrumented.
-type Outcome = (ObjectMap, Option<Vec<u8>>);
+type Outcome = (ObjectMap, Option<Arc<Vec<u8>>>);
 
 /// [`Outcome`], kept until the others are there.
 type KeptOutcome = (ObjectMap, Option<Kept>);
@@ -195,7 +195,7 @@ struct Finished<'i> {
     image: Image<'i>,
     control: u64,
     added: Added,
-    bytes: Vec<u8>,
+    bytes: Arc<Vec<u8>>,
     /// The site table as the checker read it.
     map: ObjectMap,
 }
@@ -271,7 +271,7 @@ impl Rewriter<'_> {
                 let faultless = Faultless { original: &earlier.code, rewritten: &rewritten, map: &earlier.map };
                 let (_, findings) = verify::check_beside(&code, &CodeObject::parse(&bytes)?, Some(faultless), at_once);
                 if findings.is_empty() {
-                    return Ok(Some((map, Some(bytes))));
+                    return Ok(Some((map, Some(Arc::new(bytes)))));
                 }
             }
         }
@@ -288,9 +288,10 @@ impl Rewriter<'_> {
             // The checker decodes everything again.
             let (read, findings) = verify::check_beside(&code, &CodeObject::parse(&bytes)?, None, at_once);
             if findings.is_empty() {
+                let bytes = Arc::new(bytes);
                 if let (Some(added), Some(read)) = (added, read) {
                     let control = plan.control_address();
-                    *earlier = Some(Finished { control, added, bytes: bytes.clone(), map: read, image, code });
+                    *earlier = Some(Finished { control, added, bytes: Arc::clone(&bytes), map: read, image, code });
                 }
                 return Ok(Some((map, Some(bytes))));
             }
@@ -340,7 +341,7 @@ fn without_addresses(mut map: ObjectMap, options: &Options) -> ObjectMap {
 }
 
 /// A code object whose kernels are not known stays as it was, unless it is another target's.
-fn unread(found: &Found<'_>, options: &Options, error: &Error) -> Option<(ObjectMap, Option<Vec<u8>>)> {
+fn unread(found: &Found<'_>, options: &Options, error: &Error) -> Option<Outcome> {
     let target = found.target.map_or_else(|| "?".to_owned(), ToString::to_string);
     if found.target.is_some() && !options.selection.has_target(&target) {
         return None;
@@ -374,7 +375,7 @@ struct Writer<'w, 'd> {
 impl Writer<'_, '_> {
     /// Completes the map with the maps of the added kernels, to which only the source lines are missing, and writes the new object.
     fn write(&self, added: &Added, kernels: Vec<KernelMap>, map: &mut ObjectMap) -> Result<Vec<u8>> {
-        let mut value = self.code.metadata().ok_or_else(|| Error::internal("a planned object has no metadata"))?.value.clone();
+        let mut value = self.code.metadata().ok_or_else(|| Error::internal("a planned object has no metadata"))?.value()?;
         for (symbol, key, number) in &added.numbers {
             metadata::set_kernel_number(&mut value, symbol, key, *number)?;
         }

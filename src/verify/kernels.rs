@@ -319,7 +319,9 @@ impl Context<'_> {
             }
             return;
         };
-        let mut expected = before.value.clone();
+        let (Ok(mut expected), Ok(value)) = (before.value(), now.value()) else {
+            return findings.push(Finding::new(Rule::Metadata, "the metadata cannot be read"));
+        };
         for kernel in now.kernels.iter().filter(|kernel| map.kernels.iter().any(|entry| format!("{}.kd", entry.name) == kernel.symbol)) {
             let numbers = |kernel: &KernelMetadata| {
                 [
@@ -340,7 +342,7 @@ impl Context<'_> {
                 }
             }
         }
-        if expected != now.value {
+        if expected != value {
             findings.push(Finding::new(
                 Rule::Metadata,
                 "more changed than the register counts, LDS and scratch memory of instrumented kernels",
