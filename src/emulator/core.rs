@@ -73,6 +73,8 @@ pub(super) struct Wave {
     pub way: Way,
     /// The high bits of vector register numbers, which MODE has as well.
     pub vgpr_msb: VgprMsb,
+    /// Behind the last instruction that wrote a literal to MODE (gfx125x).
+    pub behind_mode_write: Option<u64>,
     pub trapsts: u32,
     pub pc: u64,
     /// The instruction took a branch.

@@ -290,6 +290,7 @@ impl Plan {
             env: Env::from_mode(mode),
             way: Way::of(mode),
             vgpr_msb: VgprMsb::default(),
+            behind_mode_write: None,
             trapsts: 0,
             pc: self.descriptor.entry(self.launch.target),
             jumped: false,

@@ -102,7 +102,10 @@ impl Gws {
 
 /// Resource and number of an instruction: the number is that of the first active lane.
 fn operands(core: &mut Core, op: &Op) -> Step<(u32, u32)> {
-    let resource = (op.inst.modifiers.offset as u32).wrapping_add(core.wave.sgpr[usize::from(scalar::M0)] >> BASE_SHIFT) % RESOURCES;
+    if core.launch.strict {
+        core.wave.hazards.check_m0()?;
+    }
+    let resource = (op.inst.modifiers.offset as u32).wrapping_add(core.scalar(op, scalar::M0)? >> BASE_SHIFT) % RESOURCES;
     let Some(source) = op.inst.operands.iter().find_map(|operand| operand.reg()) else { return undefined("no data") };
     core.reading(op, source.file, source.first, 1)?;
     let Some(lane) = active(core.wave.exec()).next() else { return undefined(format!("{} without active lanes", op.inst.name())) };

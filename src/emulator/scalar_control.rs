@@ -470,6 +470,7 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
                 // These bits of the literal go into MODE whatever part of it is written (LLVM, AMDGPULowerVGPREncoding).
                 if hardware_register(op).0 == hwreg::MODE && core.launch.target.has_vgpr_msb() {
                     core.wave.set_vgpr_msb(VgprMsb::of_mode(value));
+                    core.wave.behind_mode_write = Some(op.next);
                 }
                 Ok(())
             },
@@ -477,7 +478,13 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
         ),
         "s_set_vgpr_msb" => (
             |core, op| {
-                core.wave.set_vgpr_msb(VgprMsb(op.any_imm() as u8));
+                // Directly behind that instruction the hardware drops it (LLVM, AMDGPULowerVGPREncoding).
+                if core.wave.behind_mode_write.take() != Some(op.pc) {
+                    core.wave.set_vgpr_msb(VgprMsb(op.any_imm() as u8));
+                } else if core.launch.strict {
+                    let rule = "s_set_vgpr_msb directly behind an s_setreg_imm32_b32 of MODE is dropped";
+                    return stop(FaultKind::Hazard { rule, required: 0, found: 0, resource: "mode".into() });
+                }
                 Ok(())
             },
             Semantics::Own,

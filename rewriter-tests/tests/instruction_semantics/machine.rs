@@ -93,6 +93,11 @@ impl Machine {
         Machine { target, device, known: HashMap::new(), buffers, data, local, private }
     }
 
+    /// Whether it emulates in strict mode.
+    pub fn is_strict(&mut self) -> bool {
+        self.device.options_mut().strict
+    }
+
     /// Appends the first of the mnemonics that the target has with these operands.
     pub fn emit(&mut self, code: &mut Vec<u8>, mnemonics: &[&'static str], values: &[Value]) {
         assert!(self.try_emit(code, mnemonics, values), "{}: none of {mnemonics:?} with {values:?}", self.target.name());

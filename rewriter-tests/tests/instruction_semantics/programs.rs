@@ -1,9 +1,9 @@
 //! Operations that only more code shows: those that end a wave or stop it, that change how later instructions run, that wait, and that tell the time. For each a
 //! program with what it must leave in memory.
 
-use wavetap::isa::{Reg, Target, Value, scalar};
+use wavetap::isa::{self, Reg, Target, Value, scalar};
 
-use super::machine::{Machine, number, s, v};
+use super::machine::{Machine, RECORD_WORDS, number, s, v};
 use super::random::Random;
 
 type Code = Vec<u8>;
@@ -169,7 +169,69 @@ fn high_registers(machine: &mut Machine, random: &mut Random) -> Verdict {
             same(&format!("v30 and v{} added", 30 + 256 * from), sum, value(0) + value(from))?;
         }
     }
+    high_registers_behind_mode(machine)
+}
+
+/// Directly behind a literal for MODE, `s_set_vgpr_msb` does nothing. The strict mode says so.
+fn high_registers_behind_mode(machine: &mut Machine) -> Verdict {
+    let hwreg = Value::Imm(1 | 3 << 11);
+    for apart in [false, true] {
+        let found = machine.whole(1, &|machine, code| {
+            for high in 0..3_u32 {
+                machine.emit(code, &["s_set_vgpr_msb"], &[Value::Imm(i64::from(high) << 6)]);
+                machine.emit(code, &["v_mov_b32_e32"], &[v(30), number(0x1000 + high)]);
+            }
+            machine.emit(code, &["s_setreg_imm32_b32"], &[hwreg, Value::Literal(1 << 14)]);
+            if apart {
+                machine.nothing(code);
+            }
+            machine.emit(code, &["s_set_vgpr_msb"], &[Value::Imm(2)]);
+            machine.emit(code, &["v_mov_b32_e32"], &[v(20), v(30)]);
+            machine.emit(code, &["s_set_vgpr_msb"], &[Value::Imm(0)]);
+            machine.nothing(code);
+            machine.store_record(code, 20, 0);
+        });
+        match found {
+            Err(fault) if machine.is_strict() && !apart && fault.contains("is dropped") => {}
+            Ok(_) if machine.is_strict() && !apart => return Err("s_set_vgpr_msb is dropped, and nobody says so".to_owned()),
+            found => found?.iter().try_for_each(|record| same("v30 by source 0", record[0], if apart { 0x1002 } else { 0x1001 }))?,
+        }
+    }
     Ok(())
+}
+
+/// Global wave sync with this number. M0 and the offset choose the resource: any will do.
+fn global_sync(machine: &mut Machine, code: &mut Code, name: &str, others: u32) {
+    machine.emit(code, &["s_mov_b32"], &[Value::Reg(Reg::M0), number(9 << 16)]);
+    machine.emit(code, &["v_mov_b32_e32"], &[v(28), number(others)]);
+    machine.settle(code);
+    let mut inst = isa::build(machine.target, name, &[v(28)]).expect("it has the operation");
+    inst.modifiers.gds = true;
+    inst.modifiers.offset = 3;
+    code.extend(isa::encode(machine.target, &inst).expect("encodes"));
+    machine.settle(code);
+}
+
+/// Two waves tell each other their numbers through memory.
+fn meets_by_global_sync(machine: &mut Machine, name: &str) -> Verdict {
+    let lanes = machine.target.wave_size();
+    let found = machine.whole(2, &|machine, code| {
+        let other = number(lanes * 4 * RECORD_WORDS as u32);
+        machine.store_record(code, 0, 0);
+        machine.settle(code);
+        if name == "ds_gws_init" {
+            // What it sets holds, whatever comes to the barrier.
+            global_sync(machine, code, name, 1);
+            machine.emit(code, &["s_barrier"], &[]);
+        }
+        global_sync(machine, code, "ds_gws_barrier", if name == "ds_gws_init" { 7 } else { 1 });
+        machine.emit(code, &["v_xor_b32_e32"], &[v(1), other, v(1)]);
+        machine.load_record(code, 26, 0);
+        machine.settle(code);
+        machine.emit(code, &["v_xor_b32_e32"], &[v(1), other, v(1)]);
+        machine.store_record(code, 26, 4);
+    })?;
+    found.iter().enumerate().try_for_each(|(n, record)| same(&format!("work-item {n}"), record[1], n as u32 ^ lanes))
 }
 
 /// Two waves tell each other their numbers through LDS.
@@ -276,6 +338,7 @@ pub fn test(target: Target, name: &'static str, machines: [(&mut Machine, bool);
                 (0..8).try_for_each(|_| relative(machine, name, &mut random))
             }
             "s_set_vgpr_msb" => (0..4).try_for_each(|_| high_registers(machine, &mut random)),
+            "ds_gws_barrier" | "ds_gws_init" => (0..4).try_for_each(|_| meets_by_global_sync(machine, name)),
             "s_barrier" | "s_barrier_signal" | "s_barrier_wait" | "s_barrier_signal_isfirst" | "s_get_barrier_state" => {
                 (0..4).try_for_each(|_| meets(machine, name))
             }
