@@ -195,12 +195,14 @@ impl<'k> Kernels<'k> {
                 if at_once > 1 { next.par_iter().with_max_len(1).map(one).collect() } else { next.iter().map(one).collect() };
             // Behind one that is refused, all others have another index.
             let mut again = Vec::new();
-            for (kernel, made) in made {
-                match made {
+            let mut made = made.into_iter();
+            while let Some((kernel, outcome)) = made.next() {
+                match outcome {
                     Ok(planned) if planned.index as usize != placed.len() => again.push(kernel),
                     Ok(planned) => {
                         if let Err(error) = adding.push(&planned) {
-                            self.kernels = placed.into_iter().chain([kernel]).chain(again).chain(queue).collect();
+                            let rest = again.into_iter().chain(made.map(|(kernel, _)| kernel)).chain(queue);
+                            self.kernels = placed.into_iter().chain([kernel]).chain(rest).collect();
                             return Ok(Err(error));
                         }
                         placed.push(kernel);
