@@ -4,11 +4,13 @@
 //!
 //! * [`Liveness`]: a register that is *not* live is really never read again before it is written. Vector registers are written under EXEC, so
 //!   no write of one ends its life. Where a call's target is unknown, where a function returns, and at jumps to unknown places, everything is live.
+//! * [`Assigned`]: a vector register that is *not* assigned really holds nothing that the program put there.
 //! * [`Summaries`]: what a call may read and write, at most.
 //! * [`Definitions`]: every instruction whose result may be what a use reads is found.
 //! * [`Waits`]: an operation that is not listed as pending is really complete.
 
 mod access;
+mod assigned;
 mod definitions;
 mod indexing;
 mod liveness;
@@ -22,6 +24,7 @@ mod versions;
 mod waits;
 
 pub use access::Accesses;
+pub use assigned::Assigned;
 pub use definitions::{Definition, Definitions, Made, ValueId};
 pub use indexing::{Indexed, Indexing};
 pub use liveness::Liveness;

@@ -56,6 +56,44 @@ fn liveness_is_the_existence_of_a_path_to_a_read() {
 }
 
 #[test]
+fn assigned_is_the_existence_of_a_path_from_a_write() {
+    let regs = [Reg::vector(2, 1), Reg::vector(3, 1), Reg::vector(4, 2), Reg::vector(300, 1)];
+    let write = |random: &mut Random| op("v_alu").writes(regs[random.below(regs.len() as u64) as usize]);
+    let mut random = Random::new(12);
+    let mut unassigned = 0;
+    for _ in 0..400 {
+        let body = random_kernel_of(&mut random, 12, write);
+        let cfg = Cfg::build(&body);
+        let assigned = Assigned::compute(&body, &cfg);
+        for reg in regs {
+            // Instructions that are reached behind a write.
+            let mut behind = BTreeSet::new();
+            let mut work: Vec<InstId> = body.ids().filter(|id| body.writes(*id).any(|write| write == reg)).collect();
+            let writes: BTreeSet<InstId> = work.iter().copied().collect();
+            while let Some(id) = work.pop() {
+                work.extend(body.successors(id).filter(|next| behind.insert(*next)));
+            }
+            for inst in body.ids() {
+                let at = |side| assigned.at(&body, &cfg, ProgramPoint { inst, side }).contains(reg);
+                let before = behind.contains(&inst) || reg == Reg::vector(2, 1);
+                assert_eq!((at(Side::Before), at(Side::After)), (before, before || writes.contains(&inst)), "{reg:?} at {inst:?}");
+                unassigned += usize::from(!before);
+            }
+        }
+    }
+    assert!(unassigned > 1000, "{unassigned}");
+    let of = |listing: Listing, kind| {
+        let body = listing.try_body(&Image::new(), kind, 0).expect("a body");
+        let cfg = Cfg::build(&body);
+        let last = body.ids().next_back().expect("instructions");
+        Assigned::compute(&body, &cfg).at(&body, &cfg, ProgramPoint { inst: last, side: Side::Before }).contains(Reg::vector(9, 1))
+    };
+    assert!(!of(Listing::at(0).push(op("s_nop")).push(end()), BodyKind::Kernel));
+    assert!(of(Listing::at(0).push(swappc(30, 4)).push(end()), BodyKind::Kernel), "whoever is called");
+    assert!(of(Listing::at(0).push(op("s_nop")).push(setpc(30)), BodyKind::Function), "whoever calls");
+}
+
+#[test]
 fn everything_is_live_where_control_leaves_to_somewhere_else() {
     let of = |listing: Listing, kind| -> RegSet {
         let body: Body = listing.try_body(&Image::new(), kind, 0).expect("a body");

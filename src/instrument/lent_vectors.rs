@@ -8,7 +8,7 @@ use super::asm::{Asm, c, s, v};
 use super::parts::Part;
 use super::plan::Plan;
 use super::registers::{Scalars, Vectors};
-use crate::dataflow::RegSet;
+use crate::dataflow::{Assigned, RegSet};
 use crate::entity::ProgramPoint;
 use crate::error::Result;
 use crate::isa::{Flags, Reg};
@@ -46,11 +46,17 @@ pub(super) struct Loan {
 }
 
 impl Terms {
-    /// Borrows registers at a place.
-    pub(super) fn lend(&self, part: &Part<'_>, pending: &RegSet, point: ProgramPoint) -> Result<(Vectors, Loan), Refusal> {
+    /// Borrows registers at a place. What has not been assigned need not be given back.
+    pub(super) fn lend(
+        &self,
+        part: &Part<'_>,
+        assigned: &Assigned,
+        pending: &RegSet,
+        point: ProgramPoint,
+    ) -> Result<(Vectors, Loan), Refusal> {
         let mut excluded: RegSet = part.body.reads(point.inst).chain(part.body.writes(point.inst)).collect();
         excluded = excluded.union(slow_results(part));
-        let live = part.liveness.at(point);
+        let live = part.liveness.at(point).intersection(assigned.at(part.body, &part.cfg, point));
         let choose = |pending: &RegSet, wait| {
             let mut taken: Vec<u16> = Vec::new();
             let mut needed_again: Vec<u16> = Vec::new();

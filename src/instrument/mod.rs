@@ -36,7 +36,7 @@ use smallvec::SmallVec;
 
 use crate::cfg::{BodyId, Program};
 use crate::code_object::{Field, Kernel, KernelDescriptor, KernelMetadata};
-use crate::dataflow::{Liveness, RegSet, Summaries, UsedRegisters, WaitSummaries, callable_registers, reachable_registers};
+use crate::dataflow::{Assigned, Liveness, RegSet, Summaries, UsedRegisters, WaitSummaries, callable_registers, reachable_registers};
 use crate::entity::{ProgramPoint, Side};
 use crate::isa::{Condition, Reg, Role, Target, Value};
 use crate::kernel::edit::{Edits, FunctionEdits, Item, Snippet};
@@ -325,7 +325,8 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply) -> Resul
     let mut inserts = Vec::new();
     for part in &parts {
         let pending = if kept.is_none() || terms.is_some() { part.pending(analysis) } else { Vec::new() };
-        let lender = Lender { part, kept, terms: terms.as_ref(), homes, pending, end };
+        let terms = terms.as_ref().map(|terms| (terms, Assigned::compute(part.body, &part.cfg)));
+        let lender = Lender { part, kept, terms, homes, pending, end };
         inserts.push(insertions(&plan, &lender, part)?);
     }
     let mut inserts = inserts.into_iter();
@@ -507,8 +508,8 @@ struct Lender<'a> {
     part: &'a Part<'a>,
     /// Scalar registers: the same everywhere, or else borrowed from the original code for as long as the snippet runs.
     kept: Option<Scalars>,
-    /// Where vector registers are borrowed.
-    terms: Option<&'a lent_vectors::Terms>,
+    /// Where vector registers are borrowed: on which terms, and which of them hold anything.
+    terms: Option<(&'a lent_vectors::Terms, Assigned)>,
     /// Where vector registers are borrowed whole.
     homes: Option<Homes>,
     /// Before each instruction, the registers into which loads are under way; empty where nothing is borrowed.
@@ -533,14 +534,14 @@ impl Lender<'_> {
             let moves = homes.moves(&plan.vectors, self.part, &pending[point.inst.index()], point, self.end)?;
             return Ok((*plan, Registers::new(scalars, VectorSource::Moved(moves))));
         }
-        let Some(terms) = self.terms else { return Ok((*plan, Registers::new(scalars, VectorSource::Own))) };
-        let (vectors, loan) = terms.lend(self.part, &pending[point.inst.index()], point)?;
+        let Some((terms, assigned)) = &self.terms else { return Ok((*plan, Registers::new(scalars, VectorSource::Own))) };
+        let (vectors, loan) = terms.lend(self.part, assigned, &pending[point.inst.index()], point)?;
         Ok((Plan { vectors, ..*plan }, Registers::new(scalars, VectorSource::Lanes(loan))))
     }
 
     /// The registers of a snippet before the end of a wave: nothing needs the original's vector registers any more.
     fn at_end(&self, plan: &Plan, point: ProgramPoint) -> Result<(Plan, Registers), Stop> {
-        match (self.terms, self.kept) {
+        match (&self.terms, self.kept) {
             (Some(_), Some(scalars)) => {
                 let lanes = VectorSource::Lanes(lent_vectors::Loan::default());
                 Ok((*plan, Registers::new(Borrowed::Kept(scalars), lanes)))
