@@ -56,17 +56,25 @@ impl Dispatch {
         self.nodes[at] = Node::Switch { low: low as u8, bits: bits as u8, first: first as u32 };
         self.nodes.extend((0..1 << bits).map(|_| Node::Leaf { first: 0, count: 0 }));
         let used = used | ((1 << bits) - 1) << low;
-        for choice in 0..1u64 << bits {
-            let matching: Vec<u16> = rows
-                .iter()
-                .copied()
-                .filter(|&index| {
-                    let row = &variants[usize::from(index)];
-                    let fixed = row.mask as u64 >> low & ((1 << bits) - 1);
-                    row.matches as u64 >> low & fixed == choice & fixed
-                })
-                .collect();
-            self.node(variants, first + choice as usize, &matching, used);
+        let all = (1u64 << bits) - 1;
+        let mut matching: Vec<Vec<u16>> = vec![Vec::new(); 1 << bits];
+        for &index in rows {
+            let row = &variants[usize::from(index)];
+            let fixed = row.mask as u64 >> low & all;
+            let value = row.matches as u64 >> low & fixed;
+            // What the row leaves open may be anything: every subset of those bits.
+            let open = all & !fixed;
+            let mut choice = open;
+            loop {
+                matching[(value | choice) as usize].push(index);
+                if choice == 0 {
+                    break;
+                }
+                choice = (choice - 1) & open;
+            }
+        }
+        for (choice, rows) in matching.iter().enumerate() {
+            self.node(variants, first + choice, rows, used);
         }
     }
 

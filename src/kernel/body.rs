@@ -1,7 +1,5 @@
 //! The instructions of one kernel or function, in address order, and how control leaves each of them.
 
-use smallvec::SmallVec;
-
 use super::vgpr_msb;
 use crate::entity::InstId;
 use crate::isa::{Access, Inst, Operand, Reg, Target, Traits, VgprMsb, scalar};
@@ -53,28 +51,35 @@ impl Flow {
     }
 }
 
-/// The registers of an instruction, as it names them or as they are where it is.
-enum Registers<I> {
-    Encoded(I),
-    Actual(smallvec::IntoIter<[Reg; 8]>),
+/// The registers that the instructions of a body read and write, one instruction after the other: they are asked for again and again.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Registers {
+    regs: Vec<Reg>,
+    /// Of each instruction: where those that it reads begin, and those that it writes.
+    starts: Vec<[u32; 2]>,
 }
 
-impl<I: Iterator<Item = Reg>> Iterator for Registers<I> {
-    type Item = Reg;
-
-    fn next(&mut self) -> Option<Reg> {
-        match self {
-            Registers::Encoded(encoded) => encoded.next(),
-            Registers::Actual(actual) => actual.next(),
+impl Registers {
+    /// Of instructions, as they name them.
+    pub(super) fn of(insts: &[Inst]) -> Registers {
+        let mut all = Registers { regs: Vec::with_capacity(4 * insts.len()), starts: Vec::with_capacity(insts.len()) };
+        for inst in insts {
+            let start = all.regs.len() as u32;
+            all.regs.extend(inst.reads());
+            all.starts.push([start, all.regs.len() as u32]);
+            all.regs.extend(inst.writes());
         }
+        all
     }
 
-    // Most are collected: one decision for all of them.
-    fn fold<B, F: FnMut(B, Reg) -> B>(self, init: B, f: F) -> B {
-        match self {
-            Registers::Encoded(encoded) => encoded.fold(init, f),
-            Registers::Actual(actual) => actual.fold(init, f),
-        }
+    fn reads(&self, id: InstId) -> &[Reg] {
+        let [reads, writes] = self.starts[id.index()];
+        &self.regs[reads as usize..writes as usize]
+    }
+
+    fn writes(&self, id: InstId) -> &[Reg] {
+        let end = self.starts.get(id.index() + 1).map_or(self.regs.len(), |next| next[0] as usize);
+        &self.regs[self.starts[id.index()][1] as usize..end]
     }
 }
 
@@ -93,6 +98,7 @@ pub struct Body {
     pub(super) flows: Vec<Flow>,
     /// The high bits of vector register numbers at each instruction, where they are known; empty if they are 0 everywhere.
     pub(super) vgpr_msb: Vec<Option<VgprMsb>>,
+    pub(super) registers: Registers,
     /// Those of its instructions.
     pub(super) traits: Traits,
 }
@@ -214,35 +220,39 @@ impl Body {
     ///
     /// # Panics
     /// If `id` is not of this body.
+    #[inline]
     pub fn reads(&self, id: InstId) -> impl Iterator<Item = Reg> + '_ {
-        self.actual(id, self.inst(id).reads(), Access::reads)
+        self.registers.reads(id).iter().copied()
     }
 
     /// Every register run that an instruction writes where it is: see [`Inst::writes`] and [`Body::register`].
     ///
     /// # Panics
     /// If `id` is not of this body.
+    #[inline]
     pub fn writes(&self, id: InstId) -> impl Iterator<Item = Reg> + '_ {
-        self.actual(id, self.inst(id).writes(), Access::writes)
+        self.registers.writes(id).iter().copied()
     }
 
-    /// `encoded` with its first ones, those of the operands, replaced by what they mean.
-    #[inline]
-    fn actual<'a>(
-        &'a self,
-        id: InstId,
-        encoded: impl Iterator<Item = Reg> + 'a,
-        accessed: impl Fn(Access) -> bool,
-    ) -> impl Iterator<Item = Reg> + 'a {
-        if self.vgpr_msb.get(id.index()).is_none_or(|msb| msb.unwrap_or_default() == VgprMsb::default()) {
-            return Registers::Encoded(encoded);
+    /// Sets the high bits of vector register numbers; what instructions read and write are from now on the registers that are meant.
+    pub(super) fn set_vgpr_msb(&mut self, states: Vec<Option<VgprMsb>>) {
+        self.vgpr_msb = states;
+        if self.vgpr_msb.iter().all(|msb| msb.unwrap_or_default() == VgprMsb::default()) {
+            return;
         }
-        let mut regs: SmallVec<[Reg; 8]> = encoded.collect();
-        let operands = self.inst(id).operands.iter().filter(|operand| accessed(operand.access));
-        for (reg, operand) in regs.iter_mut().zip(operands.filter(|operand| operand.reg().is_some())) {
-            *reg = self.register(id, operand).unwrap_or(*reg);
+        let mut regs = std::mem::take(&mut self.registers.regs);
+        for id in self.ids() {
+            let inst = &self.insts[id.index()];
+            let [reads, writes] = self.registers.starts[id.index()].map(|start| start as usize);
+            // The first ones are those of the operands.
+            for (start, accessed) in [(reads, Access::reads as fn(Access) -> bool), (writes, Access::writes)] {
+                let operands = inst.operands.iter().filter(|operand| accessed(operand.access));
+                for (index, actual) in operands.filter_map(|operand| self.register(id, operand)).enumerate() {
+                    regs[start + index] = actual;
+                }
+            }
         }
-        Registers::Actual(regs.into_iter())
+        self.registers.regs = regs;
     }
 
     /// The original virtual address of an instruction.

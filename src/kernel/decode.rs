@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use rustc_hash::FxHashMap;
 
-use super::body::{Body, BodyKind, CallTarget, Flow};
+use super::body::{Body, BodyKind, CallTarget, Flow, Registers};
 use super::constants;
 use super::image::Image;
 use super::vgpr_msb;
@@ -62,7 +62,9 @@ impl Body {
             reached.extend(work, &decode)?;
             let (insts, addresses, flows, entry) = reached.order(kind, entry, &resolved)?;
             let traits = insts.iter().fold(Traits::empty(), |all, inst| all | inst.variant.traits);
-            let mut body = Body { name: name.to_owned(), kind, target, entry, insts, addresses, flows, vgpr_msb: Vec::new(), traits };
+            let registers = Registers::of(&insts);
+            let mut body =
+                Body { name: name.to_owned(), kind, target, entry, insts, addresses, flows, vgpr_msb: Vec::new(), registers, traits };
             work = Vec::new();
             let mut changed = false;
             for (id, found) in constants::indirect_targets(&body, image) {
@@ -78,7 +80,8 @@ impl Body {
                 }
             }
             if !changed {
-                body.vgpr_msb = vgpr_msb::states(&body)?;
+                let states = vgpr_msb::states(&body)?;
+                body.set_vgpr_msb(states);
                 body.insts.shrink_to_fit();
                 return Ok(body);
             }
