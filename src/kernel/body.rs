@@ -65,9 +65,9 @@ impl Registers {
         let mut all = Registers { regs: Vec::with_capacity(4 * insts.len()), starts: Vec::with_capacity(insts.len()) };
         for inst in insts {
             let start = all.regs.len() as u32;
-            all.regs.extend(inst.reads());
+            inst.reads().for_each(|reg| all.regs.push(reg));
             all.starts.push([start, all.regs.len() as u32]);
-            all.regs.extend(inst.writes());
+            inst.writes().for_each(|reg| all.regs.push(reg));
         }
         all
     }
