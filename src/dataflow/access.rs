@@ -3,7 +3,7 @@
 use super::indexing::{Indexed, Indexing};
 use super::regset::RegSet;
 use crate::entity::InstId;
-use crate::isa::{Flags, Inst, Memory, Reg, RegFile, Traits, scalar};
+use crate::isa::{Branch, Flags, Inst, Memory, Reg, RegFile, Traits, scalar};
 use crate::kernel::Body;
 
 /// The registers an instruction accesses.
@@ -32,6 +32,18 @@ impl Accesses {
     #[must_use]
     pub fn at(body: &Body, id: InstId, indexing: &Indexing) -> Accesses {
         Self::with(body.inst(id), body.reads(id), body.writes(id), indexing.at(id))
+    }
+
+    /// Whether an instruction reads what [`Inst::reads`] says and nothing else, writes what [`Inst::writes`] says, and overwrites all scalar registers among that
+    /// but MODE, and in every active lane the vector registers.
+    pub(super) fn are_as_named(inst: &Inst, indexed: Indexed) -> bool {
+        !inst.variant.traits.intersects(SPECIAL)
+            && !inst.variant.flags.intersects(Flags::D16 | Flags::MFMA)
+            && inst.modifiers.sdwa.is_none()
+            && inst.modifiers.dpp.is_none()
+            && indexed.is_empty()
+            && inst.variant.branch != Branch::Trap
+            && inst.variant.memory != Memory::Message
     }
 
     fn with(inst: &Inst, reads: impl Iterator<Item = Reg>, writes: impl Iterator<Item = Reg>, indexed: Indexed) -> Accesses {
@@ -69,7 +81,7 @@ impl Accesses {
             accesses.writes.add_vectors(&RegSet::ALL);
             accesses.whole_lanes = false;
         }
-        if inst.variant.branch == crate::isa::Branch::Trap {
+        if inst.variant.branch == Branch::Trap {
             // The trap handler may look at anything.
             accesses.reads = RegSet::ALL;
         }
@@ -108,6 +120,14 @@ impl Accesses {
         kills
     }
 }
+
+/// What [`Accesses::with`] looks at.
+const SPECIAL: Traits = Traits::CONDITIONAL
+    .union(Traits::SCALAR_RELATIVE)
+    .union(Traits::SCALAR_RELATIVE_WRITE)
+    .union(Traits::VECTOR_RELATIVE)
+    .union(Traits::SWAP_RELATIVE)
+    .union(Traits::WRITE_LANE);
 
 /// The vector registers from the lowest one of a set on, with `v0`, which stands for those that do not exist; none if the set has none.
 fn from_lowest(set: &RegSet) -> RegSet {

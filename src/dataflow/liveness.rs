@@ -12,6 +12,7 @@ use super::regset::RegSet;
 use super::summary::Summaries;
 use crate::cfg::{Block, Cfg};
 use crate::entity::{BlockId, InstId, ProgramPoint, Side};
+use crate::isa::{Reg, RegFile, scalar};
 use crate::kernel::{Body, Flow};
 
 /// The live registers of a body, before and after each instruction.
@@ -47,23 +48,10 @@ impl Liveness {
     }
 
     fn solve_with(body: &Body, cfg: &Cfg, summaries: &Summaries, at_return: RegSet, lanes: bool) -> Liveness {
-        let indexing = Indexing::of(body);
-        // What an instruction reads is where what is live before it will be.
-        let mut before = Vec::with_capacity(body.len());
-        let mut kills = Vec::with_capacity(body.len());
-        for id in body.ids() {
-            let own = Accesses::at(body, id, &indexing);
-            let mut reads = own.reads;
-            if let Flow::Call(target) = body.flow(id) {
-                // The callee reads what the call itself left, so a link register that the call writes is not read from before it.
-                reads.add_all(&summaries.of(target).reads.difference(own.kills));
-            }
-            before.push(reads);
-            kills.push(if lanes { own.lane_kills() } else { own.kills });
-        }
+        let backward = Backward::of(body, summaries, lanes);
         // Of each block: what is live because control leaves the body at its end, what it reads first, and what it kills.
         let mut block_out: Vec<RegSet> = cfg.blocks().iter().map(|data| leaving(body, data.last, summaries, at_return)).collect();
-        let effects: Vec<(RegSet, RegSet)> = cfg.blocks().iter().map(|data| effect(data, &before, &kills)).collect();
+        let effects: Vec<(RegSet, RegSet)> = cfg.blocks().iter().map(|data| backward.effect(data)).collect();
         let mut block_in = vec![RegSet::EMPTY; cfg.len()];
         let mut queued = vec![true; cfg.len()];
         // Processed from the back: postorder first.
@@ -86,11 +74,11 @@ impl Liveness {
                 }
             }
         }
+        let mut before = vec![RegSet::EMPTY; body.len()];
         for (data, out) in cfg.blocks().iter().zip(&block_out) {
             let mut live = *out;
             for id in data.insts().rev() {
-                live.remove_all(&kills[id.index()]);
-                live.add_all(&before[id.index()]);
+                backward.step(id, &mut live);
                 before[id.index()] = live;
             }
         }
@@ -142,13 +130,73 @@ fn leaving(body: &Body, id: InstId, summaries: &Summaries, at_return: RegSet) ->
     }
 }
 
-/// The backward effect of a block: what it reads before it kills it, and what it kills.
-fn effect(data: &Block, reads: &[RegSet], kills: &[RegSet]) -> (RegSet, RegSet) {
-    let (mut first, mut killed) = (RegSet::EMPTY, RegSet::EMPTY);
-    for id in data.insts().rev() {
-        first.remove_all(&kills[id.index()]);
-        first.add_all(&reads[id.index()]);
-        killed.add_all(&kills[id.index()]);
+/// What instructions do to what is live behind them.
+struct Backward<'b> {
+    body: &'b Body,
+    lanes: bool,
+    /// What those read and kill that do not simply access what they name; by instruction, ascending.
+    special: Vec<(InstId, RegSet, RegSet)>,
+    /// By instruction: whether it is one of those.
+    is_special: Vec<bool>,
+}
+
+impl<'b> Backward<'b> {
+    fn of(body: &'b Body, summaries: &Summaries, lanes: bool) -> Backward<'b> {
+        let indexing = Indexing::of(body);
+        let (mut special, mut is_special) = (Vec::new(), vec![false; body.len()]);
+        for id in body.ids() {
+            let call = if let Flow::Call(target) = body.flow(id) { Some(target) } else { None };
+            if call.is_none() && Accesses::are_as_named(body.inst(id), indexing.at(id)) {
+                continue;
+            }
+            let own = Accesses::at(body, id, &indexing);
+            let mut reads = own.reads;
+            if let Some(target) = call {
+                // The callee reads what the call itself left, so a link register that the call writes is not read from before it.
+                reads.add_all(&summaries.of(target).reads.difference(own.kills));
+            }
+            is_special[id.index()] = true;
+            special.push((id, reads, if lanes { own.lane_kills() } else { own.kills }));
+        }
+        Backward { body, lanes, special, is_special }
     }
-    (first, killed)
+
+    fn special(&self, id: InstId) -> Option<&(InstId, RegSet, RegSet)> {
+        if !self.is_special[id.index()] {
+            return None;
+        }
+        self.special.binary_search_by_key(&id, |(id, ..)| *id).ok().map(|index| &self.special[index])
+    }
+
+    /// The registers that an instruction kills which accesses what it names.
+    fn named_kills(&self, id: InstId) -> impl Iterator<Item = Reg> {
+        self.body.writes(id).filter(|reg| match reg.file {
+            RegFile::Scalar => reg.first != scalar::MODE,
+            RegFile::Vector | RegFile::Accum => self.lanes,
+        })
+    }
+
+    /// From what is live behind an instruction to what is live before it.
+    fn step(&self, id: InstId, live: &mut RegSet) {
+        if let Some((_, reads, kills)) = self.special(id) {
+            live.remove_all(kills);
+            live.add_all(reads);
+        } else {
+            self.named_kills(id).for_each(|reg| live.remove(reg));
+            self.body.reads(id).for_each(|reg| live.insert(reg));
+        }
+    }
+
+    /// The effect of a block: what it reads before it kills it, and what it kills.
+    fn effect(&self, data: &Block) -> (RegSet, RegSet) {
+        let (mut first, mut killed) = (RegSet::EMPTY, RegSet::EMPTY);
+        for id in data.insts().rev() {
+            self.step(id, &mut first);
+            match self.special(id) {
+                Some((_, _, kills)) => killed.add_all(kills),
+                None => self.named_kills(id).for_each(|reg| killed.insert(reg)),
+            }
+        }
+        (first, killed)
+    }
 }

@@ -40,30 +40,46 @@ impl RegSet {
     /// Where a register run lies in the bits: each register has its own position.
     #[inline]
     pub(crate) fn positions(reg: Reg) -> Range<usize> {
-        let (start, end, limit) = match (reg.file, reg.first) {
-            (RegFile::Scalar, scalar::SCC) => (SCC_BIT, SCC_BIT + 1, SCC_BIT + 1),
-            (RegFile::Scalar, scalar::MODE) => (MODE_BIT, MODE_BIT + 1, MODE_BIT + 1),
-            (RegFile::Scalar, scalar::VCCZ) => return usize::from(scalar::VCC)..usize::from(scalar::VCC) + 2,
-            (RegFile::Scalar, scalar::EXECZ) => return usize::from(scalar::EXEC)..usize::from(scalar::EXEC) + 2,
-            (RegFile::Scalar, scalar::LDS_DIRECT) => return usize::from(scalar::M0)..usize::from(scalar::M0) + 1,
-            (RegFile::Scalar, scalar::NULL) => return 0..0,
-            (RegFile::Scalar, first) => (usize::from(first), usize::from(first) + usize::from(reg.dwords), 128),
-            (RegFile::Vector, first) => (VECTOR + usize::from(first), VECTOR + usize::from(first) + usize::from(reg.dwords), ACCUM),
-            (RegFile::Accum, first) => (ACCUM + usize::from(first), ACCUM + usize::from(first) + usize::from(reg.dwords), END),
+        let (first, dwords) = (usize::from(reg.first), usize::from(reg.dwords));
+        let (start, limit) = match reg.file {
+            RegFile::Vector => (VECTOR + first, ACCUM),
+            RegFile::Accum => (ACCUM + first, END),
+            RegFile::Scalar if reg.first < scalar::NULL => (first, SCC_BIT),
+            RegFile::Scalar => return Self::special(reg),
         };
-        start.min(limit)..end.min(limit)
+        start.min(limit)..(start + dwords).min(limit)
     }
 
-    /// The words that a register run lies in, with the bits of it: as [`RegSet::positions`].
+    /// [`RegSet::positions`] of scalar registers from the null register on.
+    fn special(reg: Reg) -> Range<usize> {
+        let of = |first: u16, count: usize| usize::from(first)..usize::from(first) + count;
+        match reg.first {
+            scalar::SCC => SCC_BIT..SCC_BIT + 1,
+            scalar::MODE => MODE_BIT..MODE_BIT + 1,
+            scalar::VCCZ => of(scalar::VCC, 2),
+            scalar::EXECZ => of(scalar::EXEC, 2),
+            scalar::LDS_DIRECT => of(scalar::M0, 1),
+            scalar::NULL => 0..0,
+            first => {
+                let Range { start, end } = of(first, reg.dwords.into());
+                start.min(SCC_BIT)..end.min(SCC_BIT)
+            }
+        }
+    }
+
+    /// Calls `each` with the words that a register run lies in and the bits of it, as [`RegSet::positions`], until it says that this is enough.
     #[inline]
-    fn words(reg: Reg) -> impl Iterator<Item = (usize, u64)> {
+    fn words(reg: Reg, mut each: impl FnMut(usize, u64) -> bool) {
         let Range { mut start, end } = Self::positions(reg);
-        std::iter::from_fn(move || {
-            let (word, first) = (start / 64, start % 64);
-            let count = end.checked_sub(start).filter(|count| *count > 0)?.min(64 - first);
+        // Nearly always there is one.
+        while start < end {
+            let first = start % 64;
+            let count = (end - start).min(64 - first);
+            if !each(start / 64, u64::MAX >> (64 - count) << first) {
+                return;
+            }
             start += count;
-            Some((word, u64::MAX >> (64 - count) << first))
-        })
+        }
     }
 
     /// The register at a position.
@@ -80,27 +96,43 @@ impl RegSet {
     /// Adds all registers of a run.
     #[inline]
     pub fn insert(&mut self, reg: Reg) {
-        Self::words(reg).for_each(|(word, mask)| self.0[word] |= mask);
+        Self::words(reg, |word, mask| {
+            self.0[word] |= mask;
+            true
+        });
     }
 
     /// Removes all registers of a run.
     #[inline]
     pub fn remove(&mut self, reg: Reg) {
-        Self::words(reg).for_each(|(word, mask)| self.0[word] &= !mask);
+        Self::words(reg, |word, mask| {
+            self.0[word] &= !mask;
+            true
+        });
     }
 
     /// Whether *all* registers of a run are in the set.
     #[must_use]
     #[inline]
     pub fn contains(&self, reg: Reg) -> bool {
-        Self::words(reg).all(|(word, mask)| self.0[word] & mask == mask)
+        let mut all = true;
+        Self::words(reg, |word, mask| {
+            all = self.0[word] & mask == mask;
+            all
+        });
+        all
     }
 
     /// Whether *any* register of a run is in the set.
     #[must_use]
     #[inline]
     pub fn overlaps(&self, reg: Reg) -> bool {
-        Self::words(reg).any(|(word, mask)| self.0[word] & mask != 0)
+        let mut any = false;
+        Self::words(reg, |word, mask| {
+            any = self.0[word] & mask != 0;
+            !any
+        });
+        any
     }
 
     /// The scalar registers of the set as a mask by operand code, without SCC and MODE.
