@@ -483,6 +483,26 @@ impl Inst {
             .chain(self.variant.implicit_writes.regs(self.wave_size.into()))
     }
 
+    /// [`Inst::reads`] and [`Inst::writes`] at once, each in its order.
+    #[inline]
+    pub(crate) fn accesses(&self, mut read: impl FnMut(Reg), mut write: impl FnMut(Reg)) {
+        for operand in &self.operands {
+            let Value::Reg(reg) = operand.value else { continue };
+            if operand.access.reads() {
+                read(reg);
+            }
+            if operand.access.writes() {
+                write(reg);
+            }
+        }
+        let lanes = self.wave_size.into();
+        self.variant.implicit_reads.regs(lanes).for_each(&mut read);
+        if self.modifiers.gds {
+            read(Reg::M0);
+        }
+        self.variant.implicit_writes.regs(lanes).for_each(write);
+    }
+
     /// What `s_getreg` and `s_setreg` access: the number of a hardware register, and which of its bits. None of other instructions.
     #[must_use]
     pub fn hardware_register(&self) -> Option<(u8, Range<u32>)> {

@@ -1,5 +1,7 @@
 //! The instructions of one kernel or function, in address order, and how control leaves each of them.
 
+use smallvec::SmallVec;
+
 use super::vgpr_msb;
 use crate::entity::InstId;
 use crate::isa::{Access, Inst, Operand, Reg, Target, Traits, VgprMsb, scalar};
@@ -62,12 +64,15 @@ pub(super) struct Registers {
 impl Registers {
     /// Of instructions, as they name them.
     pub(super) fn of(insts: &[Inst]) -> Registers {
-        let mut all = Registers { regs: Vec::with_capacity(4 * insts.len()), starts: Vec::with_capacity(insts.len()) };
+        let mut all = Registers { regs: Vec::with_capacity(6 * insts.len()), starts: Vec::with_capacity(insts.len()) };
+        let mut writes: SmallVec<[Reg; 8]> = SmallVec::new();
         for inst in insts {
             let start = all.regs.len() as u32;
-            inst.reads().for_each(|reg| all.regs.push(reg));
+            inst.accesses(|reg| all.regs.push(reg), |reg| writes.push(reg));
+            debug_assert!(inst.reads().eq(all.regs[start as usize..].iter().copied()) && inst.writes().eq(writes.iter().copied()));
             all.starts.push([start, all.regs.len() as u32]);
-            inst.writes().for_each(|reg| all.regs.push(reg));
+            all.regs.extend_from_slice(&writes);
+            writes.clear();
         }
         all
     }

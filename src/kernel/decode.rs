@@ -55,7 +55,7 @@ impl Body {
         entry: u64,
         decode: impl Fn(&mut Inst, u64) -> Result<()>,
     ) -> Result<Body> {
-        let mut reached = Reached::default();
+        let mut reached = Reached::for_code_of(image.distance_to_next(entry));
         let mut resolved = BTreeMap::new();
         let mut work = vec![entry];
         loop {
@@ -82,7 +82,9 @@ impl Body {
             if !changed {
                 let states = vgpr_msb::states(&body)?;
                 body.set_vgpr_msb(states);
-                body.insts.shrink_to_fit();
+                if body.insts.capacity() / 4 * 3 > body.insts.len() {
+                    body.insts.shrink_to_fit();
+                }
                 return Ok(body);
             }
             (reached.insts, reached.addresses) = (std::mem::take(&mut body.insts), std::mem::take(&mut body.addresses));
@@ -112,7 +114,6 @@ fn resolve(body: &Body, image: &Image<'_>, id: InstId, found: constants::Target)
 }
 
 /// The instructions that control reaches, as they were found.
-#[derive(Default)]
 struct Reached {
     insts: Vec<Inst>,
     addresses: Vec<u64>,
@@ -124,6 +125,8 @@ struct Reached {
 struct Seen {
     /// By address / [`Seen::PAGE`]: a bit for each word of it.
     pages: FxHashMap<u64, u64>,
+    /// The page that was looked at last, and its bits, which `pages` does not have yet: most addresses follow each other.
+    last: (u64, u64),
 }
 
 impl Seen {
@@ -131,7 +134,12 @@ impl Seen {
 
     /// Adds an address; tells whether it is new.
     fn insert(&mut self, address: u64) -> bool {
-        let words = self.pages.entry(address / Self::PAGE).or_default();
+        let page = address / Self::PAGE;
+        if page != self.last.0 {
+            self.pages.insert(self.last.0, self.last.1);
+            self.last = (page, self.pages.get(&page).copied().unwrap_or(0));
+        }
+        let words = &mut self.last.1;
         let bit = 1 << (address % Self::PAGE / 4);
         let new = *words & bit == 0;
         *words |= bit;
@@ -142,11 +150,20 @@ impl Seen {
 /// Instructions in the order of their addresses, with these, how control leaves each, and which is the entry.
 type Ordered = (Vec<Inst>, Vec<u64>, Vec<Flow>, InstId);
 
+/// Bytes of an instruction on average, or a little less.
+const AVERAGE_SIZE: u64 = 6;
+/// More instructions than this are not expected before they are found.
+const MOST_EXPECTED: u64 = 1 << 14;
+
 impl Reached {
+    /// Expects as many instructions as there usually are in so many bytes: growing moves everything.
+    fn for_code_of(bytes: u64) -> Reached {
+        let expected = (bytes / AVERAGE_SIZE).min(MOST_EXPECTED) as usize + 16;
+        Reached { insts: Vec::with_capacity(expected), addresses: Vec::with_capacity(expected), seen: Seen::default() }
+    }
+
     /// Adds everything that control reaches from the addresses in `work`.
     fn extend(&mut self, work: Vec<u64>, decode: &impl Fn(&mut Inst, u64) -> Result<()>) -> Result<()> {
-        // Growing moves everything; what is too much is given back.
-        self.insts.reserve(1024);
         // The lowest address first: then instructions are found in their order, but for odd code, and need not be moved.
         let mut work: BinaryHeap<Reverse<u64>> = work.into_iter().map(Reverse).collect();
         while let Some(Reverse(mut pc)) = work.pop() {

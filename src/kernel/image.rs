@@ -1,6 +1,7 @@
 //! What decoding needs to know of a loaded code object: its executable bytes, its functions and its relocated pointers, by virtual address.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use super::body::BodyKind;
 use crate::code_object::{CodeObject, Field};
@@ -122,6 +123,13 @@ impl<'d> Image<'d> {
         let (start, bytes) = self.code.range(..=address).next_back()?;
         let bytes = bytes.get(usize::try_from(address - start).ok()?..)?;
         (!bytes.is_empty()).then_some(bytes)
+    }
+
+    /// Bytes from `address` to the next kernel or function, or to the end of the executable range.
+    pub(super) fn distance_to_next(&self, address: u64) -> u64 {
+        let end = self.range_of(address).map_or(address, |(start, bytes)| start.saturating_add(bytes.len() as u64));
+        let next = self.entries.range((Bound::Excluded(address), Bound::Unbounded)).next();
+        next.map_or(end, |(next, _)| end.min(*next)).saturating_sub(address)
     }
 
     /// The executable ranges: start address and bytes.
