@@ -8,8 +8,8 @@ use super::align::Alignment;
 use super::finding::{Finding, Rule};
 use crate::dataflow::Indexing;
 use crate::entity::InstId;
-use crate::isa::{EventHazards, Inst, Memory, Role, Value};
-use crate::kernel::{Body, Neighbours};
+use crate::isa::{EventHazards, Inst, Memory, Role, Traits, Value};
+use crate::kernel::Body;
 
 /// The message that gives vector registers back (`MSG_DEALLOC_VGPRS`).
 const DEALLOC_VGPRS: i64 = 3;
@@ -18,15 +18,17 @@ const MESSAGE: i64 = 0xff;
 
 /// Checks one body's new code.
 pub(super) fn check(original: &Body, new: &Body, alignment: &Alignment, findings: &mut Vec<Finding>) {
-    let (before, now) = (Neighbours::of(original), Neighbours::of(new));
-    for clause in now.clauses() {
-        let members: Vec<InstId> = (clause.first.0..=clause.last.0).map(InstId).collect();
-        let originals: Option<Vec<InstId>> = members.iter().map(|id| alignment.original(*id)).collect();
+    let before = clauses(original);
+    for clause in clauses(new) {
+        let mut originals = (clause.first.0..=clause.last.0).map(|id| alignment.original(InstId(id)));
         // In the original they are consecutive, and of one clause.
-        let kept = originals.is_some_and(|originals| {
-            let consecutive = originals.windows(2).all(|pair| pair[1].0 == pair[0].0 + 1);
-            let inside = |id: &InstId| before.clauses().iter().any(|clause| clause.first <= *id && *id <= clause.last);
-            consecutive && originals.iter().all(inside)
+        let kept = originals.next().flatten().is_some_and(|first| {
+            let mut last = first;
+            let consecutive = originals.all(|next| {
+                last = InstId(last.0 + 1);
+                next == Some(last)
+            });
+            consecutive && (first.0..=last.0).all(|id| is_member(&before, InstId(id)))
         });
         if !kept {
             findings.push(
@@ -53,8 +55,52 @@ pub(super) fn check(original: &Body, new: &Body, alignment: &Alignment, findings
     }
 }
 
+/// Instructions that `s_clause` says are issued without others in between, in address order.
+struct Clause {
+    start: InstId,
+    first: InstId,
+    last: InstId,
+}
+
+/// The clauses of a body, in address order. They end where the code leaves them.
+fn clauses(body: &Body) -> Vec<Clause> {
+    let mut clauses = Vec::new();
+    if !body.traits().contains(Traits::CLAUSE) {
+        return clauses;
+    }
+    for start in body.ids().filter(|id| body.inst(*id).variant.traits.contains(Traits::CLAUSE)) {
+        let Some(length) = members(body.inst(start)) else { continue };
+        let mut next = start.index() + 1;
+        let mut following = |id| body.at_next(body.end_address(id), &mut next);
+        let Some(first) = following(start) else { continue };
+        let mut last = first;
+        for _ in 1..length {
+            let Some(member) = following(last) else { break };
+            last = member;
+        }
+        clauses.push(Clause { start, first, last });
+    }
+    clauses
+}
+
+/// How many members an `s_clause` says that it has: one less in bits 5:0 (RDNA ISA guides, "S_CLAUSE").
+fn members(inst: &Inst) -> Option<u32> {
+    let operand = inst.operand(Role::Simm16).or_else(|| inst.operands.first())?;
+    if let Value::Imm(bits) = operand.value { Some((bits as u32 & 0x3f) + 1) } else { None }
+}
+
+/// Whether an instruction is a member of one of the clauses.
+fn is_member(clauses: &[Clause], id: InstId) -> bool {
+    // Of those that begin before it the last one ends last, unless an `s_clause` is itself a member of a clause.
+    let begun = clauses.partition_point(|clause| clause.first <= id);
+    clauses[..begun].iter().rev().any(|clause| id <= clause.last)
+}
+
 /// Whether an instruction sends that message.
 pub(super) fn gives_registers_back(inst: &Inst) -> bool {
+    if inst.variant.memory != Memory::Message {
+        return false;
+    }
     let message = inst.operand(Role::Message).or_else(|| inst.operand(Role::Simm16)).map(|operand| operand.value);
-    inst.variant.memory == Memory::Message && matches!(message, Some(Value::Imm(bits)) if bits & MESSAGE == DEALLOC_VGPRS)
+    matches!(message, Some(Value::Imm(bits)) if bits & MESSAGE == DEALLOC_VGPRS)
 }

@@ -81,14 +81,15 @@ impl Alignment {
     /// From every original instruction, control reaches the same original instructions as before.
     fn check_flow(&self, original: &Body, new: &Body, copies: (u64, &mut Vec<(u64, u64)>), findings: &mut Vec<Finding>) {
         let (new_code, calls) = copies;
-        self.leads_to(original, new, new.entry(), original.entry(), || "the entry".to_owned(), findings);
+        let (bodies, walk) = ((original, new), &mut Walk::new(new));
+        self.leads_to(bodies, (new.entry(), original.entry()), walk, || "the entry".to_owned(), findings);
         for old_id in original.ids() {
             let new_id = self.new_of(old_id);
             let text = || format!("{} of {:#x}", original.inst(old_id).name(), original.address(old_id));
             let (old_flow, new_flow) = (original.flow(old_id), new.flow(new_id));
             let fits = match (old_flow, new_flow) {
                 (Flow::Jump(old_to), Flow::Jump(new_to)) | (Flow::Branch(old_to), Flow::Branch(new_to)) => {
-                    self.leads_to(original, new, new_to, old_to, text, findings);
+                    self.leads_to(bodies, (new_to, old_to), walk, text, findings);
                     true
                 }
                 (Flow::Call(CallTarget::Known(function)), Flow::Call(CallTarget::Known(copy)))
@@ -106,7 +107,7 @@ impl Alignment {
             } else if let Some(old_next) = original.next(old_id) {
                 match new.next(new_id) {
                     Some(new_next) => {
-                        self.leads_to(original, new, new_next, old_next, || format!("what follows {}", text()), findings);
+                        self.leads_to(bodies, (new_next, old_next), walk, || format!("what follows {}", text()), findings);
                     }
                     None => findings.push(Finding::new(Rule::Branch, format!("nothing follows {}", text())).at(new.address(new_id))),
                 }
@@ -115,17 +116,20 @@ impl Alignment {
     }
 
     /// Checks that `from` leads through inserted instructions to `wanted` and to no other original instruction.
-    fn leads_to(&self, original: &Body, new: &Body, from: InstId, wanted: InstId, what: impl Fn() -> String, findings: &mut Vec<Finding>) {
+    fn leads_to(
+        &self,
+        (original, new): (&Body, &Body),
+        (from, wanted): (InstId, InstId),
+        walk: &mut Walk,
+        what: impl Fn() -> String,
+        findings: &mut Vec<Finding>,
+    ) {
         if self.original(from) == Some(wanted) {
             return;
         }
-        let mut seen = FxHashSet::default();
-        let mut work = vec![from];
+        walk.begin(from);
         let mut arrives = false;
-        while let Some(id) = work.pop() {
-            if !seen.insert(id) {
-                continue;
-            }
+        while let Some(id) = walk.next() {
             match self.original(id) {
                 Some(found) if found == wanted => arrives = true,
                 Some(found) => {
@@ -148,7 +152,7 @@ impl Alignment {
                         findings.push(Finding::new(Rule::Branch, message).at(new.address(id)));
                         return;
                     }
-                    work.extend(new.successors(id));
+                    walk.work.extend(new.successors(id));
                 }
             }
         }
@@ -184,6 +188,36 @@ impl Alignment {
             };
             if bad {
                 findings.push(Finding::new(Rule::Forbidden, format!("inserted code contains {}", inst.name())).at(new.address(id)));
+            }
+        }
+    }
+}
+
+/// A walk from one new instruction to others, of which there are many: each visits an instruction once.
+struct Walk {
+    /// By instruction: the last walk that visited it, by number from 1.
+    visited: Vec<u32>,
+    number: u32,
+    work: Vec<InstId>,
+}
+
+impl Walk {
+    fn new(new: &Body) -> Walk {
+        Walk { visited: vec![0; new.len()], number: 0, work: Vec::new() }
+    }
+
+    fn begin(&mut self, from: InstId) {
+        self.number += 1;
+        self.work.clear();
+        self.work.push(from);
+    }
+
+    /// The next instruction, which was not visited before in this walk.
+    fn next(&mut self) -> Option<InstId> {
+        loop {
+            let id = self.work.pop()?;
+            if std::mem::replace(&mut self.visited[id.index()], self.number) != self.number {
+                return Some(id);
             }
         }
     }
@@ -228,9 +262,11 @@ fn same(original: &Body, id: InstId, new: &Inst) -> bool {
     let may_differ = |role: Role| {
         matches!(role, Role::SimmTarget | Role::Delay) || (role == Role::Simm16 && old.variant.traits.contains(Traits::CLAUSE))
     };
+    // What has no fields for modifiers has none.
+    let has_modifiers = || !old.variant.layout.modifiers.is_empty() || old.variant.layout.has_parts;
     std::ptr::eq(old.variant, new.variant)
         && old.size == new.size
-        && old.modifiers == new.modifiers
+        && (!has_modifiers() || old.modifiers == new.modifiers)
         && old.ignored == new.ignored
         && old.operands.len() == new.operands.len()
         && old.operands.iter().zip(&new.operands).all(|(a, b)| a == b || (a.role == b.role && may_differ(a.role)))

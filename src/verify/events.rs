@@ -96,17 +96,25 @@ impl State {
         self.0[TRACKED].original = Codes::MAX & !EXEMPT;
     }
 
+    /// Whether it changed.
     fn join(&mut self, other: &State) -> bool {
-        let before = self.clone();
-        self.0.iter_mut().zip(&other.0).for_each(|(mine, theirs)| mine.join(*theirs));
-        *self != before
+        let mut added = 0;
+        for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
+            added |= theirs.original & !mine.original | theirs.inserted & !mine.inserted;
+            mine.join(*theirs);
+        }
+        added != 0
     }
 }
 
 /// Checks one body's new code.
 pub(super) fn check(original: &Body, new: &Body, cfg: &Cfg, alignment: &Alignment, findings: &mut Vec<Finding>) {
-    let target = new.target();
-    let checker = Checker { original, new, alignment, cfg, rules: target.event_hazards(), wave64: target.wave_size() == 64 };
+    let rules = rules_of(new);
+    let zero_flag = may_have_stale_zero_flag(new);
+    if rules.is_empty() && !zero_flag {
+        return;
+    }
+    let checker = Checker { original, new, alignment, cfg, rules, zero_flag };
     let mut block_in: Vec<Option<State>> = vec![None; cfg.len()];
     block_in[cfg.entry().index()] = Some(State::at_entry(new.kind()));
     // Blocks with findings at the last visit, which is the one with the final state.
@@ -140,6 +148,59 @@ pub(super) fn check(original: &Body, new: &Body, cfg: &Cfg, alignment: &Alignmen
             checker.step(&mut state, id, &mut found);
         }
     }
+}
+
+/// The rules of the target that code of a body may break.
+fn rules_of(new: &Body) -> Rules {
+    let checked = Rules::VMEM_TO_SCALAR_WRITE
+        | Rules::SMEM_TO_VECTOR_WRITE
+        | Rules::VCMPX_EXEC_WAR
+        | Rules::VCMPX_PERMLANE
+        | Rules::LDS_BRANCH_VMEM
+        | Rules::BRANCH_OFFSET
+        | Rules::FLAT_OFFSET
+        | Rules::VALU_MASK_WRITE
+        | Rules::VALU_READ_SGPR;
+    let mut rules = new.target().event_hazards() & checked;
+    if new.target().wave_size() != 64 {
+        rules -= Rules::VALU_MASK_WRITE;
+    }
+    if rules.contains(Rules::VCMPX_PERMLANE) && !new.insts().iter().any(permutes_lanes) {
+        rules -= Rules::VCMPX_PERMLANE;
+    }
+    rules
+}
+
+/// Whether, on a target where that matters, there are branches on VCCZ, and writes of one half of VCC alone.
+fn may_have_stale_zero_flag(new: &Body) -> bool {
+    let half = |inst: &Inst| {
+        let written = inst.writes().fold(0, |all, reg| all | codes(reg)) & codes(Reg::VCC);
+        written != 0 && written != codes(Reg::VCC)
+    };
+    new.target().wait_states() != WaitStates::None && new.insts().iter().any(asks_for_zero_flag) && new.insts().iter().any(half)
+}
+
+fn asks_for_zero_flag(inst: &Inst) -> bool {
+    matches!(inst.variant.branch, Branch::Conditional(Condition::VccZ | Condition::VccNz))
+}
+
+fn permutes_lanes(inst: &Inst) -> bool {
+    is_valu(inst) && inst.name().starts_with("v_permlane")
+}
+
+/// The scalar registers that an instruction reads, and those that it writes. What `s_set_vgpr_msb` does to vector registers is nothing to them.
+fn accessed(inst: &Inst) -> (Codes, Codes) {
+    let (mut reads, mut writes) = (0, 0);
+    for operand in &inst.operands {
+        let Some(reg) = operand.reg().filter(|reg| reg.file == RegFile::Scalar) else { continue };
+        let codes = codes(reg);
+        reads |= if operand.access.reads() { codes } else { 0 };
+        writes |= if operand.access.writes() { codes } else { 0 };
+    }
+    let wave = inst.wave_size.into();
+    reads = inst.variant.implicit_reads.regs(wave).fold(reads, |all, reg| all | codes(reg));
+    writes = inst.variant.implicit_writes.regs(wave).fold(writes, |all, reg| all | codes(reg));
+    (if inst.modifiers.gds { reads | codes(Reg::M0) } else { reads }, writes)
 }
 
 /// Scalar registers by code.
@@ -177,7 +238,8 @@ struct Checker<'a> {
     alignment: &'a Alignment,
     cfg: &'a Cfg,
     rules: Rules,
-    wave64: bool,
+    /// Whether it is looked for branches on VCCZ behind writes of one half of VCC.
+    zero_flag: bool,
 }
 
 /// What the rules ask about one instruction.
@@ -195,11 +257,12 @@ struct Step<'a> {
 impl Checker<'_> {
     fn step(&self, state: &mut State, id: InstId, report: &mut dyn FnMut(String)) {
         let inst = self.new.inst(id);
+        let (reads, writes) = accessed(inst);
         let step = Step {
             inst,
             inserted: self.alignment.original(id).is_none(),
-            reads: self.new.reads(id).fold(0, |all, reg| all | codes(reg)),
-            writes: self.new.writes(id).fold(0, |all, reg| all | codes(reg)),
+            reads,
+            writes,
             valu: is_valu(inst),
             salu: is_salu(inst),
             memory: is_vector_memory(inst),
@@ -209,7 +272,7 @@ impl Checker<'_> {
         self.exec_reads(state, &step, report);
         self.memory_kinds(state, &step, report);
         self.displacement(id, &step, report);
-        if self.rules.contains(Rules::VALU_MASK_WRITE) && self.wave64 {
+        if self.rules.contains(Rules::VALU_MASK_WRITE) {
             self.masks(state, &step, report);
         }
         if self.rules.contains(Rules::VALU_READ_SGPR) {
@@ -218,7 +281,7 @@ impl Checker<'_> {
                 state.0[TRACKED] = Marks::default();
             }
         }
-        if self.new.target().wait_states() != WaitStates::None {
+        if self.zero_flag {
             zero_flag(state, &step, report);
         }
     }
@@ -279,7 +342,7 @@ impl Checker<'_> {
         }
         if self.rules.contains(Rules::VCMPX_PERMLANE) && step.valu {
             let compared = &mut state.0[COMPARED];
-            if step.inst.name().starts_with("v_permlane") && compared.ours(step.inserted) != 0 {
+            if permutes_lanes(step.inst) && compared.ours(step.inserted) != 0 {
                 report("EXEC was just written by a vector comparison".to_owned());
             }
             if step.inst.name() != "v_nop" {
@@ -385,6 +448,9 @@ impl Checker<'_> {
 
     /// Whether the hardware now forgets which pairs vector instructions have read: behind so many `ds_nop` in a row. They are one row only within a block.
     fn forgets(&self, id: InstId) -> bool {
+        if !self.new.inst(id).variant.traits.contains(Traits::DS_NOP) {
+            return false;
+        }
         let count = self.new.target().forgetting_nops();
         let first = self.cfg.block(self.cfg.block_of(id)).first;
         let row = (id.0 + 1).checked_sub(count).filter(|start| *start >= first.0);
@@ -448,9 +514,7 @@ impl Checker<'_> {
 /// One half of VCC was written alone, which does not update the flag that a branch asks for (gfx8, gfx9).
 fn zero_flag(state: &mut State, step: &Step<'_>, report: &mut dyn FnMut(String)) {
     let vcc = codes(Reg::VCC);
-    if matches!(step.inst.variant.branch, Branch::Conditional(Condition::VccZ | Condition::VccNz))
-        && state.0[VALU_WRITES].ours(step.inserted) != 0
-    {
+    if asks_for_zero_flag(step.inst) && state.0[VALU_WRITES].ours(step.inserted) != 0 {
         report("one half of VCC was written alone, which does not update VCCZ".to_owned());
     }
     match step.writes & vcc {

@@ -20,6 +20,8 @@ const TRANS_TRANS: u32 = 1;
 /// The most between two writes on either side of a write of EXEC, and between the second and a use of both, for the use to be too early.
 const FORWARD_WRITES: u32 = 2;
 const FORWARD_USE: u32 = 4;
+/// So far the search for such a write is followed back: vector instructions.
+const FORWARD_FARTHEST: u32 = FORWARD_WRITES + FORWARD_USE + 1;
 /// Paths are followed back over this many instructions: scalar ones do not count.
 const LONGEST: usize = 400;
 
@@ -32,12 +34,16 @@ pub(super) fn check(new: &Body, cfg: &Cfg, alignment: &Alignment, findings: &mut
     if !trans && !forward {
         return;
     }
-    let paths = Paths { new, alignment, cfg };
-    let inserts_trans = trans && new.ids().any(|id| transcendental(new.inst(id)) && paths.is_inserted(id));
+    let paths = Paths::new(new, alignment, cfg);
+    let forward = forward && paths.marks.iter().any(|mark| mark.contains(Mark::WRITES_EXEC));
+    if !trans && !forward {
+        return;
+    }
+    let inserts_trans = trans && new.ids().any(|id| paths.is(id, Mark::TRANS) && paths.is_inserted(id));
     let mut found = |id: InstId, message: String| {
         findings.push(Finding::new(Rule::Hazard, format!("{}: {message}", new.inst(id).name())).at(new.address(id)));
     };
-    for id in new.ids().filter(|id| is_valu(new.inst(*id))) {
+    for id in new.ids().filter(|id| paths.is(*id, Mark::VALU)) {
         // Between original instructions alone there is nothing to look for.
         let asked = trans && (inserts_trans || paths.is_inserted(id));
         if let Some(producer) = asked.then(|| paths.transcendental(id)).flatten() {
@@ -50,10 +56,38 @@ pub(super) fn check(new: &Body, cfg: &Cfg, alignment: &Alignment, findings: &mut
     }
 }
 
+bitflags::bitflags! {
+    /// What an instruction is on a path.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    struct Mark: u8 {
+        /// A vector instruction.
+        const VALU = 1;
+        /// A transcendental.
+        const TRANS = 1 << 1;
+        /// A scalar instruction that writes EXEC.
+        const WRITES_EXEC = 1 << 2;
+        /// It ends the path.
+        const ENDS = 1 << 3;
+    }
+}
+
+impl Mark {
+    fn of(inst: &Inst) -> Mark {
+        let mut mark = Mark::empty();
+        mark.set(Mark::VALU, is_valu(inst));
+        mark.set(Mark::TRANS, inst.variant.flags.contains(Flags::TRANS));
+        mark.set(Mark::WRITES_EXEC, !is_valu(inst) && is_salu(inst) && inst.writes().any(|reg| reg.overlaps(Reg::EXEC)));
+        mark.set(Mark::ENDS, ends(inst));
+        mark
+    }
+}
+
 struct Paths<'a> {
     new: &'a Body,
     alignment: &'a Alignment,
     cfg: &'a Cfg,
+    /// By instruction.
+    marks: Vec<Mark>,
 }
 
 /// Where on a path a search for two results is.
@@ -70,7 +104,15 @@ struct Search {
     exec_inserted: bool,
 }
 
-impl Paths<'_> {
+impl<'a> Paths<'a> {
+    fn new(new: &'a Body, alignment: &'a Alignment, cfg: &'a Cfg) -> Self {
+        Paths { new, alignment, cfg, marks: new.insts().iter().map(Mark::of).collect() }
+    }
+
+    fn is(&self, id: InstId, mark: Mark) -> bool {
+        self.marks[id.index()].contains(mark)
+    }
+
     fn is_inserted(&self, id: InstId) -> bool {
         self.alignment.original(id).is_none()
     }
@@ -91,22 +133,26 @@ impl Paths<'_> {
 
     /// A transcendental whose result is used too early.
     fn transcendental(&self, consumer: InstId) -> Option<InstId> {
-        let sources: RegSet = self.sources(consumer).into_iter().collect();
-        if sources.is_empty() {
-            return None;
-        }
+        let mut sources: Option<RegSet> = None;
         let mut seen: SmallVec<[(InstId, u32, u32); 16]> = SmallVec::new();
         let mut work: SmallVec<[(InstId, u32, u32); 8]> = predecessors(self.cfg, consumer).into_iter().map(|id| (id, 0, 0)).collect();
         while let Some((id, mut valus, mut trans)) = work.pop() {
-            let inst = self.new.inst(id);
-            if valus > TRANS_VALUS || trans > TRANS_TRANS || ends(inst) || seen.contains(&(id, valus, trans)) || seen.len() > LONGEST {
+            if valus > TRANS_VALUS
+                || trans > TRANS_TRANS
+                || self.is(id, Mark::ENDS)
+                || seen.contains(&(id, valus, trans))
+                || seen.len() > LONGEST
+            {
                 continue;
             }
             seen.push((id, valus, trans));
-            if is_valu(inst) {
-                let transcendental = inst.variant.flags.contains(Flags::TRANS);
-                if transcendental && self.writes(id).intersects(&sources) && (self.is_inserted(id) || self.is_inserted(consumer)) {
-                    return Some(id);
+            if self.is(id, Mark::VALU) {
+                let transcendental = self.is(id, Mark::TRANS);
+                if transcendental && (self.is_inserted(id) || self.is_inserted(consumer)) {
+                    let sources = sources.get_or_insert_with(|| self.sources(consumer).into_iter().collect());
+                    if self.writes(id).intersects(sources) {
+                        return Some(id);
+                    }
                 }
                 valus += 1;
                 trans += u32::from(transcendental);
@@ -116,8 +162,30 @@ impl Paths<'_> {
         None
     }
 
+    /// Whether [`Paths::partial`] may meet a write of EXEC, by the same paths.
+    fn meets_exec(&self, consumer: InstId) -> bool {
+        let mut seen: SmallVec<[(InstId, u32); 32]> = SmallVec::new();
+        let mut work: SmallVec<[(InstId, u32); 8]> = predecessors(self.cfg, consumer).into_iter().map(|id| (id, 0)).collect();
+        while let Some((id, valus)) = work.pop() {
+            if valus > FORWARD_FARTHEST || self.is(id, Mark::ENDS) || seen.contains(&(id, valus)) {
+                continue;
+            }
+            // Those that are followed far are left to the search itself.
+            if self.is(id, Mark::WRITES_EXEC) || seen.len() > LONGEST {
+                return true;
+            }
+            seen.push((id, valus));
+            let valus = valus + u32::from(self.is(id, Mark::VALU));
+            work.extend(predecessors(self.cfg, id).into_iter().map(|id| (id, valus)));
+        }
+        false
+    }
+
     /// A write of EXEC such that one source was written shortly before and another one shortly after.
     fn partial(&self, consumer: InstId) -> Option<InstId> {
+        if !self.meets_exec(consumer) {
+            return None;
+        }
         let sources = self.sources(consumer);
         if sources.len() < 2 {
             return None;
@@ -126,12 +194,11 @@ impl Paths<'_> {
         let mut seen: Vec<Search> = Vec::new();
         let mut work: Vec<Search> = predecessors(self.cfg, consumer).into_iter().map(start).collect();
         while let Some(mut search) = work.pop() {
-            let inst = self.new.inst(search.at);
-            if search.valus > FORWARD_WRITES + FORWARD_USE + 1 || ends(inst) || seen.contains(&search) || seen.len() > LONGEST {
+            if search.valus > FORWARD_FARTHEST || self.is(search.at, Mark::ENDS) || seen.contains(&search) || seen.len() > LONGEST {
                 continue;
             }
             seen.push(search.clone());
-            if is_valu(inst) {
+            if self.is(search.at, Mark::VALU) {
                 let writes = self.writes(search.at);
                 for (source, written) in sources.iter().zip(&mut search.written) {
                     if written.is_none() && writes.overlaps(*source) {
@@ -142,7 +209,7 @@ impl Paths<'_> {
                     return Some(exec);
                 }
                 search.valus += 1;
-            } else if is_salu(inst) && inst.writes().any(|reg| reg.overlaps(Reg::EXEC)) && search.written.iter().any(Option::is_some) {
+            } else if self.is(search.at, Mark::WRITES_EXEC) && search.written.iter().any(Option::is_some) {
                 search.exec.get_or_insert(search.at);
                 search.exec_inserted &= self.is_inserted(search.at);
             }

@@ -6,7 +6,9 @@
 //! the target ([`crate::isa::Target::wait_states`]). Those around matrix instructions are in `matrix`, those of later targets, which are no numbers of slots, in
 //! `events`.
 
-use std::cell::OnceCell;
+mod facts;
+
+use std::ops::Range;
 
 use smallvec::SmallVec;
 
@@ -16,18 +18,41 @@ use super::matrix;
 use crate::cfg::Cfg;
 use crate::dataflow::RegSet;
 use crate::entity::InstId;
-use crate::isa::{Encoding, Flags, Inst, Memory, Reg, RegFile, Role, Traits, Value, WaitStates, scalar};
+use crate::isa::{Encoding, Flags, Inst, Memory, Operand, Reg, RegFile, Role, Traits, Value, WaitStates, scalar};
 use crate::kernel::Body;
+
+pub(super) use facts::Facts;
+use facts::{Numbers, Sides, Teller, each, rule};
 
 /// The longest distance any rule without matrix instructions asks for.
 const FARTHEST: u32 = 5;
 /// A run of memory instructions is followed back this far.
 const LONGEST_RUN: usize = 64;
 
-/// A rule: issue slots needed between a producer and a consumer, if it applies to the two.
-pub(super) type Needed = fn(&Pair<'_>) -> Option<u32>;
+/// Issue slots needed between a producer and a consumer, if a rule applies to the two.
+type Needed = fn(&Pair<'_>) -> Option<u32>;
 
-/// An instruction with its register sets, which many pairs ask for.
+/// A rule about a producer and a consumer.
+pub(super) struct WaitRule {
+    /// What happens, as a finding says it.
+    what: &'static str,
+    /// What every producer is, among other things,
+    producer: Facts,
+    /// and every consumer: of others it is not asked.
+    consumer: Facts,
+    /// The most slots that it asks for.
+    most: u32,
+    /// Whether it applies, and how many slots it asks for, is said by this alone.
+    needed: Needed,
+}
+
+impl WaitRule {
+    pub(super) const fn new(what: &'static str, producer: Facts, consumer: Facts, most: u32, needed: Needed) -> WaitRule {
+        WaitRule { what, producer, consumer, most, needed }
+    }
+}
+
+/// An instruction with its register sets.
 pub(super) struct Known<'a> {
     inst: &'a Inst,
     pub(super) reads: RegSet,
@@ -58,27 +83,60 @@ impl Pair<'_> {
     }
 }
 
-const RULES: [(&str, Needed); 19] = [
-    ("a scalar register written by a vector instruction is read by a memory instruction", sgpr_to_memory),
-    ("VCC written by a vector instruction is read by v_div_fmas", vcc_to_div_fmas),
-    ("a scalar register written by a vector instruction selects a lane", lane_select),
-    ("a vector register is written that DPP reads", vgpr_to_dpp),
-    ("a vector instruction writes EXEC before DPP", exec_to_dpp),
-    ("M0 is written that a message reads", m0_to_message),
-    ("M0 is written that an indexed access reads", m0_to_index),
-    ("data of a wide store is overwritten", wide_store),
-    ("a result of a transcendental is read", trans_to_valu),
-    ("part of a register is written that is used at once", partial_to_valu),
-    ("a scalar register written by a vector instruction is read by a vector instruction", sgpr_to_valu),
-    ("EXEC is written by a vector instruction before a lane access", exec_to_lane),
-    ("a vector register is written that a lane access reads", vgpr_to_lane),
-    ("a vector instruction writes VCC or EXEC, whose zero flag is read as data", zero_flag),
-    ("a hardware register is written and accessed again", hardware_register),
-    ("a vector instruction writes EXEC, which a vector instruction reads as data", exec_to_data),
-    ("a vector register is written whose rows are swapped", vgpr_to_swap),
-    ("a vector instruction writes EXEC before rows are swapped", exec_to_swap),
-    ("TRAPSTS is written before a return from the trap handler", trap_status),
-];
+/// Facts that are there together.
+pub(super) const fn all<const N: usize>(facts: [Facts; N]) -> Facts {
+    let (mut union, mut index) = (Facts::empty(), 0);
+    while index < N {
+        union = union.union(facts[index]);
+        index += 1;
+    }
+    union
+}
+
+#[rustfmt::skip] // A line for each rule.
+static RULES: [WaitRule; 19] = {
+    use Facts as F;
+    [
+        WaitRule::new("a scalar register written by a vector instruction is read by a memory instruction",
+            all([F::VALU, F::WRITES_SGPR]), all([F::VECTOR_MEMORY, F::READS_SGPR]), 5, sgpr_to_memory),
+        WaitRule::new("VCC written by a vector instruction is read by v_div_fmas",
+            all([F::VALU, F::WRITES_VCC]), F::DIV_FMAS, 4, vcc_to_div_fmas),
+        WaitRule::new("a scalar register written by a vector instruction selects a lane",
+            all([F::VALU, F::WRITES_SGPR]), F::SELECTS_LANE, 4, lane_select),
+        WaitRule::new("a vector register is written that DPP reads",
+            F::WRITES_VECTOR, all([F::DPP, F::READS_VECTOR]), 2, vgpr_to_dpp),
+        WaitRule::new("a vector instruction writes EXEC before DPP",
+            all([F::VALU, F::WRITES_EXEC]), F::DPP, 5, exec_to_dpp),
+        WaitRule::new("M0 is written that a message reads",
+            all([F::SALU, F::WRITES_M0]), F::MESSAGE, 1, m0_to_message),
+        WaitRule::new("M0 is written that an indexed access reads",
+            all([F::SALU, F::WRITES_M0, F::INDEXED_BY_M0]), F::INDEXES, 1, m0_to_index),
+        WaitRule::new("data of a wide store is overwritten",
+            F::WIDE_STORE, all([F::VALU, F::WRITES_VECTOR]), 2, wide_store),
+        WaitRule::new("a result of a transcendental is read",
+            all([F::STRICT, F::TRANS, F::WRITES_VECTOR]), all([F::VALU, F::READS_VECTOR]), 1, trans_to_valu),
+        WaitRule::new("part of a register is written that is used at once",
+            all([F::STRICT, F::VALU, F::PARTIAL, F::WRITES_VECTOR]), F::VALU, 1, partial_to_valu),
+        WaitRule::new("a scalar register written by a vector instruction is read by a vector instruction",
+            all([F::STRICT, F::VALU, F::WRITES_SGPR]), all([F::VALU, F::READS_SGPR]), 2, sgpr_to_valu),
+        WaitRule::new("EXEC is written by a vector instruction before a lane access",
+            all([F::STRICT, F::VALU, F::WRITES_EXEC]), F::LANE, 4, exec_to_lane),
+        WaitRule::new("a vector register is written that a lane access reads",
+            all([F::STRICT, F::VALU, F::WRITES_VECTOR]), all([F::LANE, F::READS_VECTOR]), 1, vgpr_to_lane),
+        WaitRule::new("a vector instruction writes VCC or EXEC, whose zero flag is read as data",
+            F::VALU, all([F::VALU, F::NAMES_ZERO_FLAG]), 5, zero_flag),
+        WaitRule::new("a hardware register is written and accessed again",
+            F::HARDWARE_REGISTER, F::HARDWARE_REGISTER, 2, hardware_register),
+        WaitRule::new("a vector instruction writes EXEC, which a vector instruction reads as data",
+            all([F::STRICT, F::VALU, F::WRITES_EXEC]), all([F::VALU, F::NAMES_EXEC]), 2, exec_to_data),
+        WaitRule::new("a vector register is written whose rows are swapped",
+            all([F::GFX950, F::VALU, F::WRITES_VECTOR]), all([F::SWAPS_ROWS, F::READS_VECTOR]), 2, vgpr_to_swap),
+        WaitRule::new("a vector instruction writes EXEC before rows are swapped",
+            all([F::GFX950, F::VALU, F::WRITES_EXEC]), F::SWAPS_ROWS, 4, exec_to_swap),
+        WaitRule::new("TRAPSTS is written before a return from the trap handler",
+            F::HARDWARE_REGISTER, F::TRAP_RETURN, 1, trap_status),
+    ]
+};
 
 /// Checks one body's new code. `replays` says that XNACK may be on.
 pub(super) fn check(new: &Body, cfg: &Cfg, alignment: &Alignment, replays: bool, findings: &mut Vec<Finding>) {
@@ -87,91 +145,134 @@ pub(super) fn check(new: &Body, cfg: &Cfg, alignment: &Alignment, replays: bool,
         return;
     }
     let walker = Walker::new(new, cfg, alignment, states);
-    // Instructions of the same block since its beginning, or since an inserted one.
-    let mut original = 0;
-    for consumer in new.ids() {
-        if cfg.block(cfg.block_of(consumer)).first == consumer {
-            original = 0;
-        }
-        // Between original instructions alone there is nothing to look for.
-        let near_inserted = walker.is_inserted(consumer) || original < FARTHEST;
-        original = if walker.is_inserted(consumer) { 0 } else { original + 1 };
-        if states != WaitStates::None && near_inserted {
-            walker.distances(consumer, findings);
-        }
-        if replays {
-            walker.run(consumer, findings);
+    for block in cfg.blocks() {
+        // Instructions of the block since its beginning, or since an inserted one.
+        let mut original = 0;
+        for consumer in block.insts() {
+            let inserted = walker.at(consumer).inserted;
+            // Between original instructions alone there is nothing to look for.
+            let near_inserted = inserted || original < FARTHEST;
+            original = if inserted { 0 } else { original + 1 };
+            if near_inserted {
+                walker.distances(consumer, findings);
+            }
+            if replays {
+                walker.run(consumer, findings);
+            }
         }
     }
 }
 
+/// Which runs of memory instructions one belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Run {
+    None,
+    Scalar,
+    Vector,
+}
+
+/// What the rules ask about every instruction.
+struct Step {
+    sides: Sides,
+    /// Issue slots that it takes.
+    slots: u8,
+    run: Run,
+    inserted: bool,
+}
+
 struct Walker<'a> {
     new: &'a Body,
-    alignment: &'a Alignment,
     cfg: &'a Cfg,
-    /// Made where they are asked for: few original instructions are near inserted ones.
-    known: Vec<OnceCell<Box<Known<'a>>>>,
+    steps: Vec<Step>,
     states: WaitStates,
     has_matrix: bool,
+    /// The rules that any instruction may be the producer of, and that any inserted one may.
+    produced: Numbers,
+    produced_by_inserted: Numbers,
 }
 
 impl<'a> Walker<'a> {
     fn new(new: &'a Body, cfg: &'a Cfg, alignment: &'a Alignment, states: WaitStates) -> Self {
         let has_matrix = new.insts().iter().any(matrix::concerns);
-        Walker { new, alignment, cfg, known: new.ids().map(|_| OnceCell::new()).collect(), states, has_matrix }
+        let mut teller = Teller::new(states, !new.target().lds_limit_in_m0());
+        let (mut produced, mut produced_by_inserted) = (0, 0);
+        let step = |id| {
+            let inst = new.inst(id);
+            let sides = if states == WaitStates::None { Sides::default() } else { teller.sides(inst) };
+            let inserted = alignment.original(id).is_none();
+            produced |= sides.produces;
+            produced_by_inserted |= if inserted { sides.produces } else { 0 };
+            Step { sides, slots: slots(inst), run: run_class(inst, states), inserted }
+        };
+        let steps = new.ids().map(step).collect();
+        Walker { new, cfg, steps, states, has_matrix, produced, produced_by_inserted }
     }
 
-    fn known(&self, id: InstId) -> &Known<'a> {
-        let new = self.new;
-        let known = || Box::new(Known { inst: new.inst(id), reads: new.reads(id).collect(), writes: new.writes(id).collect() });
-        self.known[id.index()].get_or_init(known)
+    fn at(&self, id: InstId) -> &Step {
+        &self.steps[id.index()]
     }
 
-    fn is_inserted(&self, id: InstId) -> bool {
-        self.alignment.original(id).is_none()
-    }
-
-    fn predecessors(&self, id: InstId) -> SmallVec<[InstId; 2]> {
-        predecessors(self.cfg, id)
+    fn known(&self, id: InstId) -> Known<'a> {
+        Known { inst: self.new.inst(id), reads: self.new.reads(id).collect(), writes: self.new.writes(id).collect() }
     }
 
     /// The wait states in front of one consumer.
-    fn distances(&self, consumer: InstId, findings: &mut Vec<Finding>) {
+    fn distances(&self, id: InstId, findings: &mut Vec<Finding>) {
+        let consumer = self.at(id);
+        let rules = consumer.sides.consumes & if consumer.inserted { self.produced } else { self.produced_by_inserted };
+        if rules == 0 {
+            return;
+        }
         // Nothing inserted is far in front of an original instruction that it may disturb.
-        let farthest = if self.has_matrix && self.is_inserted(consumer) { matrix::FARTHEST } else { FARTHEST };
-        let mut work: SmallVec<[(InstId, u32); 8]> = self.predecessors(consumer).into_iter().map(|id| (id, 0)).collect();
-        // Paths of the same length to the same place need not be walked twice.
-        let mut seen: SmallVec<[(InstId, u32); 16]> = SmallVec::new();
-        while let Some((producer, between)) = work.pop() {
-            if between >= farthest || seen.contains(&(producer, between)) {
-                continue;
+        let farthest = if self.has_matrix && consumer.inserted { matrix::FARTHEST } else { FARTHEST };
+        let farthest = each(rules).map(|number| rule(number).most).max().unwrap_or(0).min(farthest);
+        let mut known = None;
+        // Blocks that are walked back from their ends, with the slots from there to the consumer: once each.
+        let mut seen: SmallVec<[_; 8]> = SmallVec::new();
+        let mut work: SmallVec<[_; 8]> = SmallVec::new();
+        let (mut block, mut end, mut between) = (self.cfg.block_of(id), id.0, 0);
+        loop {
+            let first = self.cfg.block(block).first.0;
+            while end > first && between < farthest {
+                end -= 1;
+                let producer = self.at(InstId(end));
+                let asked = producer.sides.produces & rules;
+                if asked != 0 && (producer.inserted || consumer.inserted) {
+                    let known = known.get_or_insert_with(|| self.known(id));
+                    self.pair(InstId(end), (id, known), asked, between, findings);
+                }
+                between += u32::from(producer.slots);
             }
-            seen.push((producer, between));
-            if (self.is_inserted(producer) || self.is_inserted(consumer)) && !is_harmless(self.new.inst(producer)) {
-                self.pair(producer, consumer, between, findings);
+            if between < farthest {
+                work.extend(self.cfg.block(block).predecessors.iter().map(|edge| (edge.block, between)));
             }
-            let passed = between + slots(self.new.inst(producer));
-            work.extend(self.predecessors(producer).into_iter().map(|id| (id, passed)));
+            let next = loop {
+                match work.pop() {
+                    Some(next) if seen.contains(&next) => {}
+                    next => break next,
+                }
+            };
+            let Some(next) = next else { return };
+            seen.push(next);
+            (block, between) = next;
+            end = self.cfg.block(block).last.0 + 1;
         }
     }
 
-    fn pair(&self, producer: InstId, consumer: InstId, between: u32, findings: &mut Vec<Finding>) {
-        let pair = Pair {
-            producer: self.known(producer),
-            consumer: self.known(consumer),
-            states: self.states,
-            indexed_by_m0: !self.new.target().lds_limit_in_m0(),
-        };
-        let rules = RULES.iter().chain(if self.has_matrix { &matrix::RULES[..] } else { &[] });
-        for (what, needed) in rules {
-            if let Some(states) = needed(&pair).filter(|states| between < *states) {
+    /// Asks some rules about two instructions.
+    fn pair(&self, id: InstId, (consumer_id, consumer): (InstId, &Known<'_>), asked: Numbers, between: u32, findings: &mut Vec<Finding>) {
+        let producer = &self.known(id);
+        let pair = Pair { producer, consumer, states: self.states, indexed_by_m0: !self.new.target().lds_limit_in_m0() };
+        for rule in each(asked).map(rule) {
+            if let Some(states) = (rule.needed)(&pair).filter(|states| between < *states) {
                 let message = format!(
-                    "{what}: {} at {:#x}, then {} after {between} of {states} wait states",
-                    pair.producer.name(),
-                    self.new.address(producer),
-                    pair.consumer.name()
+                    "{}: {} at {:#x}, then {} after {between} of {states} wait states",
+                    rule.what,
+                    producer.name(),
+                    self.new.address(id),
+                    consumer.name()
                 );
-                findings.push(Finding::new(Rule::Hazard, message).at(self.new.address(consumer)));
+                findings.push(Finding::new(Rule::Hazard, message).at(self.new.address(consumer_id)));
             }
         }
     }
@@ -179,26 +280,34 @@ impl<'a> Walker<'a> {
     /// With replay, no instruction of a run of scalar (or, on gfx9, vector) memory instructions may write what one of them reads or writes, and a
     /// store begins a run of its own.
     fn run(&self, consumer: InstId, findings: &mut Vec<Finding>) {
-        let Some(class) = run_class(self.new.inst(consumer), self.states) else { return };
-        let last = self.known(consumer);
+        let Step { run, inserted, .. } = *self.at(consumer);
+        if run == Run::None {
+            return;
+        }
+        let last = self.new.inst(consumer);
         let mut seen: SmallVec<[InstId; 16]> = SmallVec::new();
-        let mut work = self.predecessors(consumer);
+        let mut work = predecessors(self.cfg, consumer);
         while let Some(id) = work.pop() {
-            if seen.contains(&id) || seen.len() > LONGEST_RUN || run_class(self.new.inst(id), self.states) != Some(class) {
+            if self.at(id).run != run || seen.contains(&id) || seen.len() > LONGEST_RUN {
                 continue;
             }
             seen.push(id);
-            let first = self.known(id);
-            let overlap = named(first.inst, true).intersects(&named(last.inst, true).union(named(last.inst, false)))
-                || named(last.inst, true).intersects(&named(first.inst, false));
-            let store = last.variant.flags.contains(Flags::STORE) && !named(first.inst, true).is_empty();
-            if (overlap || store) && (self.is_inserted(id) || self.is_inserted(consumer)) {
-                let what = if overlap { "memory instructions in a row overlap" } else { "a store directly behind loads" };
-                let message = format!("{what} and may be replayed: {} at {:#x}, then {}", first.name(), self.new.address(id), last.name());
-                findings.push(Finding::new(Rule::Hazard, message).at(self.new.address(consumer)));
-                return;
+            if inserted || self.at(id).inserted {
+                let first = self.new.inst(id);
+                let overlap = shares_named(first, true, last, true)
+                    || shares_named(first, true, last, false)
+                    || shares_named(last, true, first, false);
+                let store =
+                    || last.variant.flags.contains(Flags::STORE) && named(first, true).any(|reg| !RegSet::positions(reg).is_empty());
+                if overlap || store() {
+                    let what = if overlap { "memory instructions in a row overlap" } else { "a store directly behind loads" };
+                    let message =
+                        format!("{what} and may be replayed: {} at {:#x}, then {}", first.name(), self.new.address(id), last.name());
+                    findings.push(Finding::new(Rule::Hazard, message).at(self.new.address(consumer)));
+                    return;
+                }
             }
-            work.extend(self.predecessors(id));
+            work.extend(predecessors(self.cfg, id));
         }
     }
 }
@@ -213,37 +322,34 @@ pub(super) fn predecessors(cfg: &Cfg, id: InstId) -> SmallVec<[InstId; 2]> {
     }
 }
 
-/// Whether no rule has instructions like this one come first: a scalar instruction that writes neither M0 nor a hardware register.
-fn is_harmless(inst: &Inst) -> bool {
-    matches!(inst.variant.encoding, Encoding::Sop1 | Encoding::Sop2 | Encoding::Sopk | Encoding::Sopc | Encoding::Sopp)
-        && !is_valu(inst)
-        && !inst.variant.traits.contains(Traits::STATEFUL)
-        && !inst.writes().any(|reg| reg.overlaps(Reg::M0))
-}
-
 /// Which runs a memory instruction belongs to.
-fn run_class(inst: &Inst, states: WaitStates) -> Option<bool> {
+fn run_class(inst: &Inst, states: WaitStates) -> Run {
     match inst.variant.encoding {
-        Encoding::Smem => Some(true),
-        _ if is_vector_memory(inst) && states != WaitStates::None => Some(false),
-        _ => None,
+        Encoding::Smem => Run::Scalar,
+        _ if is_vector_memory(inst) && states != WaitStates::None => Run::Vector,
+        _ => Run::None,
     }
 }
 
 /// The registers that an instruction names and writes, or reads.
-fn named(inst: &Inst, written: bool) -> RegSet {
-    use crate::isa::Access::{Read, ReadWrite, Write};
-    let accessed = |access| if written { matches!(access, Write | ReadWrite) } else { matches!(access, Read | ReadWrite) };
-    inst.operands.iter().filter(|operand| accessed(operand.access)).filter_map(|operand| operand.reg()).collect()
+fn named(inst: &Inst, written: bool) -> impl Iterator<Item = Reg> {
+    let accessed = move |operand: &&Operand| if written { operand.access.writes() } else { operand.access.reads() };
+    inst.operands.iter().filter(accessed).filter_map(Operand::reg)
+}
+
+/// Whether two instructions name a register that one writes, or reads, and the other.
+fn shares_named(a: &Inst, a_written: bool, b: &Inst, b_written: bool) -> bool {
+    let share = |a: &Range<usize>, b: &Range<usize>| a.start.max(b.start) < a.end.min(b.end);
+    named(a, a_written).map(RegSet::positions).any(|a| named(b, b_written).any(|b| share(&a, &RegSet::positions(b))))
 }
 
 /// Issue slots an instruction takes.
-fn slots(inst: &Inst) -> u32 {
+fn slots(inst: &Inst) -> u8 {
     if !inst.variant.traits.contains(Traits::NOP) {
         return 1;
     }
     match inst.operand(Role::Simm16).map(|operand| operand.value) {
-        Some(Value::Imm(states)) => states as u32 % 16 + 1,
+        Some(Value::Imm(states)) => (states as u32 % 16) as u8 + 1,
         _ => 1,
     }
 }
@@ -313,16 +419,20 @@ fn m0_to_index(p: &Pair<'_>) -> Option<u32> {
     if_met(indexes, 1)
 }
 
-fn wide_store(p: &Pair<'_>) -> Option<u32> {
-    let stores = is_vector_memory(p.producer) && p.producer.variant.flags.intersects(Flags::STORE | Flags::ATOMIC);
-    if !stores || !is_valu(p.consumer) {
+/// The registers whose contents a store takes late.
+fn wide_data(inst: &Inst) -> Option<Reg> {
+    if !is_vector_memory(inst) || !inst.variant.flags.intersects(Flags::STORE | Flags::ATOMIC) {
         return None;
     }
     // A buffer instruction whose offset is in a register takes longer anyway.
-    let late = p.producer.operand(Role::Soffset).is_some_and(|offset| offset.reg().is_some());
-    let data = p.producer.operand(Role::Vdata).or_else(|| p.producer.operand(Role::Data0)).and_then(|operand| operand.reg());
-    let overwritten = data.filter(|data| data.dwords > 2).is_some_and(|data| p.consumer.writes.overlaps(data));
-    if_met(!late && overwritten, if p.strict() { 2 } else { 1 })
+    let late = inst.operand(Role::Soffset).is_some_and(|offset| offset.reg().is_some());
+    let data = inst.operand(Role::Vdata).or_else(|| inst.operand(Role::Data0)).and_then(|operand| operand.reg());
+    data.filter(|data| data.dwords > 2 && !late)
+}
+
+fn wide_store(p: &Pair<'_>) -> Option<u32> {
+    let overwritten = || wide_data(p.producer).is_some_and(|data| p.consumer.writes.overlaps(data));
+    if_met(is_valu(p.consumer) && overwritten(), if p.strict() { 2 } else { 1 })
 }
 
 fn trans_to_valu(p: &Pair<'_>) -> Option<u32> {
@@ -331,19 +441,21 @@ fn trans_to_valu(p: &Pair<'_>) -> Option<u32> {
     if_met(p.strict() && trans(p.producer) && is_valu(p.consumer) && !trans(p.consumer) && reads_result(), 1)
 }
 
-fn partial_to_valu(p: &Pair<'_>) -> Option<u32> {
+/// Whether an instruction writes a part of a register.
+fn writes_part(inst: &Inst) -> bool {
     /// SDWA selector of the whole register.
     const DWORD: u8 = 6;
-    if !p.strict() || !is_valu(p.producer) || !is_valu(p.consumer) {
-        return None;
-    }
-    let name = p.producer.name();
-    let bytes = name.starts_with("v_cvt_") && (name.contains("_fp8") || name.contains("_bf8") || name.contains("_fp4"));
-    let partial = p.producer.modifiers.sdwa.is_some_and(|sdwa| sdwa.dst_sel != DWORD)
-        || p.producer.modifiers.op_sel & 8 != 0
-        || (bytes && p.producer.modifiers.op_sel != 0);
+    let name = inst.name();
+    let bytes = || name.starts_with("v_cvt_") && (name.contains("_fp8") || name.contains("_bf8") || name.contains("_fp4"));
+    inst.modifiers.sdwa.is_some_and(|sdwa| sdwa.dst_sel != DWORD)
+        || inst.modifiers.op_sel & 8 != 0
+        || (inst.modifiers.op_sel != 0 && bytes())
+}
+
+fn partial_to_valu(p: &Pair<'_>) -> Option<u32> {
     let writes = &p.producer.writes;
-    if_met(partial && (writes.shares_vectors(&p.consumer.reads) || writes.shares_vectors(&p.consumer.writes)), 1)
+    let uses = || writes.shares_vectors(&p.consumer.reads) || writes.shares_vectors(&p.consumer.writes);
+    if_met(p.strict() && is_valu(p.producer) && is_valu(p.consumer) && writes_part(p.producer) && uses(), 1)
 }
 
 fn sgpr_to_valu(p: &Pair<'_>) -> Option<u32> {

@@ -3,7 +3,7 @@
 //! Inserted code has no matrix instructions. So there are rules between an original one and an inserted reader or writer of its registers, and between
 //! inserted writers and an original one; where the number depends on what reads the result, the largest is asked for.
 
-use super::hazards::{Needed, Pair, if_met, is_lds, is_valu, is_vector_memory};
+use super::hazards::{Facts, Pair, WaitRule, all, if_met, is_lds, is_valu, is_vector_memory};
 use crate::dataflow::RegSet;
 use crate::isa::{Encoding, Flags, Inst, Reg, Role, Traits, WaitStates};
 
@@ -11,24 +11,38 @@ use crate::isa::{Encoding, Flags, Inst, Reg, Role, Traits, WaitStates};
 pub(super) const FARTHEST: u32 = 20;
 
 /// The rules.
-pub(super) const RULES: [(&str, Needed); 9] = [
-    ("a result of a matrix instruction is read", result_to_reader),
-    ("a result of a matrix instruction is overwritten", result_to_writer),
-    ("what a matrix instruction accumulates on is overwritten", accumulator_to_writer),
-    ("a vector register is written that a matrix instruction reads", vgpr_to_matrix),
-    ("EXEC is written by a vector instruction before a matrix instruction", exec_to_matrix),
-    ("an accumulation register is written that is read again", accum_write_to_reader),
-    ("a vector register is written from an accumulation register and read by a memory instruction", accum_read_to_memory),
-    ("a result of a dot product is used", dot_to_use),
-    ("a product in double precision before a fused multiply-add", double_to_fma),
-];
+#[rustfmt::skip] // As in `hazards`.
+pub(super) static RULES: [WaitRule; 9] = {
+    use Facts as F;
+    [
+        WaitRule::new("a result of a matrix instruction is read",
+            F::MATRIX, F::USES, FARTHEST, result_to_reader),
+        WaitRule::new("a result of a matrix instruction is overwritten",
+            F::MATRIX, F::WRITES_VECTOR, FARTHEST, result_to_writer),
+        WaitRule::new("what a matrix instruction accumulates on is overwritten",
+            F::MATRIX, F::WRITES_VECTOR, FARTHEST, accumulator_to_writer),
+        WaitRule::new("a vector register is written that a matrix instruction reads",
+            all([F::VALU, F::WRITES_VECTOR]), F::MATRIX_SIDE, 2, vgpr_to_matrix),
+        WaitRule::new("EXEC is written by a vector instruction before a matrix instruction",
+            all([F::VALU, F::WRITES_EXEC]), F::MATRIX_SIDE, 4, exec_to_matrix),
+        WaitRule::new("an accumulation register is written that is read again",
+            all([F::GFX908, F::ACCUM_MOVE]), F::MATRIX_SIDE, 3, accum_write_to_reader),
+        WaitRule::new("a vector register is written from an accumulation register and read by a memory instruction",
+            all([F::GFX908, F::ACCUM_MOVE]), F::MEMORY_SIDE, 2, accum_read_to_memory),
+        WaitRule::new("a result of a dot product is used",
+            F::DOT, F::USES, 3, dot_to_use),
+        WaitRule::new("a product in double precision before a fused multiply-add",
+            F::MATRIX, F::FMA_F64, 2, double_to_fma),
+    ]
+};
 
 /// Whether rules of this file concern an instruction.
 pub(super) fn concerns(inst: &Inst) -> bool {
     is_matrix(inst) || inst.variant.traits.intersects(Traits::DOT | Traits::ACCUM_MOVE)
 }
 
-fn is_matrix(inst: &Inst) -> bool {
+/// Whether an instruction multiplies matrices.
+pub(super) fn is_matrix(inst: &Inst) -> bool {
     inst.variant.flags.contains(Flags::MFMA) && !inst.variant.traits.contains(Traits::ACCUM_MOVE)
 }
 
