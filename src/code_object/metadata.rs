@@ -2,7 +2,7 @@
 //!
 //! The note is kept whole as an [`rmpv::Value`], which encodes to the same bytes again; [`KernelMetadata`] is a typed view of what this program needs.
 
-use rmpv::Value;
+use rmpv::{Value, ValueRef};
 
 use crate::elf::Elf;
 use crate::elf::constants::NoteType;
@@ -179,9 +179,17 @@ impl Metadata {
         if size > MAX_SIZE {
             return Err(Error::limit(format!("metadata of {size:#x} bytes, at most {MAX_SIZE:#x} are read")).at(file_offset));
         }
-        let value = decode_value(encoded, file_offset)?;
+        // Borrowed values take a fraction of the time. What is wrong, and where, is said by those that own what they have.
+        let owned;
+        let value = match rmpv::decode::read_value_ref_with_max_depth(&mut &encoded[..], MAX_DEPTH) {
+            Ok(value) => value,
+            Err(_) => {
+                owned = decode_value(encoded, file_offset)?;
+                owned.as_ref()
+            }
+        };
         let mut kernels = Vec::new();
-        if let Some(list) = lookup(&value, "amdhsa.kernels") {
+        if let Some(list) = find(&value, "amdhsa.kernels") {
             let list = list.as_array().ok_or_else(|| Error::malformed("amdhsa.kernels is not a list").at(file_offset))?;
             for (index, kernel) in list.iter().enumerate() {
                 let typed = KernelMetadata::read(kernel).within(|| format!("kernel {index} of the metadata"));
@@ -270,14 +278,24 @@ fn lookup_mut<'v>(map: &'v mut Value, key: &str) -> Option<&'v mut Value> {
     pairs.iter_mut().find(|(name, _)| name.as_str() == Some(key)).map(|(_, value)| value)
 }
 
-fn text(map: &Value, key: &str) -> Result<Option<String>> {
-    let Some(value) = lookup(map, key) else { return Ok(None) };
-    let text = value.as_str().ok_or_else(|| Error::malformed(format!("{key} is not a string")))?;
+/// [`lookup`] among borrowed values.
+fn find<'v, 'a>(map: &'v ValueRef<'a>, key: &str) -> Option<&'v ValueRef<'a>> {
+    let ValueRef::Map(pairs) = map else { return None };
+    pairs.iter().find(|(name, _)| string(name) == Some(key)).map(|(_, value)| value)
+}
+
+fn string<'v>(value: &'v ValueRef<'_>) -> Option<&'v str> {
+    if let ValueRef::String(text) = value { text.as_str() } else { None }
+}
+
+fn text(map: &ValueRef<'_>, key: &str) -> Result<Option<String>> {
+    let Some(value) = find(map, key) else { return Ok(None) };
+    let text = string(value).ok_or_else(|| Error::malformed(format!("{key} is not a string")))?;
     Ok(Some(text.to_owned()))
 }
 
-fn number(map: &Value, key: &str) -> Result<Option<u64>> {
-    let Some(value) = lookup(map, key) else { return Ok(None) };
+fn number(map: &ValueRef<'_>, key: &str) -> Result<Option<u64>> {
+    let Some(value) = find(map, key) else { return Ok(None) };
     value.as_u64().map(Some).ok_or_else(|| Error::malformed(format!("{key} is not a number of at least 0")))
 }
 
@@ -286,7 +304,7 @@ fn required<T>(found: Option<T>, key: &str) -> Result<T> {
 }
 
 impl KernelMetadata {
-    fn read(map: &Value) -> Result<Self> {
+    fn read(map: &ValueRef<'_>) -> Result<Self> {
         let count = |key| required(number(map, key)?, key);
         let optional = |key| Ok::<_, Error>(number(map, key)?.unwrap_or(0));
         let mut kernel = KernelMetadata {
@@ -303,15 +321,15 @@ impl KernelMetadata {
             agpr_count: optional(".agpr_count")?,
             sgpr_spill_count: optional(".sgpr_spill_count")?,
             vgpr_spill_count: optional(".vgpr_spill_count")?,
-            uses_dynamic_stack: lookup(map, ".uses_dynamic_stack").and_then(Value::as_bool).unwrap_or(false),
+            uses_dynamic_stack: matches!(find(map, ".uses_dynamic_stack"), Some(ValueRef::Boolean(true))),
             ..KernelMetadata::default()
         };
-        if let Some(sizes) = lookup(map, ".reqd_workgroup_size").and_then(Value::as_array) {
-            let sizes: Vec<u64> = sizes.iter().filter_map(Value::as_u64).collect();
+        if let Some(sizes) = find(map, ".reqd_workgroup_size").and_then(ValueRef::as_array) {
+            let sizes: Vec<u64> = sizes.iter().filter_map(ValueRef::as_u64).collect();
             let sizes = sizes.try_into().map_err(|_| Error::malformed(".reqd_workgroup_size is not three numbers"))?;
             kernel.reqd_workgroup_size = Some(sizes);
         }
-        let Some(args) = lookup(map, ".args") else { return Ok(kernel) };
+        let Some(args) = find(map, ".args") else { return Ok(kernel) };
         for (index, arg) in args.as_array().ok_or_else(|| Error::malformed(".args is not a list"))?.iter().enumerate() {
             kernel.args.push(Argument::read(arg).within(|| format!("argument {index}"))?);
         }
@@ -326,7 +344,7 @@ impl KernelMetadata {
 }
 
 impl Argument {
-    fn read(map: &Value) -> Result<Self> {
+    fn read(map: &ValueRef<'_>) -> Result<Self> {
         Ok(Argument {
             name: text(map, ".name")?,
             offset: required(number(map, ".offset")?, ".offset")?,

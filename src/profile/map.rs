@@ -183,26 +183,7 @@ impl ObjectMap {
     /// # Errors
     /// Internal if it cannot be serialised.
     pub fn pack(&self) -> Result<Vec<u8>> {
-        let without_addresses = |kernel: &KernelMap| KernelMap {
-            name: kernel.name.clone(),
-            demangled: kernel.demangled.clone(),
-            mode: kernel.mode,
-            sites: kernel.sites.clone(),
-            uncounted_callees: kernel.uncounted_callees.clone(),
-            vector_registers: kernel.vector_registers,
-            before: kernel.before,
-            after: kernel.after,
-            addresses: Vec::new(),
-        };
-        let short = ObjectMap {
-            schema: self.schema.clone(),
-            target: self.target.clone(),
-            original: self.original.clone(),
-            stride: self.stride,
-            kernels: self.kernels.iter().map(without_addresses).collect(),
-            refused: self.refused.clone(),
-        };
-        let mut contents = serde_json::to_vec(&short).map_err(|e| Error::internal(format!("site table: {e}")))?;
+        let mut contents = serde_json::to_vec(&WithoutAddresses::of(self)).map_err(|e| Error::internal(format!("site table: {e}")))?;
         for kernel in &self.kernels {
             pack_addresses(&kernel.addresses, &mut contents)?;
         }
@@ -238,6 +219,55 @@ impl ObjectMap {
     }
 }
 
+/// An [`ObjectMap`] that is written as if no kernel had addresses.
+#[derive(Serialize)]
+struct WithoutAddresses<'a> {
+    schema: &'a str,
+    target: &'a str,
+    original: &'a str,
+    stride: u32,
+    kernels: Vec<KernelWithoutAddresses<'a>>,
+    refused: &'a [Refused],
+}
+
+#[derive(Serialize)]
+struct KernelWithoutAddresses<'a> {
+    name: &'a str,
+    demangled: &'a str,
+    mode: CounterMode,
+    sites: &'a [Site],
+    uncounted_callees: &'a [String],
+    vector_registers: VectorSource,
+    before: Resources,
+    after: Resources,
+    addresses: &'a [AddressPair],
+}
+
+impl<'a> WithoutAddresses<'a> {
+    fn of(map: &'a ObjectMap) -> WithoutAddresses<'a> {
+        let ObjectMap { schema, target, original, stride, kernels, refused } = map;
+        let kernels = kernels.iter().map(KernelWithoutAddresses::of).collect();
+        WithoutAddresses { schema, target, original, stride: *stride, kernels, refused }
+    }
+}
+
+impl<'a> KernelWithoutAddresses<'a> {
+    fn of(kernel: &'a KernelMap) -> KernelWithoutAddresses<'a> {
+        let KernelMap { name, demangled, mode, sites, uncounted_callees, vector_registers, before, after, addresses: _ } = kernel;
+        KernelWithoutAddresses {
+            name,
+            demangled,
+            mode: *mode,
+            sites,
+            uncounted_callees,
+            vector_registers: *vector_registers,
+            before: *before,
+            after: *after,
+            addresses: &[],
+        }
+    }
+}
+
 /// Bytes of a distance in [`pack_addresses`].
 const DISTANCE: usize = size_of::<i32>();
 
@@ -248,10 +278,12 @@ fn pack_addresses(pairs: &[AddressPair], to: &mut Vec<u8>) -> Result<()> {
     let Some(first) = pairs.first() else { return Ok(()) };
     to.extend(first.original.to_le_bytes());
     to.extend(first.rewritten.to_le_bytes());
+    let distance =
+        |from: u64, address: u64| i32::try_from(address.wrapping_sub(from) as i64).map(|distance| u64::from(distance as u32)).map_err(far);
+    to.reserve(2 * DISTANCE * pairs.len());
     for (before, pair) in pairs.iter().zip(&pairs[1..]) {
-        for (from, address) in [(before.original, pair.original), (before.rewritten, pair.rewritten)] {
-            to.extend(i32::try_from(address.wrapping_sub(from) as i64).map_err(far)?.to_le_bytes());
-        }
+        let (original, rewritten) = (distance(before.original, pair.original)?, distance(before.rewritten, pair.rewritten)?);
+        to.extend_from_slice(&(original | rewritten << (8 * DISTANCE)).to_le_bytes());
     }
     Ok(())
 }

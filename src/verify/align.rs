@@ -249,6 +249,9 @@ fn sets_flat_scratch(inst: &Inst, target: Target) -> bool {
 /// Where jumps and calls go is checked apart from this.
 fn same(original: &Body, id: InstId, new: &Inst) -> bool {
     let old = original.inst(id);
+    if original.flow(id) == Flow::Next {
+        return same_encoded(old, new);
+    }
     if matches!(original.flow(id), Flow::Jump(_)) && old.variant.branch == Branch::IndirectJump && new.variant.branch == Branch::Jump {
         return true;
     }
@@ -259,6 +262,11 @@ fn same(original: &Body, id: InstId, new: &Inst) -> bool {
         Flow::TailCall(CallTarget::Known(_)) if new.variant.branch == Branch::IndirectJump => return true,
         _ => {}
     }
+    same_encoded(old, new)
+}
+
+/// Whether two instructions are the same but for a displacement or a delay.
+fn same_encoded(old: &Inst, new: &Inst) -> bool {
     let may_differ = |role: Role| {
         matches!(role, Role::SimmTarget | Role::Delay) || (role == Role::Simm16 && old.variant.traits.contains(Traits::CLAUSE))
     };

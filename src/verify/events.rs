@@ -208,7 +208,7 @@ fn codes(reg: Reg) -> Codes {
     if reg.file != RegFile::Scalar || reg.first >= 128 {
         return 0;
     }
-    (((1 << reg.dwords.min(32)) - 1) << reg.first) & !(1 << scalar::NULL)
+    (Codes::from((1_u64 << reg.dwords.min(32)) - 1) << reg.first) & !(1 << scalar::NULL)
 }
 
 /// Whole pairs of what is in `codes`.
@@ -459,15 +459,19 @@ impl Checker<'_> {
 
     /// A register of a pair that a vector instruction has ever read is written and read again (gfx12.0).
     fn tracked_pairs(&self, state: &mut State, step: &Step<'_>, report: &mut dyn FnMut(String)) {
-        let (vcc, wait) = (codes(Reg::VCC), alu_wait(step.inst).unwrap_or_default());
-        if wait.sa_sdst == Some(0) {
-            state.0[SALU_WRITES] = Marks::default();
-        }
-        if wait.va_sdst == Some(0) {
-            state.0[VALU_WRITES].clear(!vcc);
-        }
-        if wait.va_vcc == Some(0) {
-            state.0[VALU_WRITES].clear(vcc);
+        let variant = step.inst.variant;
+        let may_wait = variant.traits.contains(Traits::ALU_WAIT) || variant.encoding == Encoding::Ldsdir;
+        if let Some(wait) = may_wait.then(|| alu_wait(step.inst)).flatten() {
+            let vcc = codes(Reg::VCC);
+            if wait.sa_sdst == Some(0) {
+                state.0[SALU_WRITES] = Marks::default();
+            }
+            if wait.va_sdst == Some(0) {
+                state.0[VALU_WRITES].clear(!vcc);
+            }
+            if wait.va_vcc == Some(0) {
+                state.0[VALU_WRITES].clear(vcc);
+            }
         }
         if step.inst.variant.encoding == Encoding::Smem || (step.memory && step.inst.variant.memory != Memory::Flat) {
             state.0[SALU_WRITES] = Marks::default();
@@ -482,7 +486,10 @@ impl Checker<'_> {
         }
         let tracked = state.0[TRACKED];
         // Which registers were read is known by pairs, which were written one by one.
-        let read = step.reads & !EXEMPT;
+        let (read, written) = (step.reads & !EXEMPT, step.writes & !EXEMPT);
+        if read | written == 0 {
+            return;
+        }
         for (fact, by) in [(SALU_WRITES, "scalar"), (VALU_WRITES, "vector")] {
             // The hardware sees to scalar reads of what vector instructions write.
             if fact == VALU_WRITES && !step.valu {
@@ -499,7 +506,6 @@ impl Checker<'_> {
                 report(format!("{} is read with no wait for the {by} instruction that wrote it", named(clash)));
             }
         }
-        let written = step.writes & !EXEMPT;
         state.0[SALU_WRITES].clear(written);
         state.0[VALU_WRITES].clear(written);
         if step.valu {
