@@ -37,19 +37,15 @@ impl Accesses {
     /// Whether an instruction reads what [`Inst::reads`] says and nothing else, writes what [`Inst::writes`] says, and overwrites all scalar registers among that
     /// but MODE, and in every active lane the vector registers.
     pub(super) fn are_as_named(inst: &Inst, indexed: Indexed) -> bool {
-        !inst.variant.traits.intersects(SPECIAL)
-            && !inst.variant.flags.intersects(Flags::D16 | Flags::MFMA)
-            && inst.modifiers.sdwa.is_none()
-            && inst.modifiers.dpp.is_none()
-            && indexed.is_empty()
-            && inst.variant.branch != Branch::Trap
-            && inst.variant.memory != Memory::Message
+        Self::are_named(inst, indexed) && !Self::keeps_parts(inst) && !inst.variant.traits.contains(Traits::WRITE_LANE)
     }
 
     fn with(inst: &Inst, reads: impl Iterator<Item = Reg>, writes: impl Iterator<Item = Reg>, indexed: Indexed) -> Accesses {
-        let mut accesses = Accesses { reads: RegSet::EMPTY, writes: RegSet::EMPTY, kills: RegSet::EMPTY, whole_lanes: true };
-        reads.for_each(|reg| accesses.reads.insert(reg));
         let traits = inst.variant.traits;
+        // Of a vector register, some write one lane only.
+        let whole_lanes = !traits.contains(Traits::WRITE_LANE);
+        let mut accesses = Accesses { reads: RegSet::EMPTY, writes: RegSet::EMPTY, kills: RegSet::EMPTY, whole_lanes };
+        reads.for_each(|reg| accesses.reads.insert(reg));
         let conditional = traits.contains(Traits::CONDITIONAL);
         writes.for_each(|reg| {
             accesses.writes.insert(reg);
@@ -58,12 +54,15 @@ impl Accesses {
                 accesses.kills.insert(reg);
             }
         });
+        if Self::keeps_parts(inst) {
+            // No vector write kills; this keeps the *reads* complete.
+            accesses.reads.add_vectors(&accesses.writes);
+        }
+        if Self::are_named(inst, indexed) {
+            return accesses;
+        }
         if conditional {
             accesses.reads.add_all(&accesses.writes);
-        }
-        if inst.variant.flags.intersects(Flags::D16 | Flags::MFMA) || inst.modifiers.sdwa.is_some() || inst.modifiers.dpp.is_some() {
-            // Parts of the destination survive. (No vector write kills; this keeps the *reads* complete.)
-            accesses.reads.add_vectors(&accesses.writes);
         }
         if traits.contains(Traits::SCALAR_RELATIVE) {
             // The register is the named one plus M0.
@@ -73,7 +72,7 @@ impl Accesses {
                 accesses.kills = RegSet::EMPTY;
             }
         }
-        if !indexed.is_empty() && inst.variant.flags.contains(Flags::VALU) {
+        if Self::is_indexed(inst, indexed) {
             accesses.index(indexed);
         }
         if traits.intersects(Traits::VECTOR_RELATIVE | Traits::SWAP_RELATIVE) {
@@ -88,11 +87,26 @@ impl Accesses {
         if inst.variant.memory == Memory::Message {
             accesses.reads.insert(Reg::M0);
         }
-        if traits.contains(Traits::WRITE_LANE) {
-            // One lane only.
-            accesses.whole_lanes = false;
-        }
         accesses
+    }
+
+    /// [`Accesses::are_as_named`], but for vector registers that it writes: not all of them has to be overwritten, and what [`Accesses::keeps_parts`] says is read
+    /// as well.
+    pub(crate) fn are_named(inst: &Inst, indexed: Indexed) -> bool {
+        !inst.variant.traits.intersects(SPECIAL)
+            && !Self::is_indexed(inst, indexed)
+            && inst.variant.branch != Branch::Trap
+            && inst.variant.memory != Memory::Message
+    }
+
+    /// Whether parts of the vector registers that an instruction writes survive: it reads them as well.
+    pub(crate) fn keeps_parts(inst: &Inst) -> bool {
+        inst.variant.flags.intersects(Flags::D16 | Flags::MFMA) || inst.modifiers.sdwa.is_some() || inst.modifiers.dpp.is_some()
+    }
+
+    /// Whether an instruction is one of those that the index mode is about.
+    fn is_indexed(inst: &Inst, indexed: Indexed) -> bool {
+        !indexed.is_empty() && inst.variant.flags.contains(Flags::VALU)
     }
 
     /// Adds what an index, which is not negative, may make of the vector registers that are named.
@@ -121,13 +135,12 @@ impl Accesses {
     }
 }
 
-/// What [`Accesses::with`] looks at.
+/// What makes the registers of an instruction others than those that it names, or their writing conditional.
 const SPECIAL: Traits = Traits::CONDITIONAL
     .union(Traits::SCALAR_RELATIVE)
     .union(Traits::SCALAR_RELATIVE_WRITE)
     .union(Traits::VECTOR_RELATIVE)
-    .union(Traits::SWAP_RELATIVE)
-    .union(Traits::WRITE_LANE);
+    .union(Traits::SWAP_RELATIVE);
 
 /// The vector registers from the lowest one of a set on, with `v0`, which stands for those that do not exist; none if the set has none.
 fn from_lowest(set: &RegSet) -> RegSet {

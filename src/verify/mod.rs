@@ -26,6 +26,7 @@ mod allocation;
 mod arrivals;
 mod defined;
 mod events;
+mod few;
 mod finding;
 mod forwarding;
 mod hazards;

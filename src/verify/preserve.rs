@@ -104,10 +104,10 @@ fn at_entry(subject: &Subject<'_>) -> State {
     let numbered = subject.original.target().addressable_sgprs() as u16;
     let mut undefined: RegSet = (0..numbered).map(|code| Reg::scalar(code, 1)).collect();
     [Reg::VCC, Reg::SCC, Reg::M0].into_iter().for_each(|reg| undefined.insert(reg));
-    (0..256).for_each(|number| {
-        undefined.insert(Reg::vector(number, 1));
-        undefined.insert(Reg::accum(number, 1));
-    });
+    for half in [0, 128] {
+        undefined.insert(Reg::vector(half, 128));
+        undefined.insert(Reg::accum(half, 128));
+    }
     // FLAT_SCRATCH counts as set, unless inserted code sets it where neither the hardware nor the original does.
     let target = subject.original.target();
     if !subject.scratch.is_empty() && !target.architected_flat_scratch() {
@@ -210,7 +210,7 @@ impl Machine<'_> {
         let hwreg = target.flat_scratch_hwreg();
         let half = match (hwreg, inst.sets_hwreg()) {
             (Some(low), Some(number)) => [low, low + 1].iter().position(|half| *half == number),
-            (None, _) if inst.writes().any(|reg| reg.overlaps(register)) => None,
+            (None, _) if new.writes(id).any(|reg| reg.overlaps(register)) => None,
             _ => return false,
         };
         if hwreg.is_some() && half.is_none() {
@@ -251,6 +251,43 @@ impl Machine<'_> {
             let message = "scratch memory was added, and FLAT_SCRATCH does not lead there";
             report(&|| Finding::new(Rule::Scratch, message).at(self.subject.new.address(new)));
         }
+        let flow = body.flow(original);
+        if !self.writes_alone(state, original, flow, new) {
+            self.any_original(state, original, new, report);
+        }
+        if is_getpc(inst)
+            && let Some(pair) = inst.operand(Role::Sdst).and_then(|operand| operand.reg())
+        {
+            state.both_read_counter(pair, body.end_address(original), self.subject.new.end_address(new));
+        }
+    }
+
+    /// Does what an original instruction does that reads nothing that may differ, and accesses what it names and no more; tells whether it is one. Most
+    /// are, and sets of all registers cost more than a look at the few that are named.
+    fn writes_alone(&self, state: &mut State, original: InstId, flow: Flow, new: InstId) -> bool {
+        let body = self.subject.original;
+        let inst = body.inst(original);
+        let reads = match flow {
+            Flow::Next | Flow::Branch(_) => true,
+            // As in `any_original`.
+            Flow::Jump(_) => false,
+            _ => return false,
+        };
+        let differs = |any: bool, reg: Reg| any || state.may_differ_in(reg);
+        if !Accesses::are_named(inst, self.indexing.at(original)) || reads && body.reads(original).fold(false, differs) {
+            return false;
+        }
+        if reads && Accesses::keeps_parts(inst) && body.writes(original).filter(|reg| reg.file != RegFile::Scalar).fold(false, differs) {
+            return false;
+        }
+        body.writes(original).for_each(|reg| state.both_overwrite(reg, new.0));
+        true
+    }
+
+    /// Does what an original instruction does to both machines, whatever it is.
+    fn any_original(&self, state: &mut State, original: InstId, new: InstId, mut report: impl FnMut(&dyn Fn() -> Finding)) {
+        let body = self.subject.original;
+        let inst = body.inst(original);
         let own = Accesses::at(body, original, &self.indexing);
         let Accesses { mut reads, mut writes, .. } = own;
         match body.flow(original) {
@@ -293,11 +330,6 @@ impl Machine<'_> {
         if matches!(body.flow(original), Flow::Call(_)) {
             // A copy of the function has inserted code, too.
             state.forget_unnamed(self.subject.named, new.0);
-        }
-        if is_getpc(inst)
-            && let Some(pair) = inst.operand(Role::Sdst).and_then(|operand| operand.reg())
-        {
-            state.both_read_counter(pair, body.end_address(original), self.subject.new.end_address(new));
         }
     }
 

@@ -3,8 +3,9 @@
 //! Two machines run in step: the original and the rewritten one. At corresponding instructions each scalar register of the rewritten machine holds the
 //! value that some register of the original machine has now, or a constant, or SCC in the form of a flag, or something else.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
+use super::few::Few;
 use crate::dataflow::RegSet;
 use crate::isa::{Inst, Reg, RegFile, Role, Value, scalar};
 
@@ -52,15 +53,17 @@ struct Words {
     words: [Word; SCALARS],
     /// By code: those that hold something else than the original's register of the same number.
     changed: u128,
-    /// Registers of the original whose value another register may hold, or may have held: more than do.
+    /// Registers of the original whose value another register may hold: more than do.
     copied: u128,
+    /// Whether a register may hold SCC, as it is or in the form of a flag.
+    flags: bool,
     /// Whether a register may hold a lane's word.
     lanes: bool,
 }
 
 impl Words {
     fn same() -> Words {
-        Words { words: std::array::from_fn(|code| Word::Original(code as u16)), changed: 0, copied: 0, lanes: false }
+        Words { words: std::array::from_fn(|code| Word::Original(code as u16)), changed: 0, copied: 0, flags: false, lanes: false }
     }
 
     fn get(&self, code: usize) -> Option<Word> {
@@ -77,9 +80,32 @@ impl Words {
             self.changed |= bit
         }
         match word {
+            Word::Original(scalar::SCC) | Word::Flag(_) => self.flags = true,
             Word::Original(of) if usize::from(of) != code && usize::from(of) < SCALARS => self.copied |= 1 << of,
             Word::Lane(..) => self.lanes = true,
             _ => {}
+        }
+    }
+
+    /// Those that differ between the two.
+    fn different(&self, other: &Words) -> u128 {
+        codes(self.changed | other.changed).filter(|code| self.words[*code] != other.words[*code]).fold(0, |all, code| all | 1 << code)
+    }
+
+    /// The original machine wrote a scalar register: those that held its old value hold something else now.
+    fn forget_original(&mut self, code: u16, at: u32) {
+        let holds = match code {
+            scalar::SCC => std::mem::take(&mut self.flags),
+            _ if usize::from(code) >= SCALARS => true,
+            // A register that holds what the original's of the same number does, does so still.
+            _ => {
+                let holds = self.copied >> code & 1 != 0;
+                self.copied &= !(1 << code);
+                holds
+            }
+        };
+        if holds {
+            self.for_each_changed(|word| stale(word, code, at));
         }
     }
 
@@ -93,13 +119,17 @@ impl Words {
     }
 }
 
-impl PartialEq for Words {
-    fn eq(&self, other: &Words) -> bool {
-        self.changed == other.changed && codes(self.changed).all(|code| self.words[code] == other.words[code])
+/// A scalar register of the original was written: a word that is its old value is something else now, and so is a flag that says what SCC was.
+fn stale(word: &mut Word, code: u16, at: u32) {
+    if *word == Word::Original(code) || (code == scalar::SCC && matches!(word, Word::Flag(_))) {
+        *word = Word::Other(at);
     }
 }
 
-impl Eq for Words {}
+/// The mask of codes in a range.
+fn mask(codes: Range<usize>) -> u128 {
+    if codes.is_empty() { 0 } else { u128::MAX >> (SCALARS - codes.len()) << codes.start }
+}
 
 /// The codes in a mask.
 fn codes(mut mask: u128) -> impl Iterator<Item = usize> {
@@ -120,7 +150,7 @@ pub(super) enum Home {
 }
 
 /// The relation between the two machines.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) struct State {
     words: Words,
     scc: Word,
@@ -128,15 +158,15 @@ pub(super) struct State {
     /// Vector registers whose value may differ from the original's in some lane.
     vectors: RegSet,
     /// Words that inserted code put into single lanes: vector register, lane.
-    lanes: BTreeMap<(u16, u32), Word>,
+    lanes: Few<(u16, u32), Word>,
     /// Single lanes that may differ from the original's.
-    changed_lanes: BTreeSet<(u16, u32)>,
+    changed_lanes: Few<(u16, u32), ()>,
     /// Where inserted code put whole vector registers of the original's, which are still what they were then.
-    homes: BTreeMap<Home, u16>,
+    homes: Few<Home, u16>,
     /// v0 holds more work-item ids than the original's; these bits are the original's.
     pub(super) packed_ids: Option<u32>,
     /// Constants that the *original* machine's registers hold (a program counter), by code.
-    constants: BTreeMap<usize, u32>,
+    constants: Few<usize, u32>,
     /// Registers that the original has not set yet: it cannot depend on their values.
     pub(super) undefined: RegSet,
     /// At a kernel's entry, where software sets FLAT_SCRATCH.
@@ -151,11 +181,11 @@ impl State {
             scc: Word::Original(scalar::SCC),
             mode: Word::Original(scalar::MODE),
             vectors: RegSet::EMPTY,
-            lanes: BTreeMap::new(),
-            changed_lanes: BTreeSet::new(),
-            homes: BTreeMap::new(),
+            lanes: Few::new(),
+            changed_lanes: Few::new(),
+            homes: Few::new(),
             packed_ids: None,
-            constants: BTreeMap::new(),
+            constants: Few::new(),
             undefined: RegSet::EMPTY,
             flat_scratch: None,
         }
@@ -163,80 +193,111 @@ impl State {
 
     /// Keeps what both agree on; tells whether that changed `self`.
     pub(super) fn join(&mut self, other: &State, at: u32) -> bool {
-        if self == other {
-            return false;
-        }
-        let before = self.clone();
         if self.undefined == other.undefined {
-            self.merge(other, at);
-        } else {
-            // A register that the original has not set on one path may there as well hold what the rewritten machine has.
-            let mut other = other.clone();
-            // Where both hold the same there is nothing to choose: what inserted code put there stays known.
-            let their_words = other.words.clone();
-            let chosen = |unset: RegSet| -> RegSet {
-                let differs = |reg: &Reg| before.words.get(usize::from(reg.first)) != their_words.get(usize::from(reg.first));
-                unset.iter().filter(|reg| reg.file != RegFile::Scalar || reg.first >= SCALARS as u16 || differs(reg)).collect()
-            };
-            let (mine_only, theirs_only) = (self.undefined.difference(other.undefined), other.undefined.difference(self.undefined));
-            self.adopt(&chosen(mine_only));
-            other.adopt(&chosen(theirs_only));
-            self.merge(&other, at);
+            return self.merge(other, at);
         }
-        *self != before
+        // A register that the original has not set on one path may there as well hold what the rewritten machine has. Where both hold the same there is
+        // nothing to choose: what inserted code put there stays known.
+        let different = self.words.different(&other.words);
+        let chosen = |mut unset: RegSet| {
+            unset.keep_scalar_codes(different);
+            unset
+        };
+        let mine_only = self.undefined.difference(other.undefined);
+        let (mine, theirs) = (chosen(mine_only), chosen(other.undefined.difference(self.undefined)));
+        if self.may_differ(&mine) {
+            self.adopt(&mine);
+        }
+        let changed = if other.may_differ(&theirs) {
+            let mut other = other.clone();
+            other.adopt(&theirs);
+            self.merge(&other, at)
+        } else {
+            self.merge(other, at)
+        };
+        // What is set on one path only is no longer unset.
+        changed || !mine_only.is_empty()
     }
 
-    /// Keeps what both agree on.
-    fn merge(&mut self, other: &State, at: u32) {
-        let merged = |mine: Word, theirs: Word| match (mine, theirs) {
-            _ if mine == theirs => mine,
-            (Word::Other(_), _) => mine,
-            (_, Word::Other(_)) => theirs,
-            _ => Word::Other(at),
+    /// Keeps what both agree on; tells whether that changed `self`.
+    fn merge(&mut self, other: &State, at: u32) -> bool {
+        let mut changed = false;
+        let mut merge = |mine: &mut Word, theirs: Word| {
+            let merged = match (*mine, theirs) {
+                (mine, theirs) if mine == theirs => mine,
+                (mine @ Word::Other(_), _) => mine,
+                (_, Word::Other(_)) => theirs,
+                _ => Word::Other(at),
+            };
+            changed |= merged != *mine;
+            *mine = merged;
         };
-        for code in codes(self.words.changed | other.words.changed) {
+        for code in codes(self.words.different(&other.words)) {
             // A constant that the original's register is known to hold on one path is that register on the other.
             let original = Word::Original(code as u16);
-            let both = self.resolve(code) == original && other.resolve(code) == original;
-            let (mine, theirs) = (self.words.words[code], other.words.words[code]);
-            self.words.set(code, if both && mine != theirs { original } else { merged(mine, theirs) });
+            let mut word = self.words.words[code];
+            if self.resolve(code) == original && other.resolve(code) == original {
+                merge(&mut word, Word::Other(at));
+                word = original;
+            } else {
+                merge(&mut word, other.words.words[code]);
+            }
+            self.words.set(code, word);
         }
-        self.constants.retain(|code, constant| other.constants.get(code) == Some(constant));
-        self.scc = merged(self.scc, other.scc);
-        self.mode = merged(self.mode, other.mode);
-        self.vectors.add_all(&other.vectors);
-        self.changed_lanes.extend(other.changed_lanes.iter().copied());
-        self.lanes.retain(|lane, word| other.lanes.get(lane) == Some(word));
-        self.homes.retain(|home, register| other.homes.get(home) == Some(register));
-        if self.packed_ids != other.packed_ids {
-            self.packed_ids = None;
-            self.vectors.insert(Reg::vector(0, 1));
-        }
-        self.undefined.keep_all(&other.undefined);
-        self.flat_scratch = match (self.flat_scratch, other.flat_scratch) {
-            (Some(mine), Some(theirs)) => Some(FlatScratch { set: [0, 1].map(|half| merged(mine.set[half], theirs.set[half])), ..mine }),
+        merge(&mut self.scc, other.scc);
+        merge(&mut self.mode, other.mode);
+        let flat_scratch = match (self.flat_scratch, other.flat_scratch) {
+            (Some(mut mine), Some(theirs)) => {
+                mine.set.iter_mut().zip(theirs.set).for_each(|(mine, theirs)| merge(mine, theirs));
+                Some(mine)
+            }
             // Where it was looked at already there is nothing to say of it.
             (mine, theirs) => mine.or(theirs),
         };
+        changed |= self.flat_scratch != flat_scratch;
+        self.flat_scratch = flat_scratch;
+        changed |= self.constants.keep_common(&other.constants);
+        changed |= self.changed_lanes.add_all(&other.changed_lanes);
+        changed |= self.lanes.keep_common(&other.lanes);
+        changed |= self.homes.keep_common(&other.homes);
+        if self.packed_ids != other.packed_ids {
+            let v0 = Reg::vector(0, 1);
+            changed |= self.packed_ids.take().is_some() || !self.vectors.contains(v0);
+            self.vectors.insert(v0);
+        }
+        if !other.vectors.is_subset(&self.vectors) {
+            self.vectors.add_all(&other.vectors);
+            changed = true;
+        }
+        if !self.undefined.is_subset(&other.undefined) {
+            self.undefined.keep_all(&other.undefined);
+            changed = true;
+        }
+        changed
     }
 
     /// Declares that the original holds what the rewritten machine holds, in registers that the original has not set.
     pub(super) fn adopt(&mut self, unset: &RegSet) {
         self.undefined.remove_all(unset);
         self.vectors.remove_all(unset);
-        self.changed_lanes.retain(|(vector, _)| !unset.contains(Reg::vector(*vector, 1)));
+        self.changed_lanes.retain(|(vector, _), ()| !unset.contains(Reg::vector(vector, 1)));
         if unset.contains(Reg::vector(0, 1)) {
             self.packed_ids = None;
         }
-        for reg in unset.scalars() {
-            self.set(reg, 0, Word::Original(reg.first));
+        for code in codes(unset.scalar_codes() & self.words.changed) {
+            self.set(Reg::scalar(code as u16, 1), 0, Word::Original(code as u16));
+        }
+        for special in [Reg::SCC, Reg::scalar(scalar::MODE, 1)] {
+            if unset.contains(special) {
+                self.set(special, 0, Word::Original(special.first));
+            }
         }
     }
 
     /// A scalar register's word; a constant that the original's register of the same number holds is that register's value.
     fn resolve(&self, code: usize) -> Word {
         match self.words.words[code] {
-            Word::Constant(value) if self.constants.get(&code) == Some(&value) => Word::Original(code as u16),
+            Word::Constant(value) if self.constants.get(code) == Some(value) => Word::Original(code as u16),
             word => word,
         }
     }
@@ -278,9 +339,9 @@ impl State {
     /// Some lanes of a vector register may differ from now on.
     pub(super) fn clobber_vector(&mut self, reg: Reg) {
         self.vectors.insert(reg);
-        self.homes.retain(|home, _| !matches!(home, Home::Accum(number) if reg.overlaps(Reg::accum(*number, 1))));
-        self.lanes.retain(|(vector, _), _| !reg.overlaps(Reg::vector(*vector, 1)));
-        self.changed_lanes.retain(|(vector, _)| !reg.overlaps(Reg::vector(*vector, 1)));
+        self.homes.retain(|home, _| !matches!(home, Home::Accum(number) if reg.overlaps(Reg::accum(number, 1))));
+        self.lanes.retain(|(vector, _), _| !reg.overlaps(Reg::vector(vector, 1)));
+        self.changed_lanes.retain(|(vector, _), ()| !reg.overlaps(Reg::vector(vector, 1)));
         if reg.overlaps(Reg::vector(0, 1)) {
             self.packed_ids = None;
         }
@@ -296,7 +357,7 @@ impl State {
         if all_lanes && self.differing(Reg::vector(register, 1)).is_none() {
             self.homes.insert(home, register);
         } else {
-            self.homes.remove(&home);
+            self.homes.remove(home);
         }
     }
 
@@ -304,7 +365,7 @@ impl State {
     pub(super) fn move_back(&mut self, register: u16, home: Home, all_lanes: bool) {
         let whole = Reg::vector(register, 1);
         self.clobber_vector(whole);
-        if all_lanes && self.homes.get(&home) == Some(&register) {
+        if all_lanes && self.homes.get(home) == Some(register) {
             self.vectors.remove(whole);
         }
     }
@@ -320,9 +381,9 @@ impl State {
             self.clobber_vector(Reg::vector(0, 1));
         }
         if word == Word::Lane(vector, lane as u8) {
-            self.changed_lanes.remove(&(vector, lane));
+            self.changed_lanes.remove((vector, lane));
         } else {
-            self.changed_lanes.insert((vector, lane));
+            self.changed_lanes.insert((vector, lane), ());
         }
         self.lanes.insert((vector, lane), word);
     }
@@ -330,8 +391,8 @@ impl State {
     /// What is in a lane, if that is known.
     pub(super) fn lane(&self, vector: u16, lane: u32) -> Option<Word> {
         let ids = vector == 0 && self.packed_ids.is_some();
-        let changed = ids || self.vectors.contains(Reg::vector(vector, 1)) || self.changed_lanes.contains(&(vector, lane));
-        self.lanes.get(&(vector, lane)).copied().or_else(|| (!changed).then_some(Word::Lane(vector, lane as u8)))
+        let changed = ids || self.vectors.contains(Reg::vector(vector, 1)) || self.changed_lanes.get((vector, lane)).is_some();
+        self.lanes.get((vector, lane)).or_else(|| (!changed).then_some(Word::Lane(vector, lane as u8)))
     }
 
     /// v0 holds the original's work-item ids again.
@@ -342,11 +403,26 @@ impl State {
     /// Whether any of these may differ from the original's: quick, and false only if [`State::differing`] finds nothing.
     pub(super) fn may_differ(&self, registers: &RegSet) -> bool {
         self.words.changed & registers.scalar_codes() != 0
-            || self.scc != Word::Original(scalar::SCC)
-            || self.mode != Word::Original(scalar::MODE)
+            || self.scc != Word::Original(scalar::SCC) && registers.contains(Reg::SCC)
+            || self.mode != Word::Original(scalar::MODE) && registers.contains(Reg::scalar(scalar::MODE, 1))
             || self.vectors.intersects(registers)
-            || !self.changed_lanes.is_empty()
-            || self.packed_ids.is_some()
+            || self.changed_lanes.keys().any(|(vector, _)| registers.contains(Reg::vector(vector, 1)))
+            || self.packed_ids.is_some() && registers.contains(Reg::vector(0, 1))
+    }
+
+    /// [`State::may_differ`] of one register run.
+    pub(super) fn may_differ_in(&self, reg: Reg) -> bool {
+        match (reg.file, reg.first) {
+            (RegFile::Scalar, scalar::SCC) => self.scc != Word::Original(scalar::SCC),
+            (RegFile::Scalar, scalar::MODE) => self.mode != Word::Original(scalar::MODE),
+            (RegFile::Scalar, _) => self.words.changed & mask(RegSet::positions(reg)) != 0,
+            (RegFile::Accum, _) => self.vectors.overlaps(reg),
+            (RegFile::Vector, first) => {
+                self.vectors.overlaps(reg)
+                    || self.changed_lanes.has_within((first, 0), (first + u16::from(reg.dwords), 0))
+                    || first == 0 && self.packed_ids.is_some()
+            }
+        }
     }
 
     /// The parts of a register that differ from the original's, with the new instruction that is to blame where one is known.
@@ -366,8 +442,7 @@ impl State {
                 }
                 RegFile::Vector | RegFile::Accum => {
                     let ids = part == Reg::vector(0, 1) && self.packed_ids.is_some();
-                    let mut lanes = self.changed_lanes.range((part.first, 0)..(part.first + 1, 0));
-                    let lane = part.file == RegFile::Vector && lanes.next().is_some();
+                    let lane = part.file == RegFile::Vector && self.changed_lanes.has_within((part.first, 0), (part.first + 1, 0));
                     if self.vectors.overlaps(part) || lane || ids {
                         return Some((part, None));
                     }
@@ -377,21 +452,13 @@ impl State {
         None
     }
 
-    /// The original machine wrote a whole scalar register: other registers that held its old value hold something else now.
+    /// The original machine wrote a scalar register: other registers that held its old value hold something else now.
     fn forget_original(&mut self, code: u16, at: u32) {
-        let stale = |word: &mut Word| {
-            if *word == Word::Original(code) || (code == scalar::SCC && matches!(word, Word::Flag(_))) {
-                *word = Word::Other(at);
-            }
-        };
-        // A register that holds what the original's of the same number does, does so still.
-        if usize::from(code) >= SCALARS || self.words.copied >> code & 1 != 0 {
-            self.words.for_each_changed(stale);
-        }
-        self.lanes.values_mut().for_each(stale);
-        stale(&mut self.scc);
-        stale(&mut self.mode);
-        self.constants.remove(&usize::from(code));
+        self.words.forget_original(code, at);
+        self.lanes.values_mut().for_each(|word| stale(word, code, at));
+        stale(&mut self.scc, code, at);
+        stale(&mut self.mode, code, at);
+        self.constants.remove(usize::from(code));
     }
 
     /// An original instruction that both machines execute: what it writes as a whole is the same in both afterwards; what it may leave as it was
@@ -402,32 +469,65 @@ impl State {
             self.adopt(&self.undefined.intersection(*writes));
         }
         for reg in writes.scalars() {
-            let same = kills.contains(reg) || self.differing(reg).is_none();
-            self.forget_original(reg.first, at);
-            self.set(reg, 0, if same { Word::Original(reg.first) } else { Word::Other(at) });
+            self.both_write_scalar(reg, kills.contains(reg), at);
         }
-        // Nothing else is known of vector registers than what inserted code put into lanes, and where lanes, work-item ids and whole registers went.
-        if self.packed_ids.is_none() && self.lanes.is_empty() && !self.words.lanes && self.homes.is_empty() {
-            return;
+        if self.follows_vectors() {
+            writes.vectors().iter().for_each(|reg| self.both_write_vector(reg, at));
         }
-        for reg in writes.vectors().iter() {
-            if reg == Reg::vector(0, 1) && self.packed_ids.take().is_some() {
-                self.vectors.insert(reg);
+    }
+
+    /// [`State::both_write`] for each of the runs that an instruction writes, if it writes all scalar registers as a whole, but for MODE. What becomes of one
+    /// run does not depend on the others then, so nothing is lost by taking them one by one, and most instructions write one register or two.
+    pub(super) fn both_overwrite(&mut self, reg: Reg, at: u32) {
+        if self.undefined.overlaps(reg) {
+            if self.may_differ_in(reg) {
+                self.adopt(&self.undefined.intersection(RegSet::from_iter([reg])));
+            } else {
+                self.undefined.remove(reg);
             }
-            self.lanes.retain(|(vector, _), _| !reg.overlaps(Reg::vector(*vector, 1)));
-            self.homes.retain(|home, register| {
-                !reg.overlaps(Reg::vector(*register, 1)) && !matches!(home, Home::Accum(number) if reg.overlaps(Reg::accum(*number, 1)))
-            });
-            let stale = |word: &mut Word| {
-                if matches!(*word, Word::Lane(vector, _) if reg.overlaps(Reg::vector(vector, 1))) {
-                    *word = Word::Other(at);
-                }
-            };
-            if self.words.lanes {
-                self.words.for_each_changed(stale);
-            }
-            self.lanes.values_mut().for_each(stale);
         }
+        if reg.file == RegFile::Scalar {
+            for part in RegSet::positions(reg).map(RegSet::reg_at) {
+                self.both_write_scalar(part, part.first != scalar::MODE, at);
+            }
+        } else if self.follows_vectors() {
+            self.both_write_vector(reg, at);
+        }
+    }
+
+    /// One of the scalar registers of [`State::both_write`].
+    fn both_write_scalar(&mut self, reg: Reg, is_whole: bool, at: u32) {
+        let same = is_whole || self.differing(reg).is_none();
+        self.forget_original(reg.first, at);
+        self.set(reg, 0, if same { Word::Original(reg.first) } else { Word::Other(at) });
+    }
+
+    /// Whether something is known of vector registers: what inserted code put into lanes, and where lanes, work-item ids and whole registers went.
+    fn follows_vectors(&self) -> bool {
+        self.packed_ids.is_some() || !self.lanes.is_empty() || self.words.lanes || !self.homes.is_empty()
+    }
+
+    /// One of the runs of vector registers of [`State::both_write`].
+    fn both_write_vector(&mut self, reg: Reg, at: u32) {
+        let v0 = Reg::vector(0, 1);
+        if reg.overlaps(v0) && self.packed_ids.take().is_some() {
+            self.vectors.insert(v0);
+        }
+        if reg.file == RegFile::Vector && self.lanes.has_within((reg.first, 0), (reg.first + u16::from(reg.dwords), 0)) {
+            self.lanes.retain(|(vector, _), _| !reg.overlaps(Reg::vector(vector, 1)));
+        }
+        self.homes.retain(|home, register| {
+            !reg.overlaps(Reg::vector(register, 1)) && !matches!(home, Home::Accum(number) if reg.overlaps(Reg::accum(number, 1)))
+        });
+        let stale = |word: &mut Word| {
+            if matches!(*word, Word::Lane(vector, _) if reg.overlaps(Reg::vector(vector, 1))) {
+                *word = Word::Other(at);
+            }
+        };
+        if self.words.lanes {
+            self.words.for_each_changed(stale);
+        }
+        self.lanes.values_mut().for_each(stale);
     }
 
     /// Nothing is known any more of scalar registers that no original code names, of lanes and of homes.
