@@ -76,7 +76,7 @@ impl State {
     /// Adds what may be under way in `other`; tells whether that is more.
     fn join(&mut self, other: &State) -> bool {
         let mut more = false;
-        for (mine, theirs) in self.kinds.iter_mut().flatten().zip(other.kinds.iter().flatten()) {
+        for (mine, theirs) in self.kinds.as_flattened_mut().iter_mut().zip(other.kinds.as_flattened()) {
             more |= theirs < mine;
             *mine = (*mine).min(*theirs);
         }
@@ -183,16 +183,21 @@ pub(super) struct Arrivals<'a> {
     summaries: &'a WaitSummaries,
     queues: Vec<Queue>,
     unknown: SmallVec<[Unknown; 4]>,
+    /// By whose: whether an operation may still write a register.
+    writing: [bool; 2],
+    /// Of what original operations write, only this is followed.
+    asked: RegSet,
 }
 
 impl<'a> Arrivals<'a> {
-    pub(super) fn new(body: &'a Body, cfg: &'a Cfg, summaries: &'a WaitSummaries) -> Self {
+    /// `asked` are the registers of which it will be asked whether an original operation may still write them.
+    pub(super) fn new(body: &'a Body, cfg: &'a Cfg, summaries: &'a WaitSummaries, asked: RegSet) -> Self {
         let queue = |counter| {
             let written = written_by(counter);
             Queue { counter, written, youngest: 0, complete: 0, kinds: [0; KINDS], writers: [0; 2], slots: Vec::new(), filled: Vec::new() }
         };
         let queues = writing_counters(body.target()).map(queue).collect();
-        Arrivals { body, cfg, summaries, queues, unknown: SmallVec::new() }
+        Arrivals { body, cfg, summaries, queues, unknown: SmallVec::new(), writing: [false; 2], asked }
     }
 
     /// Calls `visit` before each instruction, until nothing changes any more; then once more for the blocks in which it returned true the last time, with
@@ -200,7 +205,8 @@ impl<'a> Arrivals<'a> {
     pub(super) fn follow(&mut self, whose: impl Fn(InstId) -> Whose, mut visit: impl FnMut(&Self, InstId, bool) -> bool) {
         let cfg = self.cfg;
         let mut block_in: Vec<Option<State>> = vec![None; cfg.len()];
-        block_in[cfg.entry().index()] = Some(State::at_entry(self.body));
+        let mut out = State::at_entry(self.body);
+        block_in[cfg.entry().index()] = Some(out.clone());
         let mut noted = vec![false; cfg.len()];
         let mut work = Worklist::new(cfg);
         work.push(cfg.entry());
@@ -216,7 +222,7 @@ impl<'a> Arrivals<'a> {
             if successors.is_empty() {
                 continue;
             }
-            let out = self.store();
+            self.store(&mut out);
             for edge in successors {
                 let more = match &mut block_in[edge.block.index()] {
                     Some(old) => old.join(&out),
@@ -242,10 +248,17 @@ impl<'a> Arrivals<'a> {
 
     /// Whether an operation of theirs may still write any register: quick, and false only if [`Arrivals::writing`] finds nothing.
     pub(super) fn may_write(&self, of: Whose) -> bool {
-        self.queues.iter().any(|queue| queue.writers[of as usize] > queue.complete)
+        self.writing[of as usize]
     }
 
-    /// The operations that may still write one of these registers, with the registers: those of `of`, in any counter.
+    /// Finds out what [`Arrivals::may_write`] tells: after every change.
+    fn note_writing(&mut self) {
+        self.writing =
+            [Whose::Original, Whose::Inserted].map(|of| self.queues.iter().any(|queue| queue.writers[of as usize] > queue.complete));
+    }
+
+    /// The operations that may still write one of these registers, with the registers: those of `of`, in any counter. Of originals, that write registers that
+    /// were asked for.
     pub(super) fn writing(&self, registers: &[Reg], of: Whose) -> SmallVec<[(InstId, RegSet); 1]> {
         let mut found: SmallVec<[(InstId, RegSet); 1]> = SmallVec::new();
         for queue in self.queues.iter().filter(|queue| queue.writers[of as usize] > queue.complete) {
@@ -297,10 +310,14 @@ impl<'a> Arrivals<'a> {
             queue.fill(whose, (arrival.key & 0xffff) as usize, Slot { number, by: arrival.by });
         }
         self.unknown.clone_from(&state.unknown);
+        self.note_writing();
     }
 
-    fn store(&mut self) -> State {
-        let mut state = State { arrivals: Vec::new(), kinds: [[NONE; KINDS]; COUNTERS], unknown: self.unknown.clone() };
+    /// Puts what is under way into `state`, in place of what was there.
+    fn store(&mut self, state: &mut State) {
+        state.arrivals.clear();
+        state.kinds = [[NONE; KINDS]; COUNTERS];
+        state.unknown.clone_from(&self.unknown);
         for queue in &mut self.queues {
             let age = |number: u32| (queue.youngest - number).min(u32::from(MOST)) as u8;
             for (kind, number) in state.kinds[queue.counter as usize].iter_mut().zip(queue.kinds) {
@@ -318,22 +335,25 @@ impl<'a> Arrivals<'a> {
                 }
             }
         }
-        state
     }
 
     fn step(&mut self, id: InstId, whose: Whose) {
         let (body, inst) = (self.body, self.body.inst(id));
-        if let Some(counts) = wait_count(body.target(), inst) {
+        let (waits, issued, flow) = (wait_count(body.target(), inst), issued(inst), body.flow(id));
+        let answers = inst.variant.traits.contains(Traits::BARRIER_WAIT);
+        if waits.is_none() && issued.is_empty() && !answers && !matches!(flow, Flow::Call(_)) {
+            return;
+        }
+        if let Some(counts) = waits {
             for queue in &mut self.queues {
                 if counts.get(queue.counter).is_some_and(|count| queue.wait(count)) {
                     self.unknown.retain(|(counter, _)| *counter != queue.counter);
                 }
             }
         }
-        if inst.variant.traits.contains(Traits::BARRIER_WAIT) {
+        if answers {
             self.answer(id);
         }
-        let issued = issued(inst);
         if !issued.is_empty() {
             let counts = !may_not_count(inst);
             for queue in self.queues.iter_mut().filter(|queue| issued.contains(queue.counter.flag())) {
@@ -341,11 +361,16 @@ impl<'a> Arrivals<'a> {
                 let slot = Slot { number: queue.youngest, by: id };
                 let all = queue.written == Written::All;
                 for reg in body.writes(id).filter(|reg| all || reg.file != RegFile::Scalar) {
-                    RegSet::positions(reg).for_each(|position| queue.fill(whose, position, slot));
+                    if whose == Whose::Inserted {
+                        RegSet::positions(reg).for_each(|position| queue.fill(whose, position, slot));
+                    } else if self.asked.overlaps(reg) {
+                        let asked = RegSet::positions(reg).filter(|position| self.asked.contains(RegSet::reg_at(*position)));
+                        asked.for_each(|position| queue.fill(whose, position, slot));
+                    }
                 }
             }
         }
-        if let Flow::Call(target) = body.flow(id) {
+        if let Flow::Call(target) = flow {
             let summary = self.summaries.of(target);
             for queue in &mut self.queues {
                 let counter = queue.counter;
@@ -362,6 +387,7 @@ impl<'a> Arrivals<'a> {
                 }
             }
         }
+        self.note_writing();
     }
 
     /// A barrier's wait comes after the answer to its `s_barrier_signal_isfirst`, which is in SCC then.

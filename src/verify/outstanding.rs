@@ -7,7 +7,7 @@
 //! Calls and returns are followed one function at a time: what a function leaves under way is taken for the original's. So nothing that inserted
 //! code loads may be under way there.
 
-use std::cell::OnceCell;
+use std::cell::{LazyCell, OnceCell};
 
 use smallvec::SmallVec;
 
@@ -29,10 +29,16 @@ pub(super) fn check(new: &Body, cfg: &Cfg, alignment: &Alignment, summaries: &Wa
     let loadable =
         named.difference(special).difference([Reg::VCC, Reg::EXEC, Reg::SCC, Reg::M0, Reg::scalar(scalar::MODE, 1)].into_iter().collect());
     let whose = |id| if alignment.original(id).is_none() { Whose::Inserted } else { Whose::Original };
-    let everything: SmallVec<[Reg; 16]> = RegSet::ALL.iter().collect();
+    let everything: LazyCell<Vec<Reg>> = LazyCell::new(|| RegSet::ALL.iter().collect());
     let accessed = OnceCell::new();
     let settled = |id, reg: &Reg| accessed.get_or_init(|| Accessed::compute(new, cfg, alignment)).is_settled(id, *reg);
-    Arrivals::new(new, cfg, summaries).follow(whose, |arrivals, id, report| {
+    // What the original's operations write concerns inserted instructions only.
+    let asked = new.ids().filter(|id| whose(*id) == Whose::Inserted).fold(RegSet::EMPTY, |mut asked, id| {
+        new.reads(id).for_each(|reg| asked.insert(reg));
+        new.writes(id).for_each(|reg| asked.insert(reg));
+        asked
+    });
+    Arrivals::new(new, cfg, summaries, asked).follow(whose, |arrivals, id, report| {
         // Original against original is the compiler's business.
         let concerns_original =
             whose(id) == Whose::Inserted && (arrivals.may_write(Whose::Original) || arrivals.unknown().next().is_some());
