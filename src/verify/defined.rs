@@ -8,6 +8,7 @@ use super::finding::{Finding, Rule};
 use crate::cfg::{Cfg, Worklist};
 use crate::code_object::InitialRegisters;
 use crate::dataflow::RegSet;
+use crate::entity::InstId;
 use crate::isa::{Access, Reg, RegFile, Traits};
 use crate::kernel::{Body, CallTarget, Flow};
 
@@ -17,8 +18,12 @@ pub(super) fn check(new: &Body, cfg: &Cfg, alignment: &Alignment, entry: &Initia
     if new.ids().any(unknown) || new.traits().intersects(Traits::CHOOSES_REGISTERS) {
         return;
     }
+    let at_entry = at_entry(entry);
+    if is_plainly_set(new, cfg, alignment, at_entry) {
+        return;
+    }
     let mut block_in: Vec<Option<RegSet>> = vec![None; cfg.len()];
-    block_in[cfg.entry().index()] = Some(at_entry(entry));
+    block_in[cfg.entry().index()] = Some(at_entry);
     let mut work = Worklist::new(cfg);
     work.push(cfg.entry());
     let step = |defined: &mut RegSet, id| {
@@ -46,18 +51,42 @@ pub(super) fn check(new: &Body, cfg: &Cfg, alignment: &Alignment, entry: &Initia
                 step(&mut defined, id);
                 continue;
             }
-            let inst = new.inst(id);
-            let read =
-                inst.operands.iter().filter(|operand| operand.access == Access::Read).filter_map(|operand| new.register(id, operand));
-            let mut read = read.filter(|reg| numbered(new, *reg) && !defined.contains(*reg)).peekable();
+            let mut read = read(new, id).filter(|reg| !defined.contains(*reg)).peekable();
             if read.peek().is_some() {
                 let unset: RegSet = read.flat_map(parts).filter(|part| !defined.contains(*part)).collect();
-                let message = format!("{} reads {unset:?}, which nothing has set", inst.name());
+                let message = format!("{} reads {unset:?}, which nothing has set", new.inst(id).name());
                 findings.push(Finding::new(Rule::Undefined, message).at(new.address(id)));
             }
             step(&mut defined, id);
         }
     }
+}
+
+/// Whether everything that inserted code reads is among what the entry, its block and inserted code set, without going round loops. That is less than is
+/// set, and mostly enough: then nothing else has to be looked at.
+fn is_plainly_set(new: &Body, cfg: &Cfg, alignment: &Alignment, at_entry: RegSet) -> bool {
+    let mut block_in = vec![RegSet::EMPTY; cfg.len()];
+    block_in[cfg.entry().index()] = at_entry;
+    for &block in cfg.reverse_postorder() {
+        let mut set = block_in[block.index()];
+        for id in cfg.block(block).insts() {
+            let is_inserted = alignment.original(id).is_none();
+            if is_inserted && read(new, id).any(|reg| !set.contains(reg)) {
+                return false;
+            }
+            if is_inserted || block == cfg.entry() {
+                new.writes(id).for_each(|reg| set.insert(reg));
+            }
+        }
+        cfg.block(block).successors.iter().for_each(|edge| block_in[edge.block.index()].add_all(&set));
+    }
+    true
+}
+
+/// The numbered registers that an instruction reads by its operands.
+fn read(new: &Body, id: InstId) -> impl Iterator<Item = Reg> + '_ {
+    let operands = new.inst(id).operands.iter().filter(|operand| operand.access == Access::Read);
+    operands.filter_map(move |operand| new.register(id, operand)).filter(|reg| numbered(new, *reg))
 }
 
 /// Registers with a number: the others are there, or the analysis of what the original sees has them.
