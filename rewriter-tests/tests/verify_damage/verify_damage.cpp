@@ -92,9 +92,10 @@ KERNEL(products)(const u32 *in, u32 *out, u32 n) {
 }
 #endif
 
-// The same with vector registers.
+// The same with vector registers. Those of the compiler are set, too: what nothing has set need not be kept.
 KERNEL(many_vectors)(const u32 *in, u32 *out, u32 n) {
     u32 i = global_id(), x = in[i];
+    asm volatile(".set at, 0\n.rept 16\nv_mov_b32 v[at], v[at]\n.set at, at + 1\n.endr");
     asm volatile(".set at, 16\n.rept 240\nv_mov_b32 v[at], %0\n.set at, at + 1\n.endr" ::"v"(x) : "v255");
     for (u32 k = 0; k < x % 4; k++)
         if (n % 5 == k) x = x * 3 + k;
