@@ -8,10 +8,11 @@ use super::asm::{Asm, c, s, v};
 use super::parts::Part;
 use super::plan::Plan;
 use super::registers::{Scalars, Vectors};
+use super::settle;
 use crate::dataflow::{Assigned, RegSet};
 use crate::entity::ProgramPoint;
 use crate::error::Result;
-use crate::isa::{Flags, Reg};
+use crate::isa::{EventHazards, Flags, Reg, Value};
 use crate::kernel::{Reason, Refusal};
 
 /// Lanes of the counters of a site that narrows EXEC, and of whatever else a probe counts.
@@ -131,6 +132,11 @@ impl Loan {
         }
         for (register, lane, slot) in &self.kept {
             asm.op("v_writelane_b32", &[v(*register), s(*slot), c(*lane)])?;
+        }
+        let target = asm.target();
+        if target.event_hazards().contains(EventHazards::VALU_PARTIAL_FORWARD) && target.wave_size() == 64 {
+            // EXEC is written next. Original code that used the register behind that together with one that it has just written would have too old a value.
+            asm.op("s_waitcnt_depctr", &[Value::Imm(settle::VECTOR_REGISTERS.bits().into())])?;
         }
         asm.states(LEAVE_STATES)
     }

@@ -91,6 +91,8 @@ impl Pending {
 const SCALAR_RESULTS: AluWait = AluWait { sa_sdst: Some(0), ..NOTHING };
 const VECTOR_RESULTS: AluWait = AluWait { va_sdst: Some(0), va_vcc: Some(0), ..NOTHING };
 const MEMORY_SOURCES: AluWait = AluWait { vm_vsrc: Some(0), ..NOTHING };
+/// Vector registers that vector instructions write.
+pub(super) const VECTOR_REGISTERS: AluWait = AluWait { va_vdst: Some(0), ..NOTHING };
 const NOTHING: AluWait =
     AluWait { va_vdst: None, va_sdst: None, va_ssrc: None, hold_cnt: None, vm_vsrc: None, va_vcc: None, sa_sdst: None };
 
