@@ -41,12 +41,17 @@ pub(super) fn bytes_stay(old: &Elf<'_>, new: &Elf<'_>, may_change: &[Range<u64>]
 /// nothing is both writable and executable. Notes and the program headers themselves may have grown, and are found elsewhere.
 pub(super) fn segments(old: &Elf<'_>, new: &Elf<'_>, findings: &mut Vec<Finding>) {
     let mut complain = |address: u64, message: String| findings.push(Finding::new(Rule::Segments, message).at(address));
+    // Whether what is no segment of its own is a part of one.
+    let is_placed = |elf: &Elf<'_>, segment: &Segment| elf.file_offset(segment.address, segment.file_size) == Some(segment.offset);
     for segment in old.segments.iter().filter(|segment| !matches!(segment.kind, PT_NOTE | PT_PHDR | PT_NULL)) {
         let kept = |other: &Segment| {
             (other.kind, other.address, other.file_size) == (segment.kind, segment.address, segment.file_size)
                 && (other.memory_size, other.flags, other.align) == (segment.memory_size, segment.flags, segment.align)
-                // What is no segment of its own is a part of one.
-                && (other.is_load() || other.file_size == 0 || new.file_offset(other.address, other.file_size) == Some(other.offset))
+                // One that the original has elsewhere in the file than it is loaded from is to be left as it is: loaders go by the address.
+                && (other.is_load()
+                    || other.file_size == 0
+                    || is_placed(new, other)
+                    || (other.offset == segment.offset && !is_placed(old, segment)))
         };
         if !new.segments.iter().any(kept) {
             complain(segment.address, "an original segment was changed".to_owned());
