@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::finding::{Finding, Rule};
-use crate::elf::constants::{PT_NOTE, PT_NULL, PT_PHDR, SHT_SYMTAB, SectionType};
+use crate::elf::constants::{PT_INTERP, PT_NOTE, PT_NULL, PT_PHDR, SHT_SYMTAB, SectionType};
 use crate::elf::{Elf, FILE_HEADER_SIZE, PROGRAM_HEADER_SIZE, SECTION_HEADER_SIZE, Segment, Symbol};
 
 /// More findings than this of one kind say nothing new.
@@ -38,7 +38,8 @@ pub(super) fn bytes_stay(old: &Elf<'_>, new: &Elf<'_>, may_change: &[Range<u64>]
 }
 
 /// Checks the segments: the original ones are there and unchanged, those that are loaded ascend without overlap, offsets and addresses are congruent, and
-/// nothing is both writable and executable. Notes and the program headers themselves may have grown, and are found elsewhere.
+/// nothing is both writable and executable. Notes and the program headers themselves may have grown, and are found elsewhere, as may be the name of the
+/// interpreter.
 pub(super) fn segments(old: &Elf<'_>, new: &Elf<'_>, findings: &mut Vec<Finding>) {
     let mut complain = |address: u64, message: String| findings.push(Finding::new(Rule::Segments, message).at(address));
     // Whether what is no segment of its own is a part of one.
@@ -53,7 +54,12 @@ pub(super) fn segments(old: &Elf<'_>, new: &Elf<'_>, findings: &mut Vec<Finding>
                     || is_placed(new, other)
                     || (other.offset == segment.offset && !is_placed(old, segment)))
         };
-        if !new.segments.iter().any(kept) {
+        // The kernel finds the interpreter's name by the header alone.
+        let moved = |other: &Segment| {
+            let contents = |elf: &Elf<'_>, segment: &Segment| elf.bytes_at(segment.address, segment.file_size).ok().map(<[u8]>::to_vec);
+            (segment.kind, other.kind) == (PT_INTERP, PT_INTERP) && is_placed(new, other) && contents(old, segment) == contents(new, other)
+        };
+        if !new.segments.iter().any(|other| kept(other) || moved(other)) {
             complain(segment.address, "an original segment was changed".to_owned());
         }
     }
