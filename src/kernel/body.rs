@@ -103,6 +103,7 @@ pub struct Body {
     pub(super) flows: Vec<Flow>,
     /// The high bits of vector register numbers at each instruction, where they are known; empty if they are 0 everywhere.
     pub(super) vgpr_msb: Vec<Option<VgprMsb>>,
+    /// What its instructions read and write, with those high bits.
     pub(super) registers: Registers,
     /// Those of its instructions.
     pub(super) traits: Traits,

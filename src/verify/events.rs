@@ -191,16 +191,8 @@ fn permutes_lanes(inst: &Inst) -> bool {
 /// The scalar registers that an instruction reads, and those that it writes. What `s_set_vgpr_msb` does to vector registers is nothing to them.
 fn accessed(inst: &Inst) -> (Codes, Codes) {
     let (mut reads, mut writes) = (0, 0);
-    for operand in &inst.operands {
-        let Some(reg) = operand.reg().filter(|reg| reg.file == RegFile::Scalar) else { continue };
-        let codes = codes(reg);
-        reads |= if operand.access.reads() { codes } else { 0 };
-        writes |= if operand.access.writes() { codes } else { 0 };
-    }
-    let wave = inst.wave_size.into();
-    reads = inst.variant.implicit_reads.regs(wave).fold(reads, |all, reg| all | codes(reg));
-    writes = inst.variant.implicit_writes.regs(wave).fold(writes, |all, reg| all | codes(reg));
-    (if inst.modifiers.gds { reads | codes(Reg::M0) } else { reads }, writes)
+    inst.accesses(|reg| reads |= codes(reg), |reg| writes |= codes(reg));
+    (reads, writes)
 }
 
 /// Scalar registers by code.
