@@ -347,8 +347,10 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply) -> Resul
     before.code_bytes = parts.iter().flat_map(|part| part.body.insts()).map(|inst| u64::from(inst.size)).sum();
     let after = registers::resources(target, &descriptor, lds_bytes + extra, workgroup_size);
     let (named_scalars, named_vectors) = named_registers(target, &edits);
+    // Where every wave has the same number, the original may count less than all that can lie behind the numbered ones.
+    let counted_scalars = (sgprs.max(named_scalars) + registers::NAMED_SGPRS).min(target.fixed_sgprs().unwrap_or(u32::MAX));
     let metadata = MetadataChange {
-        sgpr_count: metadata.sgpr_count.max(u64::from(sgprs.max(named_scalars) + registers::NAMED_SGPRS)),
+        sgpr_count: metadata.sgpr_count.max(counted_scalars.into()),
         vgpr_count: allocation.metadata_vgprs(&descriptor, metadata, vgprs.max(named_vectors), agpr_count),
         agpr_count,
         group_segment_fixed_size: u64::from(lds_bytes + extra),

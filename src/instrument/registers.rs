@@ -105,7 +105,9 @@ pub(super) struct ScalarPool {
 impl ScalarPool {
     /// All numbered scalar registers from `first` on for which `taken` does not hold.
     pub(super) fn new(target: Target, first: u16, taken: impl Fn(u16) -> bool) -> ScalarPool {
-        let taken = (0..target.addressable_sgprs() as u16).map(|number| number < first || taken(number)).collect();
+        // Where no more can be asked for, VCC and what else lies behind the numbered ones has to fit in, too.
+        let end = target.fixed_sgprs().map_or(target.addressable_sgprs(), |fixed| fixed - NAMED_SGPRS);
+        let taken = (0..end as u16).map(|number| number < first || taken(number)).collect();
         ScalarPool { taken, end: 0 }
     }
 

@@ -5,7 +5,7 @@ use super::registers::Allocation;
 use super::settle::Place;
 use super::*;
 use crate::code_object::{InitialRegisters, KernelMetadata, initial_registers};
-use crate::isa::{self, RegFile};
+use crate::isa::{self, Inst, RegFile};
 
 const ENTRY: u64 = 0x1000;
 
@@ -222,6 +222,26 @@ fn kernels_that_use_all_registers() {
         let mut kernel = good.clone();
         unknown(&mut kernel);
         assert_eq!(reason(plan(target, &bytes, &kernel, CounterMode::Global)).0, Reason::VectorRegisters);
+    }
+}
+
+/// Where every wave has as many scalar registers as any other, those behind what the original names may not leave room for VCC and its neighbours:
+/// inserted code borrows instead.
+#[test]
+fn a_fixed_number_of_scalar_registers() {
+    let target = target("gfx802");
+    for named in [70, 80, 90, 94] {
+        let moves: Vec<[Value; 2]> = (0..named).map(|n| [s(n, 1), Value::InlineInt(0)]).collect();
+        let code: Vec<_> = moves.iter().map(|operands| ("s_mov_b32", operands.as_slice())).collect();
+        let (bytes, kernel) = kernel(target, &code);
+        for mode in [CounterMode::Global, CounterMode::Lds] {
+            let planned = plan(target, &bytes, &kernel, mode).unwrap_or_else(|stop| panic!("{named}: {stop:?}"));
+            let inserts = planned.edits.inserts.iter().flat_map(|(_, snippet)| &snippet.items);
+            let written = inserts.filter_map(|item| if let Item::Inst(inst) = item { Some(inst) } else { None }).flat_map(Inst::writes);
+            let highest = written.collect::<RegSet>().highest_sgpr_below(target.addressable_sgprs() as u16);
+            assert!(highest < Some(96 - 6), "{named}: s{highest:?}");
+            assert!(planned.metadata.sgpr_count <= 96, "{named}: {}", planned.metadata.sgpr_count);
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Plain text tables: columns as wide as their widest cell, numbers to the right.
+//! Plain text tables: columns as wide as their widest cell, within bounds, numbers to the right.
 
 use std::fmt::Write as _;
 
@@ -13,6 +13,10 @@ pub enum Align {
 
 /// Two spaces: a gap that a single space within a cell cannot be mistaken for.
 const GAP: &str = "  ";
+
+/// Columns are no wider than this: a longer cell, as names of templates are, pushes only its own line to the right. Otherwise a table of many lines is as
+/// wide as its longest name in all of them.
+const WIDEST: usize = 100;
 
 /// A table with a heading line.
 #[derive(Debug)]
@@ -47,7 +51,7 @@ impl Table {
         let widths: Vec<usize> = (0..self.head.len())
             .map(|column| {
                 let widest = self.rows.iter().map(|row| width(&row[column])).max().unwrap_or(0);
-                if widest == 0 { 0 } else { widest.max(width(&self.head[column].0)) }
+                if widest == 0 { 0 } else { widest.min(WIDEST).max(width(&self.head[column].0)) }
             })
             .collect();
         let head: Vec<&str> = self.head.iter().map(|(name, _)| name.as_str()).collect();
@@ -110,6 +114,16 @@ mod tests {
         table.row(["a".to_owned(), String::new(), "10".to_owned()]);
         table.row(["longer →".to_owned(), String::new(), "7".to_owned()]);
         assert_eq!(table.lines(2), ["  name       n", "  a         10", "  longer →   7"]);
+    }
+
+    #[test]
+    fn a_long_cell_is_whole_and_widens_its_own_line_only() {
+        let mut table = Table::new(&[("name", Align::Left), ("n", Align::Right)]);
+        let long = "x".repeat(3 * WIDEST);
+        table.row([long.clone(), "1".to_owned()]);
+        table.row(["short".to_owned(), "2".to_owned()]);
+        let short = format!("{:WIDEST$}  2", "short");
+        assert_eq!(table.lines(0), [format!("{:WIDEST$}  n", "name"), format!("{long}  1"), short]);
     }
 
     #[test]

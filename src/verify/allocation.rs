@@ -1,9 +1,10 @@
 //! Registers that code uses are allocated, by descriptor and metadata alike.
 
 use super::finding::{Finding, Rule};
-use crate::code_object::{Feature, Kernel};
+use crate::code_object::{Feature, Field, Kernel};
 use crate::dataflow::RegSet;
-use crate::isa::{Reg, RegFile, Target, scalar};
+use crate::isa::{Memory, Reg, Target, scalar};
+use crate::kernel::Body;
 
 /// Scalar registers behind the numbered ones: VCC alone, with XNACK_MASK, with FLAT_SCRATCH (LLVM, `getNumExtraSGPRs`).
 const VCC_SGPRS: u32 = 2;
@@ -17,6 +18,15 @@ pub(super) struct Allocation<'a> {
     /// With the size of the kernel's waves.
     pub(super) target: Target,
     pub(super) xnack: Feature,
+    /// Whether anything but flat memory instructions accesses FLAT_SCRATCH.
+    pub(super) names_flat_scratch: bool,
+}
+
+/// Whether a body has an instruction that accesses FLAT_SCRATCH and is no flat memory instruction: those need it for private memory only.
+pub(super) fn names_flat_scratch(body: &Body) -> bool {
+    let flat_scratch = Reg::scalar(scalar::FLAT_SCRATCH, 2);
+    let named = |id| body.reads(id).chain(body.writes(id)).any(|reg| reg.overlaps(flat_scratch));
+    body.ids().any(|id| body.inst(id).variant.memory != Memory::Flat && named(id))
 }
 
 impl Allocation<'_> {
@@ -113,8 +123,9 @@ impl Allocation<'_> {
 
     /// Scalar registers that the allocation needs behind the numbered ones.
     fn behind(&self, used: RegSet) -> u32 {
-        let flat_scratch =
-            used.iter().any(|reg| reg.file == RegFile::Scalar && (scalar::FLAT_SCRATCH..scalar::XNACK_MASK).contains(&reg.first));
+        // Where it is not set up, private memory is not reached through it, and its place in the allocation may be any register's (LLVM,
+        // `AMDGPUResourceUsageAnalysis`).
+        let flat_scratch = self.names_flat_scratch || self.new.descriptor.is_set(Field::ENABLE_SGPR_FLAT_SCRATCH_INIT);
         if flat_scratch || self.target.architected_flat_scratch() {
             FLAT_SCRATCH_SGPRS
         } else if matches!(self.xnack, Feature::Any | Feature::On) {

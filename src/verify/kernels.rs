@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::allocation::Allocation;
+use super::allocation::{Allocation, names_flat_scratch};
 use super::finding::{Finding, Rule};
 use super::{Faultless, KernelCode, check_code, preload, scratch};
 use crate::cfg::{BodyId, Program};
@@ -243,10 +243,10 @@ impl Context<'_> {
         findings: &mut Vec<Finding>,
     ) {
         let callees = program.callees(id);
-        let own = code.bodies().iter().map(|body| UsedRegisters::of_body(body).named);
-        let original = callees.bodies.iter().map(|id| UsedRegisters::of_body(program.body(*id)).named);
-        let used = own.chain(original).fold(RegSet::EMPTY, RegSet::union);
-        let allocation = Allocation { old, new, target, xnack: self.rewritten.features().xnack };
+        let bodies = || code.bodies().iter().chain(callees.bodies.iter().map(|id| program.body(*id)));
+        let used = bodies().map(|body| UsedRegisters::of_body(body).named).fold(RegSet::EMPTY, RegSet::union);
+        let names_flat_scratch = !target.all_sgprs() && bodies().any(names_flat_scratch);
+        let allocation = Allocation { old, new, target, xnack: self.rewritten.features().xnack, names_flat_scratch };
         allocation.check(used, findings);
     }
 
