@@ -126,6 +126,8 @@ impl Tables {
 /// Appends `contents` at the next multiple of `align`; returns its file offset.
 pub(super) fn append(out: &mut Vec<u8>, align: u64, contents: &[u8]) -> u64 {
     let offset = bytes::align_up(out.len() as u64, align.max(1));
+    // Files are large: what is added at their ends must not double the memory for them.
+    out.reserve_exact(offset as usize - out.len() + contents.len());
     out.resize(offset as usize, 0);
     out.extend_from_slice(contents);
     offset

@@ -14,7 +14,7 @@ use super::values::{FlatScratch, State, Word};
 use crate::cfg::{Cfg, Worklist};
 use crate::code_object::{InitialRegisters, WorkItemIds};
 use crate::dataflow::{Accesses, Indexing, RegSet, Summaries};
-use crate::entity::InstId;
+use crate::entity::{BlockId, InstId};
 use crate::isa::{Inst, Memory, Reg, RegFile, Role, Traits, Value, scalar};
 use crate::kernel::{Body, CallTarget, Flow};
 
@@ -49,36 +49,11 @@ pub(super) fn check(subject: &Subject<'_>, cfg: &Cfg, findings: &mut Vec<Finding
     let absent: RegSet = (subject.vector_registers as u16..256).map(|number| Reg::vector(number, 1)).collect();
     let visible = subject.named.union(special).difference(absent);
     let mut machine = Machine { subject, indexing: Indexing::of(subject.original), visible, reports: false };
-    let mut block_in: Vec<Option<State>> = vec![None; cfg.len()];
-    block_in[cfg.entry().index()] = Some(at_entry(subject));
-    // Blocks with findings at the last visit, which is the one with the final state.
-    let mut faulty = vec![false; cfg.len()];
-    let mut work = Worklist::new(cfg);
-    work.push(cfg.entry());
-    while let Some(block) = work.pop() {
-        let Some(mut state) = block_in[block.index()].clone() else { continue };
-        let faulty = &mut faulty[block.index()];
-        *faulty = false;
-        for id in cfg.block(block).insts() {
-            machine.step(&mut state, id, |_| *faulty = true);
-        }
-        let mut state = Some(state);
-        let mut edges = cfg.block(block).successors.iter().peekable();
-        while let Some(edge) = edges.next() {
-            let (is_last, place) = (edges.peek().is_none(), &mut block_in[edge.block.index()]);
-            let changed = match (place, &mut state) {
-                (Some(old), Some(state)) => old.join(state, cfg.block(edge.block).first.0),
-                (unreached, state) => {
-                    // A state is large: the last one is not copied.
-                    *unreached = if is_last { state.take() } else { state.clone() };
-                    true
-                }
-            };
-            if changed {
-                work.push(edge.block);
-            }
-        }
+    if !machine.solve(cfg, |_| false).1.contains(&true) {
+        return;
     }
+    // Findings are rare, and only then is it needed what every block begins with.
+    let (block_in, faulty) = machine.solve(cfg, |_| true);
     machine.reports = true;
     let mut found = Vec::new();
     for block in cfg.ids().filter(|block| faulty[block.index()]) {
@@ -182,6 +157,43 @@ struct Machine<'a> {
 }
 
 impl Machine<'_> {
+    /// The states that blocks begin with, and which blocks have findings. A state is large, and most blocks have one way in: theirs are used up, unless
+    /// `keeps` wants them.
+    fn solve(&self, cfg: &Cfg, keeps: impl Fn(BlockId) -> bool) -> (Vec<Option<Box<State>>>, Vec<bool>) {
+        let keeps = |block: BlockId| keeps(block) || block == cfg.entry() || cfg.block(block).predecessors.len() != 1;
+        let mut block_in: Vec<Option<Box<State>>> = vec![None; cfg.len()];
+        block_in[cfg.entry().index()] = Some(Box::new(at_entry(self.subject)));
+        // The last visit is the one with the final state.
+        let mut faulty = vec![false; cfg.len()];
+        let mut work = Worklist::new(cfg);
+        work.push(cfg.entry());
+        while let Some(block) = work.pop() {
+            let place = &mut block_in[block.index()];
+            let Some(mut state) = (if keeps(block) { place.clone() } else { place.take() }) else { continue };
+            let faulty = &mut faulty[block.index()];
+            *faulty = false;
+            for id in cfg.block(block).insts() {
+                self.step(&mut state, id, |_| *faulty = true);
+            }
+            let mut state = Some(state);
+            let mut edges = cfg.block(block).successors.iter().peekable();
+            while let Some(edge) = edges.next() {
+                let (is_last, place) = (edges.peek().is_none(), &mut block_in[edge.block.index()]);
+                let changed = match (place, &mut state) {
+                    (Some(old), Some(state)) => old.join(state, cfg.block(edge.block).first.0),
+                    (unreached, state) => {
+                        *unreached = if is_last { state.take() } else { state.clone() };
+                        true
+                    }
+                };
+                if changed {
+                    work.push(edge.block);
+                }
+            }
+        }
+        (block_in, faulty)
+    }
+
     fn step(&self, state: &mut State, id: InstId, mut report: impl FnMut(&dyn Fn() -> Finding)) {
         match self.subject.alignment.original(id) {
             Some(original) => self.original(state, original, id, report),

@@ -28,6 +28,8 @@ pub fn run(args: &RewriteArgs, colour: ColorChoice) -> Result<ExitCode> {
         eprintln!("wavetap: nothing is selected: {} is a copy of {}", args.output.display(), args.input.display());
     }
     files::write(&args.output, &bytes, force, Some(permissions))?;
+    // A large file, and reports of many kernels are large, too.
+    drop(bytes);
     let maps = Maps::new(maps);
     if let Some(path) = &args.map {
         let map = serde_json::to_vec_pretty(&maps).map_err(|e| Error::internal(format!("map: {e}")))?;
