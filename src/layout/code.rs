@@ -232,7 +232,7 @@ impl Planner {
                 self.push(Piece::Bytes(SmallVec::from_slice(bytes)));
                 if let Some(pair) = getpc_pair(inst) {
                     let original = body.end_address(id);
-                    let settle = self.target.event_hazards().contains(EventHazards::VALU_READ_SGPR);
+                    let settle = settles(self.target);
                     let at_once = !settle && adds_whole(self.target);
                     let keep_scc_in = match spare_scalar {
                         _ if at_once || scc_is_dead_after(body, id) => None,
@@ -253,6 +253,13 @@ impl Planner {
         }
         Ok(())
     }
+}
+
+/// Whether what scalar instructions write has to be waited for before it is read: the pair of `s_getpc_b64` may be one that vector instructions have read before,
+/// on some targets at all ([`EventHazards::VALU_READ_SGPR`]), on others in waves of 64 as a mask of lanes ([`EventHazards::VALU_MASK_WRITE`]).
+fn settles(target: Target) -> bool {
+    let hazards = target.event_hazards();
+    hazards.contains(EventHazards::VALU_READ_SGPR) || (hazards.contains(EventHazards::VALU_MASK_WRITE) && target.wave_size() == 64)
 }
 
 /// How many instructions behind an `s_clause` belong to it (RDNA ISA guides: length - 1 in bits 5:0).
