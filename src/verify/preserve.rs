@@ -387,7 +387,10 @@ fn inserted(state: &mut State, body: &Body, id: InstId) {
         "s_mov_b32" => results[0] = source(state, Role::Src0, 0),
         "s_mov_b64" => results = [0, 1].map(|index| source(state, Role::Src0, index)),
         _ if is_getpc(inst) => results = [0, 32].map(|shift| Word::Constant((body.end_address(id) >> shift) as u32)),
-        "s_cselect_b32" => results[0] = select(state.word(Reg::SCC, 0), source(state, Role::Src0, 0), source(state, Role::Src1, 0), other),
+        "s_cselect_b32" | "s_cselect_b64" => {
+            results = [0, 1]
+                .map(|index| select(state.word(Reg::SCC, 0), source(state, Role::Src0, index), source(state, Role::Src1, index), other));
+        }
         "s_movk_i32" => results[0] = immediate(inst).map_or(other, |value| Word::Constant(value as u32)),
         "s_sext_i32_i16" => {
             if let Word::Constant(value) = source(state, Role::Src0, 0) {
@@ -431,9 +434,17 @@ fn inserted(state: &mut State, body: &Body, id: InstId) {
             }
             RegFile::Scalar if reg == Reg::SCC => state.set(reg, 0, scc),
             RegFile::Scalar => (0..reg.dwords).for_each(|index| state.set(reg, index, other)),
+            RegFile::Vector | RegFile::Accum if writes_active_lanes(inst) => {
+                state.write_active_lanes(reg, body.target().wave_size(), other);
+            }
             RegFile::Vector | RegFile::Accum => state.clobber_vector(reg),
         }
     }
+}
+
+/// Whether an instruction certainly leaves lanes that are not active as they are: some ignore EXEC, and these do not.
+fn writes_active_lanes(inst: &Inst) -> bool {
+    matches!(inst.name(), "v_mov_b32" | "v_add_u32" | "v_addc_u32") && inst.modifiers.sdwa.is_none() && inst.modifiers.dpp.is_none()
 }
 
 /// `s_getpc_b64` by any of its names.
@@ -460,11 +471,12 @@ fn lane_operands(state: &State, inst: &Inst, vector: Role) -> Option<(u16, u32)>
     }
 }
 
-/// `s_cselect_b32`: SCC as a flag in a register, where it chooses between 0 and something else.
+/// `s_cselect_b32`, or a half of `s_cselect_b64`: SCC as a flag in a register, where it chooses between 0 and something else; or one of two constants.
 fn select(scc: Word, if_set: Word, if_clear: Word, other: Word) -> Word {
     match (scc, if_set, if_clear) {
         (Word::Original(scalar::SCC), Word::Constant(flag), Word::Constant(0)) if flag != 0 => Word::Flag(flag),
         (_, a, b) if a == b => a,
+        (_, Word::Constant(a), Word::Constant(b)) => Word::Within(a | b),
         _ => other,
     }
 }

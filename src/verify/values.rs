@@ -16,6 +16,8 @@ pub(super) enum Word {
     Original(u16),
     /// A constant.
     Constant(u32),
+    /// Nobody knows what, but no bits other than these are set.
+    Within(u32),
     /// Not zero exactly if SCC of the original machine is set: then this constant.
     Flag(u32),
     /// What this lane of a vector register of the original machine holds.
@@ -44,6 +46,8 @@ impl FlatScratch {
     }
 }
 
+/// Of a vector register that is written in more lanes than so many, all are taken for written.
+const MOST_LANES: u32 = 8;
 /// Scalar registers with operand codes below this are tracked.
 const SCALARS: usize = 128;
 
@@ -350,6 +354,27 @@ impl State {
     /// Whether every lane is active, whatever the wave's size.
     pub(super) fn all_lanes(&self, wave_size: u32) -> bool {
         (0..wave_size / 32).all(|half| self.word(Reg::EXEC, half as u8) == Word::Constant(u32::MAX))
+    }
+
+    /// Inserted code writes a vector register in those lanes that are active, and in no others.
+    pub(super) fn write_active_lanes(&mut self, reg: Reg, wave_size: u32, word: Word) {
+        let lanes = self.active_lanes(wave_size).filter(|lanes| lanes.count_ones() <= MOST_LANES);
+        match lanes {
+            Some(lanes) if reg.file == RegFile::Vector && !self.vectors.overlaps(reg) => {
+                for vector in reg.first..reg.first + u16::from(reg.dwords) {
+                    (0..wave_size).filter(|lane| lanes >> lane & 1 != 0).for_each(|lane| self.write_lane(vector, lane, word));
+                }
+            }
+            _ => self.clobber_vector(reg),
+        }
+    }
+
+    /// The lanes of which all others are certainly not active, if something is known of EXEC.
+    fn active_lanes(&self, wave_size: u32) -> Option<u64> {
+        (0..wave_size / 32).try_fold(0, |lanes, half| match self.word(Reg::EXEC, half as u8) {
+            Word::Constant(bits) | Word::Within(bits) => Some(lanes | u64::from(bits) << (32 * half)),
+            _ => None,
+        })
     }
 
     /// Inserted code copies a vector register to a home: all lanes, or else some.

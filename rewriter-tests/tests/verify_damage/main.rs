@@ -47,6 +47,7 @@ type What = (&'static str, &'static str, u32, &'static str, Counters);
 
 const SUBJECTS: &[What] = &[
     (OWN, "gfx803", 64, "O2", Counters::Lds),
+    (OWN, "gfx803", 64, "O2", Counters::Global),
     (OWN, "gfx90a", 64, "O2", Counters::Lds),
     (OWN, "gfx1030", 32, "O2", Counters::Lds),
     (OWN, "gfx1100", 64, "O2", Counters::Global),

@@ -145,6 +145,12 @@ pub const KINDS: &[Kind] = &[
         },
     },
     Kind {
+        name: "lent_vector_in_more_lanes",
+        what: "more lanes of a borrowed vector register are written than get their values back (gfx8)",
+        rules: &[Rule::Clobbered],
+        harm: |t| t.each(more_lanes),
+    },
+    Kind {
         name: "return_address_clobbered",
         what: "a copied function changes the register with its return address",
         rules: &[Rule::Clobbered],
@@ -365,15 +371,31 @@ fn lent_lane(code: &Code, index: usize) -> Option<(Reg, Value, i8)> {
     if !code.lines.iter().any(|line| !line.is_inserted() && reads(&line.inst, register)) {
         return None;
     }
-    // What comes back was read from there by the same snippet.
-    let mut snippet = code.lines[..index].iter().rev().take_while(|line| line.is_inserted());
-    let read = |line: &Line| {
-        line.inst.name() == "v_readlane_b32"
-            && line.inst.operands[0].reg() == Some(kept)
-            && value(&line.inst, Role::Src0) == Some(reg(register))
-            && value(&line.inst, Role::Src1) == Some(Value::InlineInt(lane))
-    };
-    snippet.find(|line| read(line)).map(|_| (register, reg(kept), lane))
+    // What comes back was read from there by the same snippet, which then wrote the lane. gfx8 keeps lanes for addresses that it does not need in LDS.
+    let in_lane = |line: &Line| value(&line.inst, Role::Src1) == Some(Value::InlineInt(lane));
+    let mut is_changed = false;
+    for line in code.lines[..index].iter().rev().take_while(|line| line.is_inserted()) {
+        let is_read = line.inst.name() == "v_readlane_b32" && value(&line.inst, Role::Src0) == Some(reg(register)) && in_lane(line);
+        if is_read && line.inst.operands[0].reg() == Some(kept) {
+            return is_changed.then_some((register, reg(kept), lane));
+        }
+        is_changed |= writes(&line.inst, register) && (line.inst.name() != "v_writelane_b32" || in_lane(line));
+    }
+    None
+}
+
+/// All lanes of which more than the lowest five are active where a borrowed register is written in all that are.
+fn more_lanes(code: &Code, index: usize) -> Patch {
+    let inst = &code.lines[index].inst;
+    let few = matches!(value(inst, Role::Src0)?, Value::InlineInt(1..=31));
+    if !code.is_inserted(index) || inst.operand(Role::Sdst)?.reg() != Some(exec(code)) || !few {
+        return None;
+    }
+    let mut behind = (index + 1..code.lines.len()).take_while(|at| code.is_inserted(*at));
+    let written =
+        behind.find_map(|at| code.lines[at].inst.operands.first()?.reg().filter(|_| code.lines[at].inst.name() == "v_mov_b32"))?;
+    behind.find(|at| lent_lane(code, *at).is_some_and(|(register, ..)| register == written))?;
+    code.instead(index, "s_mov_b64", &[reg(exec(code)), Value::InlineInt(63)])
 }
 
 fn return_address(code: &Code, index: usize) -> Patch {

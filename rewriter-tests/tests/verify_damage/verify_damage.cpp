@@ -103,6 +103,18 @@ KERNEL(many_vectors)(const u32 *in, u32 *out, u32 n) {
     out[i] = x;
 }
 
+// Three of them hold nothing while there are branches: a probe borrows those, and a pair of the others for addresses, which gfx8 needs.
+KERNEL(most_vectors)(const u32 *in, u32 *out, u32 n) {
+    u32 i = global_id(), x = in[i];
+    asm volatile(".set at, 0\n.rept 16\nv_mov_b32 v[at], v[at]\n.set at, at + 1\n.endr");
+    asm volatile(".set at, 16\n.rept 237\nv_mov_b32 v[at], %0\n.set at, at + 1\n.endr" ::"v"(x) : "v252");
+    for (u32 k = 0; k < x % 4; k++)
+        if (n % 5 == k) x = x * 3 + k;
+    asm volatile(".set at, 253\n.rept 3\nv_mov_b32 v[at], %0\n.set at, at + 1\n.endr" ::"v"(x) : "v255");
+    asm volatile(".set at, 0\n.rept 256\nv_xor_b32 %0, v[at], %0\n.set at, at + 1\n.endr" : "+v"(x));
+    out[i] = x;
+}
+
 // What a loader has to fill in, and constants.
 GLOBAL_VARIABLE u32 filled[4] = {1, 2, 3, 4};
 GLOBAL_VARIABLE u32 *at_filled = filled + 1;

@@ -17,6 +17,49 @@ fn exec_and_masks_in_waves_of_32() {
     finds("gfx1030", "v_mov_b32_e32 v0, 0\n+ v_cmpx_eq_u32_e32 0, v0\nv_mov_b32_e32 v1, v0\ns_endpgm", Rule::Exec, "exec");
 }
 
+/// Two lanes of v3 are kept, written and given back.
+fn two_lanes(exec: &str, write: &str, last: &str) -> String {
+    format!(
+        "v_mov_b32_e32 v3, 5
+        + s_nop 4
+        + v_readlane_b32 s20, v3, 0
+        + v_readlane_b32 s21, v3, 1
+        + s_mov_b64 s[22:23], exec
+        {exec}
+        {write}
+        + s_mov_b64 exec, s[22:23]
+        + v_writelane_b32 v3, s20, 0
+        {last}
+        + s_nop 4
+        v_mov_b32_e32 v4, v3
+        s_endpgm"
+    )
+}
+
+#[test]
+fn vector_instructions_change_active_lanes_alone() {
+    let (two, write, last) = ("+ s_mov_b64 exec, 3", "+ v_mov_b32_e32 v3, 7", "+ v_writelane_b32 v3, s21, 1");
+    let either = |a: u32, b: u32| format!("+ s_cmp_eq_u32 s20, 0\n+ s_cselect_b64 exec, {a}, {b}");
+    for target in ["gfx803", "gfx90a", "gfx1030/64"] {
+        let accepts = |exec: &str, write, last| accepts(target, &two_lanes(exec, write, last));
+        let finds = |exec: &str, write, last| finds(target, &two_lanes(exec, write, last), Rule::Clobbered, "v3");
+        accepts(two, write, last);
+        accepts("+ s_mov_b64 exec, 1", write, "");
+        accepts(&either(1, 2), write, last);
+        accepts(&either(1, 1), write, "");
+        // More lanes are active, or may be; or one does not come back.
+        finds("", write, last);
+        finds("+ s_mov_b64 exec, 7", write, last);
+        finds("+ s_mov_b64 exec, -1", write, last);
+        finds(&either(1, 4), write, last);
+        finds("+ s_cbranch_scc0 @on\n+ s_mov_b64 exec, 3\n+ on:", write, last);
+        finds(two, write, "");
+        finds(&either(1, 2), write, "");
+        // That this one writes no other lanes is not known.
+        finds(two, "+ v_or_b32_e32 v3, v3, v0", last);
+    }
+}
+
 #[test]
 fn scc_is_kept_as_a_flag() {
     let text = "s_cmp_eq_u32 s0, 0\n+ s_cselect_b32 s20, 1, 0\n+ ADD s21, s0, 1\n@s_cbranch_scc1 @on\non:\ns_endpgm";
