@@ -1,10 +1,10 @@
 //! Which registers an operation that is under way may still write, at every instruction.
 //!
-//! For each counter and register, how many younger operations there are at least behind the youngest one that writes the register: a wait
-//! for no more than that many has seen it arrive, if all operations of the counter are of a kind that completes in order; a wait for none has
-//! in any case. What original and what inserted operations write is kept apart.
+//! For each counter and register, how many younger operations *of the same kind* there are at least behind the youngest one that writes the register: as long
+//! as it has not arrived neither have those, if the kind completes in order, and a wait for no more than that many has seen it arrive, whatever else the counter
+//! counts. A wait for none has in any case. What original and what inserted operations write is kept apart.
 //!
-//! Within a block an operation is known by the number it has in its counter, so that issuing one and waiting cost the same however many are under way;
+//! Within a block an operation is known by the number it has among those of its kind in its counter, so that issuing one and waiting cost the same however many are under way;
 //! between blocks by its age.
 
 use smallvec::SmallVec;
@@ -17,10 +17,6 @@ use crate::kernel::{Body, BodyKind, Flow};
 
 /// Kinds of operations, by number.
 const KINDS: usize = Kind::Unordered as usize + 1;
-/// How many counters there are.
-const COUNTERS: usize = Counter::ALL.len();
-/// Age of a kind of which nothing is under way.
-const NONE: u8 = u8::MAX;
 
 /// Who issued an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,9 +30,24 @@ pub(super) enum Whose {
 struct Arrival {
     /// Counter, whose, position of the register: arrivals are sorted by this.
     key: u32,
-    /// Younger operations in the counter, at least; up to [`MOST`].
+    /// Of the operation that writes it; unordered also where those of several kinds may.
+    kind: Kind,
+    /// Younger operations of that kind in the counter, at least; up to [`MOST`].
     age: u8,
     by: InstId,
+}
+
+impl Arrival {
+    /// What is known where either may be under way.
+    fn or(self, other: Arrival) -> Arrival {
+        if self.kind != other.kind {
+            Arrival { kind: Kind::Unordered, age: 0, ..self }
+        } else if other.age < self.age {
+            other
+        } else {
+            self
+        }
+    }
 }
 
 fn key(counter: Counter, whose: Whose, position: usize) -> u32 {
@@ -56,17 +67,14 @@ type Unknown = (Counter, Operation);
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct State {
     arrivals: Vec<Arrival>,
-    /// The age of the youngest operation of each kind in each counter.
-    kinds: [[u8; KINDS]; COUNTERS],
     unknown: SmallVec<[Unknown; 4]>,
 }
 
 impl State {
     fn at_entry(body: &Body) -> State {
-        let mut state = State { arrivals: Vec::new(), kinds: [[NONE; KINDS]; COUNTERS], unknown: SmallVec::new() };
+        let mut state = State { arrivals: Vec::new(), unknown: SmallVec::new() };
         if body.kind() == BodyKind::Function {
             for counter in writing_counters(body.target()) {
-                state.kinds[counter as usize][Kind::Unordered as usize] = 0;
                 state.unknown.push((counter, Operation::Caller));
             }
         }
@@ -76,10 +84,6 @@ impl State {
     /// Adds what may be under way in `other`; tells whether that is more.
     fn join(&mut self, other: &State) -> bool {
         let mut more = false;
-        for (mine, theirs) in self.kinds.as_flattened_mut().iter_mut().zip(other.kinds.as_flattened()) {
-            more |= theirs < mine;
-            *mine = (*mine).min(*theirs);
-        }
         for unknown in &other.unknown {
             if !self.unknown.contains(unknown) {
                 self.unknown.push(*unknown);
@@ -96,8 +100,9 @@ impl State {
                 (Some(a), Some(b)) if a.key == b.key => {
                     mine.next();
                     theirs.next();
-                    more |= b.age < a.age;
-                    if b.age < a.age { b } else { a }
+                    let either = a.or(b);
+                    more |= (either.kind, either.age) != (a.kind, a.age);
+                    either
                 }
                 (Some(a), b) if b.is_none_or(|b| a.key < b.key) => {
                     mine.next();
@@ -117,9 +122,10 @@ impl State {
     }
 }
 
-/// Who writes a register at last, by the number of the operation; 0 is before all.
+/// Who writes a register at last, by the number of the operation among those of its kind; 0 is before all.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
+    kind: Kind,
     number: u32,
     by: InstId,
 }
@@ -128,13 +134,12 @@ struct Slot {
 struct Queue {
     counter: Counter,
     written: Written,
-    /// The number of the youngest operation.
-    youngest: u32,
-    /// Operations up to this number are complete.
-    complete: u32,
-    kinds: [u32; KINDS],
-    /// By whose: the number of the youngest operation that writes a register.
-    writers: [u32; 2],
+    /// By kind: the number of the youngest operation.
+    youngest: [u32; KINDS],
+    /// By kind: operations up to this number are complete.
+    complete: [u32; KINDS],
+    /// By whose and kind: the number of the youngest operation that writes a register.
+    writers: [[u32; KINDS]; 2],
     /// By whose and position; made when first needed.
     slots: Vec<Slot>,
     /// Keys of slots that were filled since the block began, some perhaps twice.
@@ -142,24 +147,42 @@ struct Queue {
 }
 
 impl Queue {
-    fn fill(&mut self, whose: Whose, position: usize, slot: Slot) {
+    fn fill(&mut self, whose: Whose, position: usize, mut slot: Slot) {
         if self.slots.is_empty() {
-            self.slots = vec![Slot { number: 0, by: InstId(0) }; 2 * RegSet::POSITIONS];
+            self.slots = vec![Slot { kind: Kind::Unordered, number: 0, by: InstId(0) }; 2 * RegSet::POSITIONS];
         }
-        self.slots[whose as usize * RegSet::POSITIONS + position] = slot;
-        self.writers[whose as usize] = self.writers[whose as usize].max(slot.number);
+        let index = whose as usize * RegSet::POSITIONS + position;
+        let older = self.slots[index];
+        if older.kind != slot.kind && self.is_pending(older) {
+            // That the younger one has arrived says nothing of the older one.
+            slot = Slot { kind: Kind::Unordered, number: self.issue(true, Kind::Unordered), ..slot };
+        }
+        self.slots[index] = slot;
+        let youngest = &mut self.writers[whose as usize][slot.kind as usize];
+        *youngest = (*youngest).max(slot.number);
         self.filled.push(key(self.counter, whose, position));
     }
 
     /// The operation that may still write a register.
     fn pending(&self, whose: Whose, position: usize) -> Option<InstId> {
         let slot = self.slots.get(whose as usize * RegSet::POSITIONS + position)?;
-        (slot.number > self.complete).then_some(slot.by)
+        self.is_pending(*slot).then_some(slot.by)
     }
 
-    fn issue(&mut self, counts: bool, kind: Kind) {
-        self.youngest += u32::from(counts);
-        self.kinds[kind as usize] = self.youngest;
+    fn is_pending(&self, slot: Slot) -> bool {
+        slot.number > self.complete[slot.kind as usize]
+    }
+
+    /// Whether an operation of theirs may still write any register.
+    fn writes(&self, whose: Whose) -> bool {
+        self.writers[whose as usize].iter().zip(&self.complete).any(|(number, complete)| number > complete)
+    }
+
+    /// One more operation; gives its number.
+    fn issue(&mut self, counts: bool, kind: Kind) -> u32 {
+        let youngest = &mut self.youngest[kind as usize];
+        *youngest += u32::from(counts);
+        *youngest
     }
 
     /// A wait; tells whether everything is complete.
@@ -168,9 +191,10 @@ impl Queue {
             self.complete = self.youngest;
             return true;
         }
-        let unordered = self.kinds[Kind::Unordered as usize] > self.complete;
-        if !unordered && self.kinds.iter().filter(|number| **number > self.complete).count() == 1 {
-            self.complete = self.complete.max(self.youngest.saturating_sub(u32::from(count)));
+        for (kind, (complete, youngest)) in self.complete.iter_mut().zip(self.youngest).enumerate() {
+            if kind != Kind::Unordered as usize {
+                *complete = (*complete).max(youngest.saturating_sub(u32::from(count)));
+            }
         }
         false
     }
@@ -194,7 +218,15 @@ impl<'a> Arrivals<'a> {
     pub(super) fn new(body: &'a Body, cfg: &'a Cfg, summaries: &'a WaitSummaries, asked: RegSet) -> Self {
         let queue = |counter| {
             let written = written_by(counter);
-            Queue { counter, written, youngest: 0, complete: 0, kinds: [0; KINDS], writers: [0; 2], slots: Vec::new(), filled: Vec::new() }
+            Queue {
+                counter,
+                written,
+                youngest: [0; KINDS],
+                complete: [0; KINDS],
+                writers: [[0; KINDS]; 2],
+                slots: Vec::new(),
+                filled: Vec::new(),
+            }
         };
         let queues = writing_counters(body.target()).map(queue).collect();
         Arrivals { body, cfg, summaries, queues, unknown: SmallVec::new(), writing: [false; 2], asked }
@@ -253,15 +285,14 @@ impl<'a> Arrivals<'a> {
 
     /// Finds out what [`Arrivals::may_write`] tells: after every change.
     fn note_writing(&mut self) {
-        self.writing =
-            [Whose::Original, Whose::Inserted].map(|of| self.queues.iter().any(|queue| queue.writers[of as usize] > queue.complete));
+        self.writing = [Whose::Original, Whose::Inserted].map(|of| self.queues.iter().any(|queue| queue.writes(of)));
     }
 
     /// The operations that may still write one of these registers, with the registers: those of `of`, in any counter. Of originals, that write registers that
     /// were asked for.
     pub(super) fn writing(&self, registers: &[Reg], of: Whose) -> SmallVec<[(InstId, RegSet); 1]> {
         let mut found: SmallVec<[(InstId, RegSet); 1]> = SmallVec::new();
-        for queue in self.queues.iter().filter(|queue| queue.writers[of as usize] > queue.complete) {
+        for queue in self.queues.iter().filter(|queue| queue.writes(of)) {
             for position in registers.iter().flat_map(|reg| RegSet::positions(*reg)) {
                 let Some(by) = queue.pending(of, position) else { continue };
                 let index = found.iter().position(|(other, _)| *other == by).unwrap_or_else(|| {
@@ -294,10 +325,7 @@ impl<'a> Arrivals<'a> {
             queue.filled.clear();
             // All that was before has numbers up to `complete`.
             queue.complete = queue.youngest;
-            queue.youngest += u32::from(MOST) + 1;
-            for (number, age) in queue.kinds.iter_mut().zip(state.kinds[queue.counter as usize]) {
-                *number = if age == NONE { 0 } else { queue.youngest - u32::from(age) };
-            }
+            queue.youngest.iter_mut().for_each(|youngest| *youngest += u32::from(MOST) + 1);
         }
         let mut queues = self.queues.iter_mut().peekable();
         for arrival in &state.arrivals {
@@ -306,8 +334,8 @@ impl<'a> Arrivals<'a> {
             }
             let Some(queue) = queues.peek_mut() else { break };
             let whose = if arrival.key >> 16 & 1 == 0 { Whose::Original } else { Whose::Inserted };
-            let number = queue.youngest - u32::from(arrival.age);
-            queue.fill(whose, (arrival.key & 0xffff) as usize, Slot { number, by: arrival.by });
+            let number = queue.youngest[arrival.kind as usize] - u32::from(arrival.age);
+            queue.fill(whose, (arrival.key & 0xffff) as usize, Slot { kind: arrival.kind, number, by: arrival.by });
         }
         self.unknown.clone_from(&state.unknown);
         self.note_writing();
@@ -316,22 +344,16 @@ impl<'a> Arrivals<'a> {
     /// Puts what is under way into `state`, in place of what was there.
     fn store(&mut self, state: &mut State) {
         state.arrivals.clear();
-        state.kinds = [[NONE; KINDS]; COUNTERS];
         state.unknown.clone_from(&self.unknown);
         for queue in &mut self.queues {
-            let age = |number: u32| (queue.youngest - number).min(u32::from(MOST)) as u8;
-            for (kind, number) in state.kinds[queue.counter as usize].iter_mut().zip(queue.kinds) {
-                if number > queue.complete {
-                    *kind = age(number);
-                }
-            }
             queue.filled.sort_unstable();
             queue.filled.dedup();
             for key in &queue.filled {
                 let index = (key >> 16 & 1) as usize * RegSet::POSITIONS + (key & 0xffff) as usize;
                 let slot = queue.slots[index];
-                if slot.number > queue.complete {
-                    state.arrivals.push(Arrival { key: *key, age: age(slot.number), by: slot.by });
+                if queue.is_pending(slot) {
+                    let age = (queue.youngest[slot.kind as usize] - slot.number).min(u32::from(MOST)) as u8;
+                    state.arrivals.push(Arrival { key: *key, kind: slot.kind, age, by: slot.by });
                 }
             }
         }
@@ -357,8 +379,8 @@ impl<'a> Arrivals<'a> {
         if !issued.is_empty() {
             let counts = !may_not_count(inst);
             for queue in self.queues.iter_mut().filter(|queue| issued.contains(queue.counter.flag())) {
-                queue.issue(counts, kind(body, FlatMemory::Any, queue.counter, id));
-                let slot = Slot { number: queue.youngest, by: id };
+                let kind = kind(body, FlatMemory::Any, queue.counter, id);
+                let slot = Slot { kind, number: queue.issue(counts, kind), by: id };
                 let all = queue.written == Written::All;
                 for reg in body.writes(id).filter(|reg| all || reg.file != RegFile::Scalar) {
                     if whose == Whose::Inserted {
@@ -379,8 +401,6 @@ impl<'a> Arrivals<'a> {
                     self.unknown.retain(|(other, _)| *other != counter);
                 }
                 if summary.leaves[counter as usize] {
-                    // One more than there were, so that it is not among those that are complete.
-                    queue.issue(true, Kind::Unordered);
                     if !self.unknown.contains(&(counter, Operation::Callee(id))) {
                         self.unknown.push((counter, Operation::Callee(id)));
                     }

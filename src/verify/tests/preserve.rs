@@ -108,6 +108,31 @@ fn waits_of_every_generation() {
     }
 }
 
+#[test]
+fn operations_of_one_kind_arrive_in_order_whatever_else_is_under_way() {
+    // A flat operation has no place in the order of the others.
+    let text = |second: &str, used: &str| {
+        format!(
+            "v_mov_b32_e32 v0, 0\nv_mov_b32_e32 v1, 0\n+ flat_store_dword v[0:1], v0\nglobal_load_dword v8, v0, s[0:1]\n{second}\n\
+             s_waitcnt 0x0f71\n+ v_readfirstlane_b32 s20, {used}\ns_endpgm"
+        )
+    };
+    let (global, flat) = ("global_load_dword v9, v0, s[0:1]", "flat_load_dword v9, v[0:1]");
+    for target in ["gfx900", "gfx90a"] {
+        accepts(target, &text(global, "v8"));
+        finds(target, &text(global, "v9"), Rule::Wait, "v9");
+        finds(target, &text(flat, "v8"), Rule::Wait, "v8");
+        finds(target, &text("s_nop 0", "v8"), Rule::Wait, "v8");
+        // One that may be of either kind, and a wait that is enough for one of them.
+        let either = format!("s_cbranch_scc0 @on\nflat_load_dword v8, v[0:1]\non:\n{global}");
+        finds(target, &text(&either, "v8"), Rule::Wait, "v8");
+        accepts(target, &text(&either, "v8").replace("0x0f71", "0"));
+        // The same on one path.
+        finds(target, &text(&format!("flat_load_dword v8, v[0:1]\n{global}"), "v8"), Rule::Wait, "v8");
+        finds(target, &text(&format!("{global}\nflat_load_dword v10, v[0:1]"), "v9"), Rule::Wait, "v9");
+    }
+}
+
 /// A kernel that calls a function, both with inserted lines.
 fn call(kernel: &str, function: &str) -> String {
     format!(
