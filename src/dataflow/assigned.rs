@@ -1,4 +1,4 @@
-//! Vector registers that something may have set since a kernel was entered.
+//! Registers that something may have set since a kernel was entered, or before.
 
 use super::regset::RegSet;
 use crate::cfg::{Cfg, Worklist};
@@ -6,7 +6,8 @@ use crate::entity::{InstId, ProgramPoint, Side};
 use crate::isa::{Reg, Traits};
 use crate::kernel::{Body, BodyKind, Flow};
 
-/// The vector registers that may have been set at each point of a body: one that is not among them really holds nothing that the program put there.
+/// The registers that may have been set at each point of a body: a vector register or numbered scalar register that is not among them really holds nothing that the
+/// program or the hardware put there.
 ///
 /// A function is entered with whatever its callers have, a call may set anything, and so may code that chooses registers at run time.
 #[derive(Debug, Clone)]
@@ -19,11 +20,11 @@ pub struct Assigned {
 const AT_ENTRY: u8 = 3;
 
 impl Assigned {
-    /// Analyses a body.
+    /// Analyses a body. A kernel is entered with these scalar registers set.
     #[must_use]
-    pub fn compute(body: &Body, cfg: &Cfg) -> Assigned {
+    pub fn compute(body: &Body, cfg: &Cfg, scalars: &RegSet) -> Assigned {
         let known = body.kind() == BodyKind::Kernel && !body.traits().intersects(Traits::CHOOSES_REGISTERS);
-        let at_entry = if known { RegSet::from_iter([Reg::vector(0, AT_ENTRY)]) } else { RegSet::ALL };
+        let at_entry = if known { scalars.union(RegSet::from_iter([Reg::vector(0, AT_ENTRY)])) } else { RegSet::ALL };
         let mut block_in = vec![RegSet::EMPTY; cfg.len()];
         block_in[cfg.entry().index()] = at_entry;
         let mut work = Worklist::new(cfg);

@@ -57,14 +57,15 @@ fn liveness_is_the_existence_of_a_path_to_a_read() {
 
 #[test]
 fn assigned_is_the_existence_of_a_path_from_a_write() {
-    let regs = [Reg::vector(2, 1), Reg::vector(3, 1), Reg::vector(4, 2), Reg::vector(300, 1)];
+    let regs = [Reg::vector(2, 1), Reg::vector(3, 1), Reg::vector(4, 2), Reg::vector(300, 1), Reg::scalar(4, 2), Reg::scalar(6, 1)];
+    let at_entry = RegSet::from_iter([Reg::scalar(6, 2)]);
     let write = |random: &mut Random| op("v_alu").writes(regs[random.below(regs.len() as u64) as usize]);
     let mut random = Random::new(12);
     let mut unassigned = 0;
     for _ in 0..400 {
         let body = random_kernel_of(&mut random, 12, write);
         let cfg = Cfg::build(&body);
-        let assigned = Assigned::compute(&body, &cfg);
+        let assigned = Assigned::compute(&body, &cfg, &at_entry);
         for reg in regs {
             // Instructions that are reached behind a write.
             let mut behind = BTreeSet::new();
@@ -75,7 +76,7 @@ fn assigned_is_the_existence_of_a_path_from_a_write() {
             }
             for inst in body.ids() {
                 let at = |side| assigned.at(&body, &cfg, ProgramPoint { inst, side }).contains(reg);
-                let before = behind.contains(&inst) || reg == Reg::vector(2, 1);
+                let before = behind.contains(&inst) || reg == Reg::vector(2, 1) || reg == Reg::scalar(6, 1);
                 assert_eq!((at(Side::Before), at(Side::After)), (before, before || writes.contains(&inst)), "{reg:?} at {inst:?}");
                 unassigned += usize::from(!before);
             }
@@ -86,7 +87,9 @@ fn assigned_is_the_existence_of_a_path_from_a_write() {
         let body = listing.try_body(&Image::new(), kind, 0).expect("a body");
         let cfg = Cfg::build(&body);
         let last = body.ids().next_back().expect("instructions");
-        Assigned::compute(&body, &cfg).at(&body, &cfg, ProgramPoint { inst: last, side: Side::Before }).contains(Reg::vector(9, 1))
+        let assigned = Assigned::compute(&body, &cfg, &at_entry).at(&body, &cfg, ProgramPoint { inst: last, side: Side::Before });
+        assert_eq!(assigned.contains(Reg::vector(9, 1)), assigned.contains(Reg::scalar(9, 1)));
+        assigned.contains(Reg::vector(9, 1))
     };
     assert!(!of(Listing::at(0).push(op("s_nop")).push(end()), BodyKind::Kernel));
     assert!(of(Listing::at(0).push(swappc(30, 4)).push(end()), BodyKind::Kernel), "whoever is called");

@@ -1,7 +1,7 @@
 //! Scalar registers for inserted code: kept for it alone where the original code leaves enough of them unused, and otherwise borrowed at each
 //! place.
 //!
-//! Registers that are borrowed are dead there, or their values are put into lanes of a vector register of our own and taken back at the end. The
+//! Registers that are borrowed are dead there if there are enough of them, or their values are put into lanes of a vector register of our own and taken back at the end. The
 //! address of the wave's record then lives in such lanes, too. Registers into which a load is under way are not borrowed before it has arrived.
 
 use super::asm::{Asm, c, s, v};
@@ -20,6 +20,8 @@ const RECORD_LANE: u32 = 8;
 const EXEC_LANE: u32 = 10;
 /// First lane for the values of borrowed registers.
 const VALUE_LANE: u32 = 16;
+/// What it costs to borrow a register that is live and that nothing has set: more than a run of registers that are kept.
+const UNSET: usize = 16;
 /// Wait states before the first lane access: the original code may just have written EXEC (4, gfx94x) or a scalar register that is put into a lane
 /// (2, gfx94x) by a vector instruction.
 const ENTER_STATES: i64 = 4;
@@ -123,22 +125,25 @@ pub(super) enum Borrowed {
 }
 
 impl Borrowed {
-    /// Borrows registers below `end` where `live` are live, `pending` are under way and the instruction accesses `accessed`.
-    pub(super) fn lend(end: u32, live: &RegSet, pending: &RegSet, accessed: &RegSet) -> Result<Borrowed, Refusal> {
-        Self::choose(end, live, pending, accessed).or_else(|_| match Self::choose(end, live, &RegSet::EMPTY, accessed)? {
+    /// Borrows registers below `end` where `live` are live, `assigned` hold anything, `pending` are under way and the instruction accesses `accessed`.
+    pub(super) fn lend(end: u32, live: &RegSet, assigned: &RegSet, pending: &RegSet, accessed: &RegSet) -> Result<Borrowed, Refusal> {
+        let choose = |pending: &RegSet| Self::choose(end, live, assigned, pending, accessed);
+        choose(pending).or_else(|_| match choose(&RegSet::EMPTY)? {
             Borrowed::Lent { scalars, live, .. } => Ok(Borrowed::Lent { scalars, live, wait: true }),
             kept => Ok(kept),
         })
     }
 
-    fn choose(end: u32, live: &RegSet, pending: &RegSet, accessed: &RegSet) -> Result<Borrowed, Refusal> {
+    fn choose(end: u32, live: &RegSet, assigned: &RegSet, pending: &RegSet, accessed: &RegSet) -> Result<Borrowed, Refusal> {
         let mut taken = vec![false; end as usize];
         let mut needed_again = Vec::new();
         let cost = |number: u16| {
             let reg = Reg::scalar(number, 1);
             match (pending.overlaps(reg) || accessed.overlaps(reg), live.overlaps(reg)) {
                 (true, _) => None,
-                (false, is_live) => Some(usize::from(is_live)),
+                (false, false) => Some(0),
+                // To keep what nothing has set is to read it. Nobody should, and not to keep it could change what two reads of the original have in common.
+                (false, true) => Some(if assigned.overlaps(reg) { 1 } else { UNSET }),
             }
         };
         let scalars = Scalars::take(|count, align| {
@@ -150,7 +155,7 @@ impl Borrowed {
             let (_, first) = best.ok_or_else(|| Refusal::new(Reason::ScalarRegisters, "not even enough scalar registers to borrow"))?;
             for number in run(first) {
                 taken[usize::from(number)] = true;
-                needed_again.extend((cost(number) == Some(1)).then_some(number));
+                needed_again.extend((cost(number) != Some(0)).then_some(number));
             }
             Ok(first)
         })?;

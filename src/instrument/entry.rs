@@ -2,8 +2,9 @@
 
 use super::asm::{Asm, c, s, s2, v};
 use crate::code_object::{Field, InitialRegisters, KernelDescriptor, WorkItemIds, initial_registers};
+use crate::dataflow::RegSet;
 use crate::error::{Error, Result};
-use crate::isa::{Target, Value, scalar};
+use crate::isa::{Reg, Target, Value, scalar};
 use crate::kernel::{Reason, Refusal, Stop};
 
 /// SGPRs of the dispatch packet's address, and of what FLAT_SCRATCH is made of.
@@ -202,25 +203,32 @@ impl Entry {
 
     /// Where each value is expected, where it is, and how many registers it has, in ascending order.
     fn moves(&self) -> Vec<(u16, u16, u16)> {
-        let values = |r: &InitialRegisters| {
-            [
-                (r.private_segment_buffer, 4),
-                (r.dispatch_ptr, 2),
-                (r.queue_ptr, 2),
-                (r.kernarg_ptr, 2),
-                (r.dispatch_id, 2),
-                (r.flat_scratch_init, 2),
-                (r.private_segment_size, 1),
-                (r.workgroup_id_x, 1),
-                (r.workgroup_id_y, 1),
-                (r.workgroup_id_z, 1),
-                (r.workgroup_info, 1),
-                (r.private_segment_wave_offset, 1),
-            ]
-        };
         let mut moves: Vec<_> =
             values(&self.old).into_iter().zip(values(&self.new)).filter_map(|((old, width), (new, _))| Some((old?, new?, width))).collect();
         moves.sort_unstable();
         moves
     }
+
+    /// The scalar registers in which the original code finds something.
+    pub(super) fn original_scalars(&self) -> RegSet {
+        values(&self.old).into_iter().filter_map(|(first, width)| Some(Reg::scalar(first?, width as u8))).collect()
+    }
+}
+
+/// Where each value is, and how many registers it has.
+fn values(r: &InitialRegisters) -> [(Option<u16>, u16); 12] {
+    [
+        (r.private_segment_buffer, 4),
+        (r.dispatch_ptr, 2),
+        (r.queue_ptr, 2),
+        (r.kernarg_ptr, 2),
+        (r.dispatch_id, 2),
+        (r.flat_scratch_init, 2),
+        (r.private_segment_size, 1),
+        (r.workgroup_id_x, 1),
+        (r.workgroup_id_y, 1),
+        (r.workgroup_id_z, 1),
+        (r.workgroup_info, 1),
+        (r.private_segment_wave_offset, 1),
+    ]
 }

@@ -9,7 +9,7 @@ use super::parts::Part;
 use super::plan::Plan;
 use super::registers::{Scalars, Vectors};
 use super::settle;
-use crate::dataflow::{Assigned, RegSet};
+use crate::dataflow::RegSet;
 use crate::entity::ProgramPoint;
 use crate::error::Result;
 use crate::isa::{EventHazards, Flags, Reg, Value};
@@ -51,13 +51,13 @@ impl Terms {
     pub(super) fn lend(
         &self,
         part: &Part<'_>,
-        assigned: &Assigned,
+        assigned: &RegSet,
         pending: &RegSet,
         point: ProgramPoint,
     ) -> Result<(Vectors, Loan), Refusal> {
         let mut excluded: RegSet = part.body.reads(point.inst).chain(part.body.writes(point.inst)).collect();
         excluded = excluded.union(slow_results(part));
-        let live = part.liveness.at(point).intersection(assigned.at(part.body, &part.cfg, point));
+        let live = part.liveness.at(point).intersection(*assigned);
         let choose = |pending: &RegSet, wait| {
             let mut taken: Vec<u16> = Vec::new();
             let mut needed_again: Vec<u16> = Vec::new();

@@ -325,8 +325,8 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply) -> Resul
     let mut inserts = Vec::new();
     for part in &parts {
         let pending = if kept.is_none() || terms.is_some() { part.pending(analysis) } else { Vec::new() };
-        let terms = terms.as_ref().map(|terms| (terms, Assigned::compute(part.body, &part.cfg)));
-        let lender = Lender { part, kept, terms, homes, pending, end };
+        let assigned = (!pending.is_empty()).then(|| Assigned::compute(part.body, &part.cfg, &entry.original_scalars()));
+        let lender = Lender { part, kept, terms: terms.as_ref(), homes, pending, assigned, end };
         inserts.push(insertions(&plan, &lender, part)?);
     }
     let mut inserts = inserts.into_iter();
@@ -510,12 +510,14 @@ struct Lender<'a> {
     part: &'a Part<'a>,
     /// Scalar registers: the same everywhere, or else borrowed from the original code for as long as the snippet runs.
     kept: Option<Scalars>,
-    /// Where vector registers are borrowed: on which terms, and which of them hold anything.
-    terms: Option<(&'a lent_vectors::Terms, Assigned)>,
+    /// Where lanes of vector registers are borrowed.
+    terms: Option<&'a lent_vectors::Terms>,
     /// Where vector registers are borrowed whole.
     homes: Option<Homes>,
     /// Before each instruction, the registers into which loads are under way; empty where nothing is borrowed.
     pending: Vec<RegSet>,
+    /// Which registers hold anything; none where nothing is borrowed.
+    assigned: Option<Assigned>,
     /// One more than the highest numbered scalar register of the allocation.
     end: u32,
 }
@@ -523,12 +525,13 @@ struct Lender<'a> {
 impl Lender<'_> {
     /// The registers of a snippet, and the plan with its vector registers.
     fn at(&self, plan: &Plan, point: ProgramPoint) -> Result<(Plan, Registers), Stop> {
-        let Lender { part: Part { body, liveness, .. }, pending, .. } = self;
+        let Lender { part: Part { body, cfg, liveness, .. }, pending, .. } = self;
+        let assigned = self.assigned.as_ref().map_or(RegSet::ALL, |assigned| assigned.at(body, cfg, point));
         let scalars = match self.kept {
             Some(scalars) => Borrowed::Kept(scalars),
             None => {
                 let accessed: RegSet = body.reads(point.inst).chain(body.writes(point.inst)).collect();
-                let lent = Borrowed::lend(self.end, liveness.at(point), &pending[point.inst.index()], &accessed);
+                let lent = Borrowed::lend(self.end, liveness.at(point), &assigned, &pending[point.inst.index()], &accessed);
                 lent.map_err(|refusal| Refusal { address: Some(body.address(point.inst)), ..refusal })?
             }
         };
@@ -536,8 +539,8 @@ impl Lender<'_> {
             let moves = homes.moves(&plan.vectors, self.part, &pending[point.inst.index()], point, self.end)?;
             return Ok((*plan, Registers::new(scalars, VectorSource::Moved(moves))));
         }
-        let Some((terms, assigned)) = &self.terms else { return Ok((*plan, Registers::new(scalars, VectorSource::Own))) };
-        let (vectors, loan) = terms.lend(self.part, assigned, &pending[point.inst.index()], point)?;
+        let Some(terms) = self.terms else { return Ok((*plan, Registers::new(scalars, VectorSource::Own))) };
+        let (vectors, loan) = terms.lend(self.part, &assigned, &pending[point.inst.index()], point)?;
         Ok((Plan { vectors, ..*plan }, Registers::new(scalars, VectorSource::Lanes(loan))))
     }
 

@@ -416,6 +416,28 @@ fn borrowed_registers_are_not_load_destinations() {
     assert!(written.iter().all(|n| !(16..32).contains(n) && ![8, 9].contains(n)), "{written:?}");
 }
 
+/// The original reads what nothing has set: that is no reason to keep it, and there are others.
+#[test]
+fn borrowed_registers_are_not_ones_that_nothing_has_set() {
+    let target = target("gfx90a");
+    let moves: Vec<[Value; 2]> = (20..102).map(|n| [s(n, 1), Value::InlineInt(0)]).collect();
+    let uses: Vec<[Value; 3]> = (0..102).map(|n| [s(0, 1), s(n, 1), s(0, 1)]).collect();
+    let saveexec = [s(40, 2), s(42, 2)];
+    let mut code: Vec<(&str, &[Value])> = moves.iter().map(|operands| ("s_mov_b32", operands.as_slice())).collect();
+    code.push(("s_and_saveexec_b64", &saveexec));
+    code.extend(uses.iter().map(|operands| ("s_and_b32", operands.as_slice())));
+    let (bytes, mut kernel) = kernel(target, &code);
+    kernel.descriptor.set_allocated_sgprs(112).expect("fits");
+    let plan = plan(target, &bytes, &kernel, CounterMode::Global).expect("planned");
+    assert_eq!(plan.edits.spare_scalar, None);
+    let items = plan.edits.inserts[0].1.items.iter();
+    let insts = items.filter_map(|item| if let Item::Inst(inst) = item { Some(inst) } else { None });
+    let named: RegSet = insts.flat_map(|inst| inst.reads().chain(inst.writes())).collect();
+    assert!(named.overlaps(Reg::scalar(0, 6)), "{named:?}: arguments and the scratch buffer's descriptor are there");
+    // The two user registers that nothing is in, and those behind them.
+    assert!(!named.overlaps(Reg::scalar(6, 14)), "{named:?}");
+}
+
 /// What is borrowed may lie above everything that the original names: the metadata counts it all the same.
 #[test]
 fn metadata_counts_borrowed_registers() {
