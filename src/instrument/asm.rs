@@ -252,6 +252,21 @@ impl Asm {
         self.with(mnemonic, &operands, |modifiers| modifiers.offset = offset as i32)
     }
 
+    /// A store of a vector register to the scratch memory that four scalar registers describe, or a load from there, at an offset of each lane's own. What
+    /// `base` holds is added to that as bytes of the whole wave's.
+    pub(super) fn scratch_buffer(
+        &mut self,
+        is_store: bool,
+        register: u16,
+        resource: u16,
+        base: Option<u16>,
+        offset: u32,
+    ) -> Result<()> {
+        let mnemonic = if is_store { BUFFER_STORE } else { BUFFER_LOAD };
+        let operands = [v(register), Value::Off, Value::Reg(Reg::scalar(resource, 4)), base.map_or(c(0), s)];
+        self.with(mnemonic, &operands, |modifiers| modifiers.offset = offset as i32)
+    }
+
     /// An LDS store or atomic without return.
     pub(super) fn lds(&mut self, mnemonic: &str, address: u16, data: Value, offset: u32) -> Result<()> {
         self.with(mnemonic, &[v(address), data], |modifiers| modifiers.offset = offset as i32)
@@ -294,6 +309,10 @@ impl Asm {
     }
 }
 
+/// A store of a vector register to memory that scalar registers describe.
+pub(super) const BUFFER_STORE: &str = "buffer_store_dword";
+/// A load from there.
+const BUFFER_LOAD: &str = "buffer_load_dword";
 /// `th` of an atomic that returns the old value (gfx12; RDNA4 ISA guide, "Temporal hints").
 const TH_ATOMIC_RETURN: u8 = 1;
 /// `scope` of what the whole device sees (gfx12).

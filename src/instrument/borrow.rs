@@ -125,21 +125,22 @@ pub(super) enum Borrowed {
 }
 
 impl Borrowed {
-    /// Borrows registers below `end` where `live` are live, `assigned` hold anything, `pending` are under way and the instruction accesses `accessed`.
-    pub(super) fn lend(end: u32, live: &RegSet, assigned: &RegSet, pending: &RegSet, accessed: &RegSet) -> Result<Borrowed, Refusal> {
-        let choose = |pending: &RegSet| Self::choose(end, live, assigned, pending, accessed);
+    /// Borrows registers below `end` where `live` are live, `assigned` hold anything and `pending` are under way, none of those that are `taken`: what the
+    /// instruction there accesses, and what inserted code has for good.
+    pub(super) fn lend(end: u32, live: &RegSet, assigned: &RegSet, pending: &RegSet, taken: &RegSet) -> Result<Borrowed, Refusal> {
+        let choose = |pending: &RegSet| Self::choose(end, live, assigned, pending, taken);
         choose(pending).or_else(|_| match choose(&RegSet::EMPTY)? {
             Borrowed::Lent { scalars, live, .. } => Ok(Borrowed::Lent { scalars, live, wait: true }),
             kept => Ok(kept),
         })
     }
 
-    fn choose(end: u32, live: &RegSet, assigned: &RegSet, pending: &RegSet, accessed: &RegSet) -> Result<Borrowed, Refusal> {
+    fn choose(end: u32, live: &RegSet, assigned: &RegSet, pending: &RegSet, kept_out: &RegSet) -> Result<Borrowed, Refusal> {
         let mut taken = vec![false; end as usize];
         let mut needed_again = Vec::new();
         let cost = |number: u16| {
             let reg = Reg::scalar(number, 1);
-            match (pending.overlaps(reg) || accessed.overlaps(reg), live.overlaps(reg)) {
+            match (pending.overlaps(reg) || kept_out.overlaps(reg), live.overlaps(reg)) {
                 (true, _) => None,
                 (false, false) => Some(0),
                 // To keep what nothing has set is to read it. Nobody should, and not to keep it could change what two reads of the original have in common.

@@ -4,7 +4,7 @@ use super::asm::{Asm, c, s, s2, v};
 use crate::code_object::{Field, InitialRegisters, KernelDescriptor, WorkItemIds, initial_registers};
 use crate::dataflow::RegSet;
 use crate::error::{Error, Result};
-use crate::isa::{Reg, Target, Value, scalar};
+use crate::isa::{self, Reg, Target, Value, scalar};
 use crate::kernel::{Reason, Refusal, Stop};
 
 /// SGPRs of the dispatch packet's address, and of what FLAT_SCRATCH is made of.
@@ -59,6 +59,28 @@ fn clustered_ids(asm: &mut Asm, [x, y, z]: [u16; 3], other: u16) -> Result<()> {
     Ok(())
 }
 
+/// What inserted code needs of the prologue so that it reaches the wave's scratch memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ScratchAccess {
+    /// Nothing: the hardware does it, or no scratch memory is accessed.
+    Given,
+    /// FLAT_SCRATCH leads there.
+    FlatScratch,
+    /// Four scalar registers describe it: there are buffer instructions alone that reach it by nothing but scalar registers (gfx8).
+    Buffer,
+}
+
+impl ScratchAccess {
+    /// What inserted code needs that accesses scratch memory.
+    pub(super) fn of(target: Target) -> ScratchAccess {
+        match (isa::has_operation(target, "scratch_store_dword"), target.architected_flat_scratch()) {
+            (false, _) => ScratchAccess::Buffer,
+            (true, true) => ScratchAccess::Given,
+            (true, false) => ScratchAccess::FlatScratch,
+        }
+    }
+}
+
 /// Entry registers before and after more of them were asked for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
@@ -67,15 +89,15 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Asks in `descriptor` for the dispatch packet's address, all workgroup ids and all work-item ids; and for what FLAT_SCRATCH is made of, if the prologue
-    /// is to set it.
-    pub(super) fn extend(target: Target, descriptor: &mut KernelDescriptor, sets_flat_scratch: bool) -> Result<Entry, Stop> {
+    /// Asks in `descriptor` for the dispatch packet's address, all workgroup ids and all work-item ids; and for what the prologue needs for scratch memory, but
+    /// for the four registers that describe all of it: those the original has to have.
+    pub(super) fn extend(target: Target, descriptor: &mut KernelDescriptor, scratch: ScratchAccess) -> Result<Entry, Stop> {
         // Without the preload the original code is run from its entry, where it begins by loading the arguments itself (AMDGPUUsage, "Preloaded Kernel
         // Arguments"). The count of user SGPRs stays, so that what follows them stays where it is.
         descriptor.set(Field::KERNARG_PRELOAD_LENGTH, 0)?;
         descriptor.set(Field::KERNARG_PRELOAD_OFFSET, 0)?;
         let old = initial_registers(descriptor, target)?;
-        let lacks_flat_scratch = sets_flat_scratch && old.flat_scratch_init.is_none();
+        let lacks_flat_scratch = scratch == ScratchAccess::FlatScratch && old.flat_scratch_init.is_none();
         let wanted = u32::from(old.used_user_sgprs)
             + old.dispatch_ptr.map_or(DISPATCH_PTR_SGPRS, |_| 0)
             + if lacks_flat_scratch { FLAT_SCRATCH_INIT_SGPRS } else { 0 };
@@ -92,7 +114,7 @@ impl Entry {
             }
             descriptor.set(Field::USER_SGPR_COUNT, wanted.max(old.user_sgprs.into()))?;
         }
-        if sets_flat_scratch {
+        if scratch != ScratchAccess::Given {
             descriptor.set(Field::ENABLE_PRIVATE_SEGMENT, 1)?;
         }
         if !old.workgroup_ids_in_ttmp {
@@ -152,6 +174,17 @@ impl Entry {
             asm.op("s_setreg_b32", &[Value::Imm(whole(number)), s(to + half as u16)])?;
         }
         Ok(())
+    }
+
+    /// Lets four scalar registers describe the wave's scratch memory, as an original prologue would: what the hardware gives describes that of all waves
+    /// (AMDGPUUsage, "Private Segment Buffer"). Destroys SCC.
+    pub(super) fn describe_scratch(&self, asm: &mut Asm, to: u16) -> Result<()> {
+        let (Some(all), Some(offset)) = (self.new.private_segment_buffer, self.new.private_segment_wave_offset) else {
+            return Err(Error::internal("what describes scratch memory was not enabled"));
+        };
+        asm.op("s_add_u32", &[s(to), s(all), s(offset)])?;
+        asm.op("s_addc_u32", &[s(to + 1), s(all + 1), c(0)])?;
+        asm.op("s_mov_b64", &[s2(to + 2), s2(all + 2)])
     }
 
     /// Reads the work-item ids of the first active lane into three scalar registers. Destroys SCC.

@@ -6,9 +6,10 @@
 //! says what lanes a move takes along, has to be put into scalar registers that are dead at that place.
 
 use super::MovedTo;
-use super::asm::{Asm, c, s, scratch_operation, v};
+use super::asm::{Asm, BUFFER_STORE, c, s, scratch_operation, v};
+use super::entry::ScratchAccess;
 use super::parts::Part;
-use super::registers::{Allocation, NUMBERED_VGPRS, Vectors, WORK_ITEM_VGPRS};
+use super::registers::{Allocation, NUMBERED_VGPRS, ScalarPool, Vectors, WORK_ITEM_VGPRS};
 use crate::code_object::{Field, KernelDescriptor, KernelMetadata};
 use crate::dataflow::RegSet;
 use crate::entity::ProgramPoint;
@@ -18,6 +19,8 @@ use crate::kernel::{Reason, Refusal, Stop};
 
 /// Bytes of a lane's register.
 const LANE: u32 = 4;
+/// Scalar registers that describe a buffer (AMD ISA guides, "Buffer resource descriptor").
+pub(super) const RESOURCE: u8 = 4;
 /// No wave has so much scratch memory for a lane.
 const MOST_SCRATCH: u32 = 1 << 23;
 /// Wait states behind an accumulation register that was written, until it is read (3, gfx908), and behind the last vector register that was moved back: the
@@ -29,8 +32,13 @@ const MOVE_STATES: i64 = 3;
 pub(super) enum Homes {
     /// Accumulation registers from this one on.
     Accum(u16),
-    /// The wave's scratch memory from this offset on: behind what the original has of it.
-    Scratch(u32),
+    /// The wave's scratch memory behind what the original has of it.
+    Scratch {
+        /// Each lane's offset of the first.
+        offset: u32,
+        /// The first of the scalar registers that describe it, where only buffer instructions reach it; no original code names them.
+        resource: Option<u16>,
+    },
 }
 
 /// How many homes there are.
@@ -63,8 +71,14 @@ pub(super) fn choose(target: Target, parts: &[Part<'_>]) -> Result<Vectors, Refu
 }
 
 impl Homes {
-    /// So many homes for a kernel.
-    pub(super) fn find(to: MovedTo, allocation: &Allocation<'_>, metadata: &KernelMetadata, count: u32) -> Result<Homes, Refusal> {
+    /// So many homes for a kernel; `free` are scalar registers that no original code names.
+    pub(super) fn find(
+        to: MovedTo,
+        allocation: &Allocation<'_>,
+        metadata: &KernelMetadata,
+        count: u32,
+        free: &mut ScalarPool,
+    ) -> Result<Homes, Refusal> {
         let refuse = |detail: &str| Err(Refusal::new(Reason::VectorRegisters, detail));
         match to {
             MovedTo::Accum if !allocation.target.has_accum() => refuse("the target has no accumulation registers"),
@@ -73,12 +87,12 @@ impl Homes {
                 None => refuse("no accumulation registers are free"),
             },
             MovedTo::Scratch => {
-                let target = allocation.target;
-                if !isa::has_operation(target, "scratch_store_dword") {
-                    return refuse("no instructions of its own reach scratch memory");
-                }
-                if !target.architected_flat_scratch() && allocation.sets_flat_scratch {
+                let access = ScratchAccess::of(allocation.target);
+                if access == ScratchAccess::FlatScratch && allocation.sets_flat_scratch {
                     return refuse("the original code sets FLAT_SCRATCH itself");
+                }
+                if access == ScratchAccess::Buffer && !allocation.descriptor.is_set(Field::ENABLE_SGPR_PRIVATE_SEGMENT_BUFFER) {
+                    return refuse("the kernel does not ask for the registers that describe it");
                 }
                 // How far the original goes is known if all that it calls is.
                 if metadata.uses_dynamic_stack || allocation.descriptor.is_set(Field::USES_DYNAMIC_STACK) || !allocation.bounded_calls {
@@ -88,9 +102,16 @@ impl Homes {
                     return refuse("the kernel is told how much scratch memory there is");
                 }
                 let stated = u64::from(allocation.descriptor.get(Field::PRIVATE_SEGMENT_FIXED_SIZE));
-                match u32::try_from(metadata.private_segment_fixed_size.max(stated)) {
-                    Ok(bytes) if bytes < MOST_SCRATCH => Ok(Homes::Scratch(bytes.next_multiple_of(LANE))),
-                    _ => refuse("too much scratch memory"),
+                let offset = match u32::try_from(metadata.private_segment_fixed_size.max(stated)) {
+                    Ok(bytes) if bytes < MOST_SCRATCH => bytes.next_multiple_of(LANE),
+                    _ => return refuse("too much scratch memory"),
+                };
+                if access != ScratchAccess::Buffer {
+                    return Ok(Homes::Scratch { offset, resource: None });
+                }
+                match free.take(RESOURCE.into(), RESOURCE.into()) {
+                    Ok(resource) => Ok(Homes::Scratch { offset, resource: Some(resource) }),
+                    Err(_) => refuse("no four scalar registers in a row are unused that could describe it"),
                 }
             }
         }
@@ -110,7 +131,7 @@ impl Homes {
                 allocation.grow_accum(descriptor, end)?;
                 Ok((metadata.agpr_count.max(end.into()), metadata.private_segment_fixed_size))
             }
-            Homes::Scratch(offset) => {
+            Homes::Scratch { offset, .. } => {
                 let bytes = offset + count * LANE;
                 descriptor.set(Field::ENABLE_PRIVATE_SEGMENT, 1)?;
                 if descriptor.get(Field::PRIVATE_SEGMENT_FIXED_SIZE) != 0 {
@@ -125,7 +146,8 @@ impl Homes {
     pub(super) fn need_base(self, target: Target, count: u32) -> bool {
         match self {
             Homes::Accum(_) => false,
-            Homes::Scratch(offset) => {
+            Homes::Scratch { offset, resource: Some(_) } => offset + count * LANE > isa::largest_offset(target, BUFFER_STORE),
+            Homes::Scratch { offset, resource: None } => {
                 let (mnemonic, operands) = scratch_operation(true, 0, None);
                 isa::build(target, mnemonic, &operands).is_err()
                     || offset + count * LANE > isa::largest_offset(target, "scratch_store_dword")
@@ -133,9 +155,17 @@ impl Homes {
         }
     }
 
+    /// The first of the scalar registers that describe scratch memory, where it takes some.
+    pub(super) fn resource(self) -> Option<u16> {
+        match self {
+            Homes::Scratch { resource, .. } => resource,
+            Homes::Accum(_) => None,
+        }
+    }
+
     /// Moves each register to its home, or back. All lanes are active.
     fn each(self, asm: &mut Asm, registers: impl Iterator<Item = u16>, row: u32, way: Way, base: Option<u16>) -> Result<()> {
-        if let (Homes::Scratch(_), true) = (self, asm.target().supports_xnack()) {
+        if let (Homes::Scratch { .. }, true) = (self, asm.target().supports_xnack()) {
             // Memory instructions in a row may be replayed together: a load must not be in a row with a store of the same register.
             asm.op("s_nop", &[Value::Imm(0)])?;
         }
@@ -148,14 +178,17 @@ impl Homes {
                         Way::Back => asm.op("v_accvgpr_read_b32", &[v(register), accum])?,
                     }
                 }
-                Homes::Scratch(offset) => {
-                    let place = home * LANE + if base.is_some() { 0 } else { offset };
-                    asm.scratch(way == Way::Out, register, base, place)?;
+                Homes::Scratch { offset, resource } => {
+                    let (is_store, place) = (way == Way::Out, home * LANE + if base.is_some() { 0 } else { offset });
+                    match resource {
+                        Some(resource) => asm.scratch_buffer(is_store, register, resource, base, place)?,
+                        None => asm.scratch(is_store, register, base, place)?,
+                    }
                 }
             }
         }
         match (self, way) {
-            (Homes::Scratch(_), Way::Back) => asm.wait_global_results(),
+            (Homes::Scratch { .. }, Way::Back) => asm.wait_global_results(),
             _ => Ok(()),
         }
     }
@@ -163,7 +196,11 @@ impl Homes {
     /// Lets `base` lead to the homes.
     fn lead(self, asm: &mut Asm, base: Option<u16>) -> Result<()> {
         match (self, base) {
-            (Homes::Scratch(offset), Some(base)) => asm.op("s_mov_b32", &[s(base), c(offset)]),
+            (Homes::Scratch { offset, resource }, Some(base)) => {
+                // The register of a buffer instruction counts the bytes of all lanes, which take turns dword by dword; its immediate those of each.
+                let lanes = resource.map_or(1, |_| asm.target().wave_size());
+                asm.op("s_mov_b32", &[s(base), c(offset * lanes)])
+            }
             _ => Ok(()),
         }
     }
@@ -176,10 +213,11 @@ impl Homes {
         self.each(asm, vectors.kept(), own_row(vectors), Way::Out, base)
     }
 
-    /// What a snippet needs for its moves.
+    /// What a snippet needs for its moves, none of it from `own` scalar registers.
     pub(super) fn moves(
         self,
         vectors: &Vectors,
+        own: &RegSet,
         part: &Part<'_>,
         pending: &RegSet,
         point: ProgramPoint,
@@ -189,7 +227,7 @@ impl Homes {
         let live = part.liveness.at(point);
         let wanted = target.wave_size() as usize / 32 + usize::from(self.need_base(target, count(vectors)));
         let numbers = || (0..end as u16).chain([scalar::VCC, scalar::VCC + 1]);
-        let dead = |number: &u16| !live.overlaps(Reg::scalar(*number, 1));
+        let dead = |number: &u16| !live.overlaps(Reg::scalar(*number, 1)) && !own.overlaps(Reg::scalar(*number, 1));
         let settled = |number: &u16| !pending.overlaps(Reg::scalar(*number, 1));
         let moved: RegSet = vectors.registers().map(|register| Reg::vector(register, 1)).collect();
         let mut found: Vec<u16> = numbers().filter(dead).filter(settled).take(wanted).collect();

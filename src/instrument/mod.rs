@@ -47,6 +47,7 @@ use crate::profile::record::{COUNTER, HEADER};
 pub use registers::resources;
 
 use borrow::{Borrowed, Registers, VectorSource};
+use entry::ScratchAccess;
 use homes::Homes;
 use parts::Part;
 use plan::{Counters, Plan, Slices};
@@ -273,8 +274,9 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply) -> Resul
     };
 
     let mut descriptor = kernel.descriptor;
-    let sets_flat_scratch = supply == LAST_RESORT && !target.architected_flat_scratch();
-    let entry = entry::Entry::extend(target, &mut descriptor, sets_flat_scratch)?;
+    let scratch = if supply == LAST_RESORT { ScratchAccess::of(target) } else { ScratchAccess::Given };
+    let sets_flat_scratch = scratch == ScratchAccess::FlatScratch;
+    let entry = entry::Entry::extend(target, &mut descriptor, scratch)?;
     let allocation = Allocation {
         target,
         descriptor: &kernel.descriptor,
@@ -304,7 +306,7 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply) -> Resul
         }
         Supply::Moved(to) => {
             let vectors = homes::choose(target, &parts)?;
-            homes = Some(Homes::find(to, &allocation, metadata, homes::count(&vectors))?);
+            homes = Some(Homes::find(to, &allocation, metadata, homes::count(&vectors), &mut free)?);
             vectors
         }
     };
@@ -313,7 +315,8 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply) -> Resul
     let (prologue, prologue_end) = prologue::prologue(&plan, &entry)?;
     // FLAT_SCRATCH lies behind all numbered registers, also those of the original.
     let original_end = allocation.used.named.highest_sgpr().filter(|_| sets_flat_scratch).map_or(0, |highest| u32::from(highest) + 1);
-    let sgprs = prologue_end.max(kept.map_or(0, |_| free.end)).max(original_end);
+    let keeps = kept.is_some() || homes.and_then(Homes::resource).is_some();
+    let sgprs = prologue_end.max(if keeps { free.end } else { 0 }).max(original_end);
     let vgprs = vectors.end();
     allocation.grow(&mut descriptor, sgprs, vgprs)?;
     let (agpr_count, private_segment) = match homes {
@@ -531,12 +534,14 @@ impl Lender<'_> {
             Some(scalars) => Borrowed::Kept(scalars),
             None => {
                 let accessed: RegSet = body.reads(point.inst).chain(body.writes(point.inst)).collect();
-                let lent = Borrowed::lend(self.end, liveness.at(point), &assigned, &pending[point.inst.index()], &accessed);
+                let taken = accessed.union(plan.own());
+                let lent = Borrowed::lend(self.end, liveness.at(point), &assigned, &pending[point.inst.index()], &taken);
                 lent.map_err(|refusal| Refusal { address: Some(body.address(point.inst)), ..refusal })?
             }
         };
         if let Some(homes) = self.homes {
-            let moves = homes.moves(&plan.vectors, self.part, &pending[point.inst.index()], point, self.end)?;
+            let pending = &pending[point.inst.index()];
+            let moves = homes.moves(&plan.vectors, &plan.own(), self.part, pending, point, self.end)?;
             return Ok((*plan, Registers::new(scalars, VectorSource::Moved(moves))));
         }
         let Some(terms) = self.terms else { return Ok((*plan, Registers::new(scalars, VectorSource::Own))) };

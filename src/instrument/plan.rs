@@ -1,7 +1,7 @@
 //! What all inserted code of one kernel agrees on.
 
 use super::asm::{Asm, Global, c, s, s2, v, v2};
-use super::homes::Homes;
+use super::homes::{Homes, RESOURCE};
 use super::registers::{Scalars, Vectors};
 use super::settle::Place;
 use crate::dataflow::RegSet;
@@ -69,10 +69,11 @@ impl Plan {
         (0..counters).step_by(lanes as usize).map(move |first| (first * COUNTER, lanes.min(counters - first)))
     }
 
-    /// The scalar registers that no original code names.
+    /// The scalar registers that no original code names and inserted code has for good.
     pub(super) fn own(&self) -> RegSet {
         let start = self.slice_start.map(|start| Reg::scalar(start, 1));
-        self.kept.iter().flat_map(Scalars::registers).chain(start).collect()
+        let resource = self.homes.and_then(Homes::resource).map(|first| Reg::scalar(first, RESOURCE));
+        self.kept.iter().flat_map(Scalars::registers).chain(start).chain(resource).collect()
     }
 
     /// A snippet between original instructions.

@@ -7,6 +7,7 @@ use super::asm::Global;
 use super::asm::{Asm, c, s, s2, v, v2};
 use super::borrow::store_record;
 use super::entry::Entry;
+use super::homes::Homes;
 use super::plan::{Plan, Slices};
 use super::registers::ScalarPool;
 use super::settle::Place;
@@ -107,6 +108,9 @@ pub(super) fn prologue(plan: &Plan, entry: &Entry) -> Result<(Snippet, u32), Sto
     load(plan, entry, &mut asm, &t)?;
     if plan.sets_flat_scratch {
         entry.set_flat_scratch(&mut asm, plan.target, t.sum)?;
+    }
+    if let Some(resource) = plan.homes.and_then(Homes::resource) {
+        entry.describe_scratch(&mut asm, resource)?;
     }
     entry.workgroup_ids(&mut asm, plan.target, groups, t.temporary)?;
     asm.op("s_cmp_eq_u64", &[s2(t.field(control::BUFFER)), c(0)])?;

@@ -278,7 +278,9 @@ fn high_bits_are_set_back() {
 /// With every combination of what can be set at entry, the prologue's last part puts each value where the original code expects it.
 #[test]
 fn entry_registers_are_put_back() {
-    for (name, sets_flat_scratch) in [("gfx906", false), ("gfx90a", false), ("gfx942", false), ("gfx906", true), ("gfx1030", true)] {
+    for (name, accesses_scratch) in
+        [("gfx803", true), ("gfx906", false), ("gfx90a", false), ("gfx942", false), ("gfx906", true), ("gfx1030", true)]
+    {
         let target = target(name);
         let fields = [
             (Field::ENABLE_SGPR_PRIVATE_SEGMENT_BUFFER, 4),
@@ -303,10 +305,11 @@ fn entry_registers_are_put_back() {
             }
             descriptor.set(Field::USER_SGPR_COUNT, user).expect("fits");
             let old = initial_registers(&descriptor, target).expect("a good descriptor");
-            let entry = entry::Entry::extend(target, &mut descriptor, sets_flat_scratch).expect("it can be extended");
+            let scratch = if accesses_scratch { ScratchAccess::of(target) } else { ScratchAccess::Given };
+            let entry = entry::Entry::extend(target, &mut descriptor, scratch).expect("it can be extended");
             let new = initial_registers(&descriptor, target).expect("a good descriptor");
-            let given = new.flat_scratch_init.is_some() && new.private_segment_wave_offset.is_some();
-            assert!(given || !sets_flat_scratch, "{name} {chosen:#b}");
+            let is_led = scratch != ScratchAccess::FlatScratch || new.flat_scratch_init.is_some();
+            assert!(!accesses_scratch || is_led && new.private_segment_wave_offset.is_some(), "{name} {chosen:#b}");
             let mut asm = Asm::new(target, Place::Entry(RegSet::EMPTY));
             entry.restore(&mut asm).expect("instructions");
             // Each register starts with a number that says what the hardware puts there.

@@ -1,10 +1,12 @@
-//! Inserted code moves whole vector registers away and back: into accumulation registers, and into scratch memory that is there for it alone.
+//! Inserted code moves whole vector registers away and back: into accumulation registers, and into scratch memory that is there for it alone, by scratch
+//! instructions or by buffer instructions with four registers that describe the wave's.
 //!
 //! What comes back is what went out if all lanes went and all came, and neither the home nor the original's register was written in between.
 
 use std::ops::Range;
 
 use super::finding::{Finding, Rule};
+use super::scratch;
 use super::values::{Home, State, Word};
 use crate::entity::InstId;
 use crate::isa::{Flags, Inst, Memory, Reg, RegFile, Role, Value};
@@ -40,8 +42,9 @@ pub(super) fn moved(
             }
             false
         }
-        (_, Memory::Scratch) => {
-            let offset = offset(state, inst);
+        (_, Memory::Scratch | Memory::Buffer) => {
+            let is_buffer = inst.variant.memory == Memory::Buffer;
+            let offset = if is_buffer { buffer_offset(state, body, id, &mut report) } else { offset(state, inst) };
             let is_inside = |offset: i64| offset >= scratch.start as i64 && offset + LANE <= scratch.end as i64;
             if !offset.is_some_and(is_inside) {
                 let place = offset.map_or_else(|| "an unknown place".to_owned(), |offset| format!("byte {offset}"));
@@ -50,13 +53,18 @@ pub(super) fn moved(
                     || format!("{} accesses {place} of scratch memory; {start} to {end} are there for inserted code", inst.name());
                 report(&|| Finding::new(Rule::Scratch, message()).at(body.address(id)));
             }
-            let is_word = matches!(inst.name(), "scratch_store_dword" | "scratch_store_b32" | "scratch_load_dword" | "scratch_load_b32");
-            match (offset.filter(|_| is_word), inst.variant.flags.contains(Flags::STORE)) {
+            let is_word = match inst.name() {
+                "scratch_store_dword" | "scratch_store_b32" | "scratch_load_dword" | "scratch_load_b32" => true,
+                // In another form it takes or gives more.
+                "buffer_store_dword" | "buffer_load_dword" => !inst.modifiers.tfe && !inst.modifiers.lds,
+                _ => false,
+            };
+            match (offset.filter(|_| is_word), inst.variant.flags.intersects(Flags::STORE | Flags::ATOMIC)) {
                 (Some(offset), true) => match single(inst, Role::Vdata, RegFile::Vector) {
                     Some(from) => state.move_out(from, Home::Scratch(offset), all),
                     None => state.forget_scratch(),
                 },
-                (Some(offset), false) => match single(inst, Role::Vdst, RegFile::Vector) {
+                (Some(offset), false) => match single(inst, if is_buffer { Role::Vdata } else { Role::Vdst }, RegFile::Vector) {
                     Some(to) => state.move_back(to, Home::Scratch(offset), all),
                     None => return false,
                 },
@@ -91,4 +99,27 @@ fn offset(state: &State, inst: &Inst) -> Option<i64> {
         },
     };
     Some(base + i64::from(inst.modifiers.offset)).filter(|offset| offset % LANE == 0)
+}
+
+/// Each lane's offset of a buffer instruction that goes by what describes the wave's scratch memory, where it is the same for all lanes and known. Dwords of the
+/// lanes take turns there: a dword of each lane is as far from the next as all lanes have dwords, and that is what the register of the instruction
+/// counts, while its immediate counts the bytes of a lane (AMD ISA guides, "Buffer addressing", swizzled). Inserted code has buffer instructions for nothing else.
+fn buffer_offset(state: &State, body: &Body, id: InstId, report: &mut impl FnMut(&dyn Fn() -> Finding)) -> Option<i64> {
+    let inst = body.inst(id);
+    let resource = inst.operand(Role::Srsrc).and_then(|operand| operand.reg());
+    if !resource.is_some_and(|registers| scratch::is_described(state, registers)) {
+        let message = || format!("{}: its registers are not known to describe the wave's scratch memory", inst.name());
+        report(&|| Finding::new(Rule::Scratch, message()).at(body.address(id)));
+        return None;
+    }
+    let modifiers = &inst.modifiers;
+    if modifiers.offen || modifiers.idxen || inst.operand(Role::Vaddr).is_some_and(|operand| operand.value != Value::Off) {
+        return None;
+    }
+    let row = i64::from(body.target().wave_size()) * LANE;
+    match state.source(inst, Role::Soffset, 0) {
+        Word::Constant(bytes) if i64::from(bytes) % row == 0 => Some(i64::from(bytes) / row * LANE + i64::from(modifiers.offset)),
+        _ => None,
+    }
+    .filter(|offset| offset % LANE == 0)
 }

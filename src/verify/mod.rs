@@ -244,6 +244,7 @@ pub fn check_code(code: &KernelCode<'_>) -> Vec<Finding> {
                 summaries: code.summaries,
                 vector_registers: code.vector_registers,
                 scratch: code.scratch.0..code.scratch.1,
+                new_code: code.new_code,
             };
             let cfg = Cfg::build(new);
             adjacent::check(original, new, &alignment, &mut found);

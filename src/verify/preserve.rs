@@ -10,6 +10,7 @@ use super::adjacent;
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
 use super::homes;
+use super::scratch::{self, RESOURCE_CARRY};
 use super::values::{FlatScratch, State, Word};
 use crate::cfg::{Cfg, Worklist};
 use crate::code_object::{InitialRegisters, WorkItemIds};
@@ -41,6 +42,8 @@ pub(super) struct Subject<'a> {
     pub(super) vector_registers: u32,
     /// Scratch memory of each lane that is there for inserted code alone.
     pub(super) scratch: Range<u64>,
+    /// From here on code is new: below, only original code runs.
+    pub(super) new_code: u64,
 }
 
 /// Checks one kernel or function.
@@ -85,7 +88,7 @@ fn at_entry(subject: &Subject<'_>) -> State {
     }
     // FLAT_SCRATCH counts as set, unless inserted code sets it where neither the hardware nor the original does.
     let target = subject.original.target();
-    if !subject.scratch.is_empty() && !target.architected_flat_scratch() {
+    if !subject.scratch.is_empty() && !target.architected_flat_scratch() && !target.offset_flat_scratch() {
         if target.flat_scratch_hwreg().is_none() {
             (scalar::FLAT_SCRATCH..scalar::FLAT_SCRATCH + 2).for_each(|code| undefined.insert(Reg::scalar(code, 1)));
         }
@@ -115,6 +118,9 @@ fn at_entry(subject: &Subject<'_>) -> State {
             word @ Word::Original(_) => flat_scratch.given[index] = word,
             _ => state.set(Reg::scalar(code, 1), 0, Word::Given(index as u8)),
         }
+    }
+    if !subject.scratch.is_empty() && target.offset_flat_scratch() {
+        state.resource = scratch::given(&mut state, new);
     }
     for number in 0..old.work_item_ids.vgprs() {
         undefined.remove(Reg::vector(number, 1));
@@ -263,6 +269,7 @@ impl Machine<'_> {
             let message = "scratch memory was added, and FLAT_SCRATCH does not lead there";
             report(&|| Finding::new(Rule::Scratch, message).at(self.subject.new.address(new)));
         }
+        state.resource = None;
         let flow = body.flow(original);
         if !self.writes_alone(state, original, flow, new) {
             self.any_original(state, original, new, report);
@@ -341,7 +348,9 @@ impl Machine<'_> {
         state.both_write(&writes, &own.kills, new.0);
         if matches!(body.flow(original), Flow::Call(_)) {
             // A copy of the function has inserted code, too.
-            state.forget_unnamed(self.subject.named, new.0);
+            let is_original = |target| matches!(target, CallTarget::Known(function) if function < self.subject.new_code);
+            let runs_original = matches!(self.subject.new.flow(new), Flow::Call(target) if is_original(target));
+            state.forget_unnamed(self.subject.named, runs_original, new.0);
         }
     }
 
@@ -384,8 +393,8 @@ fn inserted(state: &mut State, body: &Body, id: InstId) {
         word => word,
     };
     match inst.name() {
-        "s_mov_b32" => results[0] = source(state, Role::Src0, 0),
-        "s_mov_b64" => results = [0, 1].map(|index| source(state, Role::Src0, index)),
+        "s_mov_b32" => results[0] = scratch::copied(state, source(state, Role::Src0, 0), destination, 0),
+        "s_mov_b64" => results = [0, 1].map(|index| scratch::copied(state, source(state, Role::Src0, index), destination, index)),
         _ if is_getpc(inst) => results = [0, 32].map(|shift| Word::Constant((body.end_address(id) >> shift) as u32)),
         "s_cselect_b32" | "s_cselect_b64" => {
             results = [0, 1]
@@ -484,8 +493,15 @@ fn select(scc: Word, if_set: Word, if_clear: Word, other: Word) -> Word {
 /// The sum and the carry (as SCC) of constants.
 fn add(state: &State, inst: &Inst, carry: Word, other: Word) -> (Word, Word) {
     let (a, b) = (state.source(inst, Role::Src0, 0), state.source(inst, Role::Src1, 0));
+    let adds = |one, other| (a, b) == (one, other) || (a, b) == (other, one);
+    if let Some([low, high, .., offset]) = state.resource {
+        match carry {
+            Word::Constant(0) if adds(low, offset) => return (Word::Resource(0), Word::Resource(RESOURCE_CARRY)),
+            Word::Resource(RESOURCE_CARRY) if adds(high, Word::Constant(0)) => return (Word::Resource(1), other),
+            _ => {}
+        }
+    }
     if let Some(FlatScratch { given: [low, high, offset], .. }) = state.flat_scratch {
-        let adds = |one, other| (a, b) == (one, other) || (a, b) == (other, one);
         match carry {
             Word::Constant(0) if adds(low, offset) => return (Word::FlatScratch(0), Word::FlatScratch(2)),
             Word::FlatScratch(2) if adds(high, Word::Constant(0)) => return (Word::FlatScratch(1), other),

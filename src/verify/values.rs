@@ -22,10 +22,13 @@ pub(super) enum Word {
     Flag(u32),
     /// What this lane of a vector register of the original machine holds.
     Lane(u16, u8),
-    /// What the hardware gives a wave to make FLAT_SCRATCH of, where the original did not ask for it: the halves of an address, and an offset from there.
+    /// What the hardware gives a wave to find its scratch memory, where the original did not ask for it: the halves of an address, and an offset from there;
+    /// then four dwords that describe the scratch memory of all waves.
     Given(u8),
     /// What FLAT_SCRATCH has to be, so that it leads to the wave's scratch memory: its halves, and the carry from one to the other.
     FlatScratch(u8),
+    /// What four registers have to be, so that they describe the wave's scratch memory, and the carry from the first to the second.
+    Resource(u8),
     /// Anything; the new instruction that wrote it, by index.
     Other(u32),
 }
@@ -175,6 +178,8 @@ pub(super) struct State {
     pub(super) undefined: RegSet,
     /// At a kernel's entry, where software sets FLAT_SCRATCH.
     pub(super) flat_scratch: Option<FlatScratch>,
+    /// At a kernel's entry, where inserted code accesses scratch memory by registers that describe it: what describes that of all waves, and the wave's offset.
+    pub(super) resource: Option<[Word; 5]>,
 }
 
 impl State {
@@ -192,6 +197,7 @@ impl State {
             constants: Few::new(),
             undefined: RegSet::EMPTY,
             flat_scratch: None,
+            resource: None,
         }
     }
 
@@ -260,6 +266,9 @@ impl State {
         };
         changed |= self.flat_scratch != flat_scratch;
         self.flat_scratch = flat_scratch;
+        if other.resource.is_none() {
+            changed |= self.resource.take().is_some();
+        }
         changed |= self.constants.keep_common(&other.constants);
         changed |= self.changed_lanes.add_all(&other.changed_lanes);
         changed |= self.lanes.keep_common(&other.lanes);
@@ -555,11 +564,15 @@ impl State {
         self.lanes.values_mut().for_each(stale);
     }
 
-    /// Nothing is known any more of scalar registers that no original code names, of lanes and of homes.
-    pub(super) fn forget_unnamed(&mut self, named: RegSet, at: u32) {
+    /// Nothing is known any more of scalar registers that no original code names, of lanes and of homes. Where original code alone ran, what describes scratch
+    /// memory is still there.
+    pub(super) fn forget_unnamed(&mut self, named: RegSet, is_original: bool, at: u32) {
         let special = |code: usize| code >= usize::from(scalar::VCC);
+        let stays = |word: Word| is_original && matches!(word, Word::Resource(_));
         for code in (0..SCALARS).filter(|code| !special(*code) && !named.contains(Reg::scalar(*code as u16, 1))) {
-            self.words.set(code, Word::Other(at));
+            if !stays(self.words.words[code]) {
+                self.words.set(code, Word::Other(at));
+            }
         }
         self.lanes.clear();
         self.homes.clear();
