@@ -64,9 +64,8 @@ impl Registers {
     /// Whether that is there to be had.
     fn are_of(self, target: Target) -> bool {
         match self {
-            Registers::Unused | Registers::Scalar => true,
+            Registers::Unused | Registers::Scalar | Registers::MovedToScratch => true,
             Registers::MovedToAccum => target.has_accum(),
-            Registers::MovedToScratch => !target.offset_flat_scratch(),
         }
     }
 }

@@ -254,14 +254,7 @@ impl Asm {
 
     /// A store of a vector register to the scratch memory that four scalar registers describe, or a load from there, at an offset of each lane's own. What
     /// `base` holds is added to that as bytes of the whole wave's.
-    pub(super) fn scratch_buffer(
-        &mut self,
-        is_store: bool,
-        register: u16,
-        resource: u16,
-        base: Option<u16>,
-        offset: u32,
-    ) -> Result<()> {
+    pub(super) fn scratch_buffer(&mut self, is_store: bool, register: u16, resource: u16, base: Option<u16>, offset: u32) -> Result<()> {
         let mnemonic = if is_store { BUFFER_STORE } else { BUFFER_LOAD };
         let operands = [v(register), Value::Off, Value::Reg(Reg::scalar(resource, 4)), base.map_or(c(0), s)];
         self.with(mnemonic, &operands, |modifiers| modifiers.offset = offset as i32)

@@ -101,7 +101,5 @@ pub(super) fn copied(state: &State, word: Word, to: Option<Reg>, index: u8) -> W
 
 /// Whether four registers describe the wave's scratch memory.
 pub(super) fn is_described(state: &State, registers: Reg) -> bool {
-    registers.file == RegFile::Scalar
-        && registers.dwords == 4
-        && (0..4).all(|index| state.word(registers, index) == Word::Resource(index))
+    registers.file == RegFile::Scalar && registers.dwords == 4 && (0..4).all(|index| state.word(registers, index) == Word::Resource(index))
 }

@@ -1,7 +1,7 @@
 //! Rewritten objects are damaged in every way that is listed here, one at a time; the checker finds each, and nothing in the objects as they are.
 //!
 //! What is damaged are bytes of real rewritten objects, of targets of every generation and in both counter modes: new code ([`registers::KINDS`],
-//! [`flow::KINDS`], [`hazards::KINDS`]), every field of a kernel descriptor ([`descriptor::FIELDS`]), the numbers of the metadata
+//! [`homes::KINDS`], [`flow::KINDS`], [`hazards::KINDS`]), every field of a kernel descriptor ([`descriptor::FIELDS`]), the numbers of the metadata
 //! ([`descriptor::NUMBERS`]) and what is around them ([`object::KINDS`], [`tables::KINDS`]). A finding has to break one of the rules that the kind names and, where the damage
 //! is in a kernel, to name the kernel. A kind that cannot be done anywhere is a fault of this test.
 //!
@@ -11,6 +11,7 @@
 mod descriptor;
 mod flow;
 mod hazards;
+mod homes;
 mod object;
 mod registers;
 mod subject;
@@ -128,7 +129,8 @@ impl Case {
 }
 
 fn cases() -> Vec<Case> {
-    let kinds = registers::KINDS.iter().chain(flow::KINDS).chain(hazards::KINDS).chain(object::KINDS).chain(tables::KINDS);
+    let kinds =
+        registers::KINDS.iter().chain(flow::KINDS).chain(hazards::KINDS).chain(homes::KINDS).chain(object::KINDS).chain(tables::KINDS);
     let kinds = kinds.map(|kind| Case::new(kind.name.to_owned(), kind.what, kind.rules, kind.harm));
     let fields = descriptor::FIELDS.iter().map(|kind| {
         Case::new(format!("descriptor: {}", kind.0), "a descriptor's field is another", kind.4, |subject| descriptor::field(subject, kind))

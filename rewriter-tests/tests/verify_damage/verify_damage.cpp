@@ -115,6 +115,23 @@ KERNEL(most_vectors)(const u32 *in, u32 *out, u32 n) {
     out[i] = x;
 }
 
+// Both, but for so few scalar registers that whole vector registers have to go elsewhere. It has more scratch memory than an instruction's offset reaches.
+KERNEL(many_of_both)(const u32 *in, u32 *out, u32 n) {
+    volatile u32 own[1100];
+    u32 i = global_id(), x = in[i];
+    own[x % 1100] = x;
+    asm volatile(".set at, 0\n.rept 16\nv_mov_b32 v[at], v[at]\n.set at, at + 1\n.endr");
+    asm volatile(".set at, 16\n.rept 240\nv_mov_b32 v[at], %0\n.set at, at + 1\n.endr" ::"v"(x) : "v255");
+    asm volatile(".set at, 24\n.rept 92 - 24\ns_mov_b32 s[at], %0\n.set at, at + 1\n.endr" ::"s"(n) : "s91");
+    asm volatile(".set at, 98\n.rept " SCALARS " - 98\ns_mov_b32 s[at], %0\n.set at, at + 1\n.endr" ::"s"(n) : LAST_SCALAR);
+    for (u32 k = 0; k < x % 4; k++)
+        if (n % 5 == k) x = x * 3 + k;
+    asm volatile(".set at, 0\n.rept 256\nv_xor_b32 %0, v[at], %0\n.set at, at + 1\n.endr" : "+v"(x));
+    asm volatile(".set at, 0\n.rept 92\nv_xor_b32 %0, s[at], %0\n.set at, at + 1\n.endr" : "+v"(x));
+    asm volatile(".set at, 98\n.rept " SCALARS " - 98\nv_xor_b32 %0, s[at], %0\n.set at, at + 1\n.endr" : "+v"(x));
+    out[i] = x + own[n % 1100];
+}
+
 // What a loader has to fill in, and constants.
 GLOBAL_VARIABLE u32 filled[4] = {1, 2, 3, 4};
 GLOBAL_VARIABLE u32 *at_filled = filled + 1;

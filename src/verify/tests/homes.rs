@@ -141,3 +141,98 @@ fn flat_scratch_leads_to_scratch_memory() {
         finds(target, &check(&format!("{early}{entry}")), Rule::Scratch, "FLAT_SCRATCH does not lead there");
     }
 }
+
+/// What makes s[24:27] describe the wave's scratch memory, and these lines behind it.
+const DESCRIBED: &str = "+ s_add_u32 s24, s4, s8\n+ s_addc_u32 s25, s5, 0\n+ s_mov_b64 s[26:27], s[6:7]";
+const BUFFER_OUT: &str = "+ buffer_store_dword v3, off, s[24:27], 0 offset:20";
+const BUFFER_BACK: &str = "+ buffer_load_dword v3, off, s[24:27], 0 offset:20";
+
+fn moved_by_buffer(entry: &str, around: &str, out: &str, back: &str) -> String {
+    format!("{entry}\n{}", moved(around, out, back).replace("v_add_u32", "v_or_b32"))
+}
+
+#[test]
+fn buffer_instructions_reach_the_scratch_memory_of_the_wave() {
+    let by_buffer = |around: &str, out: &str, back: &str| moved_by_buffer(DESCRIBED, around, out, back).replace('@', "");
+    accepts("gfx803", &by_buffer(ALL, BUFFER_OUT, BUFFER_BACK));
+    // The register counts the bytes of all 64 lanes.
+    let through = |base: &str| {
+        let based = |line: &str| line.replace("0 offset:20", "s22 offset:8");
+        by_buffer(&format!("{ALL}\n+ s_mov_b32 s22, {base}"), &based(BUFFER_OUT), &based(BUFFER_BACK))
+    };
+    accepts("gfx803", &through("768"));
+    accepts("gfx803", &by_buffer(&format!("{ALL}\n+ s_mov_b32 s22, 768"), BUFFER_OUT, &BUFFER_BACK.replace("0 offset:20", "s22 offset:8")));
+    for wrong in ["12", "0", "760", "2048", "s0"] {
+        finds("gfx803", &through(wrong), Rule::Scratch, "scratch memory");
+    }
+    for offset in [0, 12, 18, 40] {
+        let at = |line: &str| line.replace("offset:20", &format!("offset:{offset}"));
+        finds("gfx803", &by_buffer(ALL, &at(BUFFER_OUT), &at(BUFFER_BACK)), Rule::Scratch, "scratch memory");
+    }
+    let lost = |text: String| finds("gfx803", &text, Rule::Clobbered, "v3");
+    lost(by_buffer(ALL, "", BUFFER_BACK));
+    lost(by_buffer(ALL, BUFFER_OUT, ""));
+    lost(by_buffer(ALL, &BUFFER_OUT.replace("v3", "v4"), BUFFER_BACK));
+    lost(by_buffer(ALL, BUFFER_OUT, &BUFFER_BACK.replace("20", "24")));
+    lost(by_buffer(ALL, BUFFER_OUT, &BUFFER_BACK.replace("load_dword", "load_ushort")));
+    lost(by_buffer(ALL, &BUFFER_OUT.replace("store_dword", "store_short"), BUFFER_BACK));
+    lost(by_buffer("+ s_mov_b64 exec, 63", BUFFER_OUT, BUFFER_BACK));
+    // A wider store overwrites it.
+    let wide = BUFFER_OUT.replace("dword v3", "dwordx2 v[4:5]").replace("offset:20", "offset:16");
+    lost(by_buffer(ALL, &format!("{BUFFER_OUT}\n{wide}"), BUFFER_BACK));
+    finds("gfx803", &by_buffer(ALL, BUFFER_OUT, BUFFER_BACK).replace("+ s_waitcnt 0\n", ""), Rule::Wait, "v3");
+}
+
+#[test]
+fn four_registers_describe_the_scratch_memory_of_the_wave() {
+    let check = |entry: &str, around: &str| {
+        let text = moved_by_buffer(entry, &format!("{ALL}\n{around}"), BUFFER_OUT, BUFFER_BACK).replace('@', "");
+        text.lines().map(|line| line.split(" ; ").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+    };
+    let undescribed = |text: &str| finds("gfx803", text, Rule::Scratch, "are not known to describe");
+    accepts("gfx803", &check(&DESCRIBED.replace("s4, s8", "s8, s4"), ""));
+    accepts("gfx803", &check(&DESCRIBED.replace("+ s_mov_b64 s[26:27], s[6:7]", "+ s_mov_b32 s26, s6\n+ s_mov_b32 s27, s7"), ""));
+    for (from, to) in [
+        // Another base or offset, no carry or another one, a register that is not set or another one.
+        ("s4, s8", "s4, s9"),
+        ("s4, s8", "s0, s8"),
+        ("s4, s8", "s4, 0"),
+        ("s5, 0", "s5, 1"),
+        ("s5, 0", "s1, 0"),
+        ("s_addc_u32", "s_add_u32"),
+        ("+ s_addc_u32", "+ s_cmp_eq_u32 s2, 0\n+ s_addc_u32"),
+        ("+ s_add_u32", "+ s_mov_b32 s8, 0\n+ s_add_u32"),
+        ("+ s_add_u32", "+ s_nop 0 ; "),
+        ("+ s_addc_u32", "+ s_nop 0 ; "),
+        ("+ s_mov_b64", "+ s_nop 0 ; "),
+        ("s[6:7]", "s[4:5]"),
+        ("s[26:27], s[6:7]", "s[26:27], s[24:25]"),
+    ] {
+        undescribed(&check(&DESCRIBED.replacen(from, to, 1), ""));
+    }
+    for half in 24..28 {
+        undescribed(&check(DESCRIBED, &format!("+ s_mov_b32 s{half}, 0")));
+    }
+    // Those that the hardware gives describe the memory of all waves; and behind the first original instruction they may be anything.
+    let given = |text: String| text.replace("s[24:27]", "s[4:7]");
+    undescribed(&given(check(DESCRIBED, "")));
+    undescribed(&check("s_nop 0", DESCRIBED));
+    // The original's own go on being the original's.
+    let reads = "s_mov_b64 s[10:11], s[4:5]\ns_mov_b64 s[12:13], s[6:7]\nv_or_b32_e32 v0, s10, v0\nv_or_b32_e32 v0, s12, v0";
+    let reads =
+        |entry: &str| format!("{entry}\n{}", check("", "").replace("v_mov_b32_e32 v3, 5", &format!("v_mov_b32_e32 v3, 5\n{reads}")));
+    accepts("gfx803", &reads(DESCRIBED));
+    finds("gfx803", &reads(&format!("{DESCRIBED}\n+ s_mov_b64 s[4:5], s[24:25]")), Rule::Clobbered, "s4");
+}
+
+/// Original code that is called does not know the registers; where copies are called, there is inserted code, too.
+#[test]
+fn calls_of_original_functions_leave_registers_alone_that_no_original_code_names() {
+    let text = |function: &str| {
+        let call = format!("v_mov_b32_e32 v3, 5\ns_getpc_b64 s[12:13]\n{function}s_swappc_b64 s[30:31], s[12:13]");
+        moved_by_buffer(DESCRIBED, ALL, BUFFER_OUT, BUFFER_BACK).replace('@', "").replace("v_mov_b32_e32 v3, 5", &call)
+    };
+    // The function that nobody knows may write anything that original code names, and that is all.
+    let found = super::listing::check(super::listing::target("gfx803"), &text("s_load_dwordx2 s[12:13], s[0:1], #0\ns_waitcnt 0\n"));
+    assert!(found.iter().any(|finding| finding.message.contains("are not known to describe")), "{found:#?}");
+}

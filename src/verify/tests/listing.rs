@@ -132,8 +132,9 @@ fn assemble(target: Target, lines: &[&Line], base: u64) -> (Vec<u8>, Vec<u64>) {
 }
 
 /// What the checker finds in a kernel whose lines that begin with `+` were inserted. Kernel arguments are in s[0:1]; bytes 16 to 40 of
-/// scratch memory are there for inserted code that accesses it, and where software sets FLAT_SCRATCH, s[2:3] and s4 have what it is made of. A line `LABEL:` in front of a function
-/// that is called is a label like any other.
+/// scratch memory are there for inserted code that accesses it; where software sets FLAT_SCRATCH, s[2:3] and s4 have what it is made of, and where buffer
+/// instructions reach scratch memory, s[4:7] describe that of all waves and s8 is the wave's offset. A line `LABEL:` in front of a function that is called is a label
+/// like any other.
 pub(super) fn check(target: Target, text: &str) -> Vec<Finding> {
     let lines = parse(target, text);
     let original: Vec<&Line> = lines.iter().filter(|line| !line.inserted).collect();
@@ -154,8 +155,13 @@ pub(super) fn check(target: Target, text: &str) -> Vec<Finding> {
     let new = Program::build(target, &new_image, [("kernel".to_owned(), BodyKind::Kernel, NEW)]);
     assert!(program.undecodable().is_empty() && new.undecodable().is_empty(), "{:?} {:?}", program.undecodable(), new.undecodable());
     let registers = InitialRegisters { kernarg_ptr: Some(0), user_sgprs: 2, used_user_sgprs: 2, total: 2, ..InitialRegisters::default() };
-    let added = new.ids().flat_map(|id| new.body(id).insts()).any(|inst| inst.variant.memory == Memory::Scratch);
-    let after = if added && !target.architected_flat_scratch() {
+    let by_buffer = target.offset_flat_scratch();
+    let registers = InitialRegisters { private_segment_buffer: by_buffer.then_some(4), ..registers };
+    let accesses = |inst: &Inst| inst.variant.memory == if by_buffer { Memory::Buffer } else { Memory::Scratch };
+    let added = new.ids().flat_map(|id| new.body(id).insts()).any(accesses);
+    let after = if added && by_buffer {
+        InitialRegisters { private_segment_wave_offset: Some(8), total: 9, ..registers }
+    } else if added && !target.architected_flat_scratch() {
         let (base, offset) = (Some(2), Some(4));
         InitialRegisters {
             flat_scratch_init: base,
