@@ -356,7 +356,11 @@ fn lent_scalar(code: &Code, index: usize) -> Option<(Reg, i8)> {
     }
     let register = inst.operands[0].reg()?;
     let Value::InlineInt(lane @ LENT..) = value(inst, Role::Src1)? else { return None };
-    code.next_original(index, Some(register)).map(|_| (register, lane))
+    // What nothing has written since it went there need not come back: in waves of 32 the second register of a pair.
+    let keeps = |line: &&Line| line.inst.name() == "v_writelane_b32" && reads(&line.inst, register);
+    let mut since = code.lines[..index].iter().rev().take_while(|line| line.is_inserted()).take_while(|line| !keeps(line));
+    let changed = since.any(|line| writes(&line.inst, register));
+    code.next_original(index, Some(register)).filter(|_| changed).map(|_| (register, lane))
 }
 
 /// A vector register that gets back a lane: with the value, and the lane.

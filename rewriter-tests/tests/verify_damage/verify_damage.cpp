@@ -122,6 +122,7 @@ KERNEL(many_of_both)(const u32 *in, u32 *out, u32 n) {
     own[x % 1100] = x;
     asm volatile(".set at, 0\n.rept 16\nv_mov_b32 v[at], v[at]\n.set at, at + 1\n.endr");
     asm volatile(".set at, 16\n.rept 240\nv_mov_b32 v[at], %0\n.set at, at + 1\n.endr" ::"v"(x) : "v255");
+    asm volatile(".set at, 0\n.rept 24\ns_mov_b32 s[at], s[at]\n.set at, at + 1\n.endr");
     asm volatile(".set at, 24\n.rept 92 - 24\ns_mov_b32 s[at], %0\n.set at, at + 1\n.endr" ::"s"(n) : "s91");
     asm volatile(".set at, 98\n.rept " SCALARS " - 98\ns_mov_b32 s[at], %0\n.set at, at + 1\n.endr" ::"s"(n) : LAST_SCALAR);
     for (u32 k = 0; k < x % 4; k++)
