@@ -515,3 +515,48 @@ fn metadata_counts_borrowed_vector_registers() {
     let planned = plan(target, &bytes, &kernel, CounterMode::Global).expect("planned");
     assert_eq!(planned.metadata.vgpr_count, 256);
 }
+
+/// Where buffer instructions alone reach scratch memory (gfx8), four scalar registers describe it from the entry on, and no snippet borrows them.
+#[test]
+fn registers_that_describe_scratch_memory_are_not_borrowed() {
+    let target = target("gfx803");
+    let v = |n| Value::Reg(Reg::vector(n, 1));
+    let with = |unnamed: std::ops::Range<u16>, asks: bool| {
+        let scalars: Vec<u16> = (0..102).filter(|n| !unnamed.contains(n)).collect();
+        let set: Vec<[Value; 2]> =
+            scalars.iter().map(|n| s(*n, 1)).chain((0..256).map(v)).map(|register| [register, Value::InlineInt(0)]).collect();
+        let name = |n: usize, scalar: &'static str, vector: &'static str| if n < scalars.len() { scalar } else { vector };
+        let mut code: Vec<(&str, &[Value])> =
+            set.iter().enumerate().map(|(n, operands)| (name(n, "s_mov_b32", "v_mov_b32_e32"), operands.as_slice())).collect();
+        let saveexec = [s(4, 2), s(8, 2)];
+        code.push(("s_and_saveexec_b64", &saveexec));
+        // Everything is read later, so that all is live.
+        let uses: Vec<[Value; 3]> =
+            scalars.iter().map(|n| [s(0, 1), s(*n, 1), s(0, 1)]).chain((0..256).map(|n| [v(0), v(n), v(0)])).collect();
+        code.extend(uses.iter().enumerate().map(|(n, operands)| (name(n, "s_and_b32", "v_or_b32_e32"), operands.as_slice())));
+        let (bytes, mut kernel) = kernel(target, &code);
+        kernel.descriptor.set_allocated_sgprs(112).expect("fits");
+        kernel.descriptor.set_allocated_vgprs(target, 256).expect("fits");
+        kernel.descriptor.set(Field::ENABLE_SGPR_PRIVATE_SEGMENT_BUFFER, asks.into()).expect("fits");
+        plan(target, &bytes, &kernel, CounterMode::Global)
+    };
+    let planned = with(92..96, true).expect("planned");
+    assert_eq!((planned.vector_registers, planned.metadata.private_segment_fixed_size), (map::VectorSource::Scratch, 32));
+    assert!(planned.descriptor.is_set(Field::ENABLE_PRIVATE_SEGMENT));
+    assert_eq!(planned.descriptor.get(Field::ENABLE_SGPR_FLAT_SCRATCH_INIT), 0);
+    let described = Reg::scalar(92, 4);
+    let insts = |snippet: &Snippet| -> Vec<crate::isa::Inst> {
+        snippet.items.iter().filter_map(|item| if let Item::Inst(inst) = item { Some(inst.clone()) } else { None }).collect()
+    };
+    let writes = |inst: &crate::isa::Inst| inst.writes().any(|reg| reg.overlaps(described));
+    assert_eq!(insts(&planned.edits.prologue).iter().filter(|inst| writes(inst)).count(), 3);
+    for (_, snippet) in &planned.edits.inserts {
+        let insts = insts(snippet);
+        assert!(!insts.iter().any(writes));
+        assert!(insts.iter().any(|inst| inst.operand(Role::Srsrc).and_then(|operand| operand.reg()) == Some(described)));
+    }
+    for (unnamed, asks, detail) in [(92..96, false, "does not ask for"), (93..97, true, "no four scalar registers")] {
+        let Err(Stop::Refused(refusal)) = with(unnamed, asks) else { panic!("{detail}") };
+        assert!(refusal.reason == Reason::VectorRegisters && refusal.detail.contains(detail), "{}", refusal.detail);
+    }
+}

@@ -100,6 +100,12 @@ pub const KINDS: &[Kind] = &[
         rules: &[Rule::Scratch],
         harm: |t| t.each(resource_lost),
     },
+    Kind {
+        name: "homes_lost_in_front_of_a_call",
+        what: "inserted code overwrites a register that describes scratch memory, and a function is called before that is needed (gfx8)",
+        rules: &[Rule::Scratch],
+        harm: |t| t.each(resource_lost_in_front_of_a_call),
+    },
 ];
 
 fn by_buffer(code: &Code) -> bool {
@@ -187,13 +193,29 @@ fn describes(code: &Code, index: usize, into: u16) -> Option<u16> {
     (is_entry && to.file == RegFile::Scalar && to.first == described.first + into).then_some(to.first)
 }
 
-/// In front of moves, in their snippet.
-fn resource_lost(code: &Code, index: usize) -> Patch {
+/// One of the registers that describe scratch memory is overwritten behind the entry; and the index of the first instruction behind that.
+fn overwritten(code: &Code, index: usize) -> Option<(Patch, usize)> {
     let described = (0..code.lines.len()).find_map(|at| resource(code, at))?;
     let patch = code.sequence(index, &[("s_mov_b32", &[s(described.first + 1), Value::InlineInt(0)])])?;
     let end = patch[0].0 + patch[0].1.len() as u64;
+    let behind_entry = code.lines[..index].iter().any(|line| !line.is_inserted());
+    behind_entry.then_some((Some(patch), code.at(end)?))
+}
+
+/// In front of moves, in their snippet.
+fn resource_lost(code: &Code, index: usize) -> Patch {
+    let (patch, behind) = overwritten(code, index)?;
     let straight = |at: &usize| code.is_inserted(*at) && code.lines[*at].inst.variant.branch == Branch::None;
-    let mut behind = (index..code.lines.len()).take_while(straight).filter(|at| code.lines[*at].address >= end);
-    let is_set = code.lines[..index].iter().any(|line| !line.is_inserted());
-    behind.any(|at| resource(code, at).is_some()).then_some(patch).filter(|_| is_set)
+    let mut behind = (behind..code.lines.len()).take_while(straight);
+    behind.any(|at| resource(code, at).is_some()).then_some(patch)?
+}
+
+/// Behind the moves of a snippet; then comes a call and, behind it, the next snippet.
+fn resource_lost_in_front_of_a_call(code: &Code, index: usize) -> Patch {
+    let (patch, behind) = overwritten(code, index)?;
+    let stops = |at: &usize| code.lines[*at].inst.variant.branch != Branch::None || resource(code, *at).is_some();
+    let call = (behind..code.lines.len()).find(stops)?;
+    let moves_behind = (call..code.lines.len()).any(|at| resource(code, at).is_some());
+    let calls = matches!(code.lines[call].inst.variant.branch, Branch::Call | Branch::IndirectCall);
+    (calls && moves_behind).then_some(patch)?
 }

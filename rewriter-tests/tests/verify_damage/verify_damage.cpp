@@ -133,6 +133,23 @@ KERNEL(many_of_both)(const u32 *in, u32 *out, u32 n) {
     out[i] = x + own[n % 1100];
 }
 
+// The same where an original function is called, which knows nothing of the registers that inserted code has for good.
+#if defined(__gfx803__)
+KERNEL(many_and_calls)(const u32 *in, u32 *out, u32 n) {
+    u32 i = global_id(), x = in[i];
+    asm volatile(".set at, 0\n.rept 16\nv_mov_b32 v[at], v[at]\n.set at, at + 1\n.endr");
+    asm volatile(".set at, 16\n.rept 240\nv_mov_b32 v[at], %0\n.set at, at + 1\n.endr" ::"v"(x) : "v255");
+    asm volatile(".set at, 34\n.rept 92 - 34\ns_mov_b32 s[at], %0\n.set at, at + 1\n.endr" ::"s"(n) : "s91");
+    asm volatile(".set at, 98\n.rept " SCALARS " - 98\ns_mov_b32 s[at], %0\n.set at, at + 1\n.endr" ::"s"(n) : LAST_SCALAR);
+    if (x % 7 == 3) out[i] = x;
+    x = power(x, n);
+    asm volatile(".set at, 0\n.rept 256\nv_xor_b32 %0, v[at], %0\n.set at, at + 1\n.endr" : "+v"(x));
+    asm volatile(".set at, 34\n.rept 92 - 34\nv_xor_b32 %0, s[at], %0\n.set at, at + 1\n.endr" : "+v"(x));
+    asm volatile(".set at, 98\n.rept " SCALARS " - 98\nv_xor_b32 %0, s[at], %0\n.set at, at + 1\n.endr" : "+v"(x));
+    out[i] = x;
+}
+#endif
+
 // What a loader has to fill in, and constants.
 GLOBAL_VARIABLE u32 filled[4] = {1, 2, 3, 4};
 GLOBAL_VARIABLE u32 *at_filled = filled + 1;

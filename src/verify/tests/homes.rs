@@ -225,14 +225,9 @@ fn four_registers_describe_the_scratch_memory_of_the_wave() {
     finds("gfx803", &reads(&format!("{DESCRIBED}\n+ s_mov_b64 s[4:5], s[24:25]")), Rule::Clobbered, "s4");
 }
 
-/// Original code that is called does not know the registers; where copies are called, there is inserted code, too.
 #[test]
-fn calls_of_original_functions_leave_registers_alone_that_no_original_code_names() {
-    let text = |function: &str| {
-        let call = format!("v_mov_b32_e32 v3, 5\ns_getpc_b64 s[12:13]\n{function}s_swappc_b64 s[30:31], s[12:13]");
-        moved_by_buffer(DESCRIBED, ALL, BUFFER_OUT, BUFFER_BACK).replace('@', "").replace("v_mov_b32_e32 v3, 5", &call)
-    };
-    // The function that nobody knows may write anything that original code names, and that is all.
-    let found = super::listing::check(super::listing::target("gfx803"), &text("s_load_dwordx2 s[12:13], s[0:1], #0\ns_waitcnt 0\n"));
-    assert!(found.iter().any(|finding| finding.message.contains("are not known to describe")), "{found:#?}");
+fn a_function_that_nobody_knows_may_have_inserted_code() {
+    let call = "v_mov_b32_e32 v3, 5\ns_mov_b64 s[12:13], s[0:1]\ns_swappc_b64 s[30:31], s[12:13]";
+    let text = moved_by_buffer(DESCRIBED, ALL, BUFFER_OUT, BUFFER_BACK).replace('@', "").replace("v_mov_b32_e32 v3, 5", call);
+    finds("gfx803", &text, Rule::Scratch, "are not known to describe");
 }
