@@ -213,6 +213,8 @@ fn resource_lost(code: &Code, index: usize) -> Patch {
 /// Behind the moves of a snippet; then comes a call and, behind it, the next snippet.
 fn resource_lost_in_front_of_a_call(code: &Code, index: usize) -> Patch {
     let (patch, behind) = overwritten(code, index)?;
+    let mut snippet = (0..index).rev().take_while(|at| code.is_inserted(*at));
+    snippet.find(|at| resource(code, *at).is_some())?;
     let stops = |at: &usize| code.lines[*at].inst.variant.branch != Branch::None || resource(code, *at).is_some();
     let call = (behind..code.lines.len()).find(stops)?;
     let moves_behind = (call..code.lines.len()).any(|at| resource(code, at).is_some());
