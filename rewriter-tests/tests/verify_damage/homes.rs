@@ -215,7 +215,8 @@ fn resource_lost_in_front_of_a_call(code: &Code, index: usize) -> Patch {
     let (patch, behind) = overwritten(code, index)?;
     let mut snippet = (0..index).rev().take_while(|at| code.is_inserted(*at));
     snippet.find(|at| resource(code, *at).is_some())?;
-    let stops = |at: &usize| code.lines[*at].inst.variant.branch != Branch::None || resource(code, *at).is_some();
+    let goes_on = |at: usize| matches!(code.lines[at].inst.variant.branch, Branch::None | Branch::Conditional(_));
+    let stops = |at: &usize| !goes_on(*at) || resource(code, *at).is_some();
     let call = (behind..code.lines.len()).find(stops)?;
     let moves_behind = (call..code.lines.len()).any(|at| resource(code, at).is_some());
     let calls = matches!(code.lines[call].inst.variant.branch, Branch::Call | Branch::IndirectCall);
