@@ -400,10 +400,8 @@ impl<'a> Arrivals<'a> {
                     queue.complete = queue.youngest;
                     self.unknown.retain(|(other, _)| *other != counter);
                 }
-                if summary.leaves[counter as usize] {
-                    if !self.unknown.contains(&(counter, Operation::Callee(id))) {
-                        self.unknown.push((counter, Operation::Callee(id)));
-                    }
+                if summary.leaves[counter as usize] && !self.unknown.contains(&(counter, Operation::Callee(id))) {
+                    self.unknown.push((counter, Operation::Callee(id)));
                 }
             }
         }

@@ -421,6 +421,12 @@ fn inserted(state: &mut State, body: &Body, id: InstId) {
         "v_writelane_b32" => {
             let to = inst.operand(Role::Vdst).and_then(|operand| operand.reg());
             if let (Some(to), Some((_, lane))) = (to, lane_operands(state, inst, Role::Vdst)) {
+                // What the original has not set may be anything, so also what is kept here to be given back, whatever it is.
+                let from = inst.operand(Role::Src0).and_then(|operand| operand.reg());
+                let is_unset = |from: &Reg| state.undefined.contains(*from) && matches!(state.word(*from, 0), Word::Other(_));
+                if let Some(from) = from.filter(is_unset) {
+                    state.adopt(&RegSet::from_iter([from]));
+                }
                 let word = source(state, Role::Src0, 0);
                 state.write_lane(to.first, lane, word);
                 return;

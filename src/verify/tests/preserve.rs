@@ -61,6 +61,27 @@ fn vector_instructions_change_active_lanes_alone() {
 }
 
 #[test]
+fn what_nothing_has_set_comes_back_as_well() {
+    // In the first round nothing has set s18, in later ones the original has.
+    let text = "+ s_brev_b32 s18, 1
+        top:
+        + v_writelane_b32 v3, s18, 0
+        + s_cbranch_vccz @skip
+        + s_mov_b32 s18, 0
+        + skip:
+        @
+        s_cbranch_vccnz @on
+        s_mov_b32 s18, 5
+        on:
+        v_mov_b32_e32 v1, s18
+        s_cbranch_scc0 @top
+        s_endpgm";
+    accepts("gfx90a", &text.replace("@\n", "+ v_readlane_b32 s18, v3, 0\n+ s_nop 4\n"));
+    finds("gfx90a", &text.replace("@\n", "\n"), Rule::Clobbered, "s18");
+    finds("gfx90a", &text.replace("@\n", "+ v_readlane_b32 s18, v3, 1\n+ s_nop 4\n"), Rule::Clobbered, "s18");
+}
+
+#[test]
 fn scc_is_kept_as_a_flag() {
     let text = "s_cmp_eq_u32 s0, 0\n+ s_cselect_b32 s20, 1, 0\n+ ADD s21, s0, 1\n@s_cbranch_scc1 @on\non:\ns_endpgm";
     for (target, add) in [("gfx803", "s_add_u32"), ("gfx1030", "s_add_u32"), ("gfx1200", "s_add_co_u32")] {
