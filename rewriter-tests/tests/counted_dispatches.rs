@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use rewriter_tests::kernels::build::{self, Variant};
 use rewriter_tests::random::Random;
 use wavetap::cfg::Program;
 use wavetap::code_object::{Argument, CodeObject, Field, Kernel, KernelMetadata, ValueKind, metadata};
@@ -528,4 +529,17 @@ fn counters_of_made_up_dispatches_are_what_the_emulator_saw() {
     }
     eprintln!("{compared} dispatches compared; never run to their end: {idle:?}");
     assert!(compared > 0, "something was compared");
+}
+
+/// On gfx8 buffer instructions alone reach scratch memory, by registers that have to outlast calls of functions: those are not copied there.
+#[test]
+fn registers_move_to_scratch_memory_across_calls_on_gfx8() {
+    let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/counted_dispatches.cpp");
+    let target = Target::by_name("gfx803").expect("a target");
+    let object = build::object_of(&source, Variant { target, level: "O2", version: 4 }).expect("compiled");
+    let tallies = check_file("counted_dispatches.cpp", &object, seeds());
+    assert_eq!(tallies.len(), 2);
+    for (place, tally) in tallies {
+        assert!(tally.compared > 0 && tally.refused == 0 && tally.counted > 0, "{place}: {tally:?}");
+    }
 }
