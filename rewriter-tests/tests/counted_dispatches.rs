@@ -536,6 +536,7 @@ fn counters_of_made_up_dispatches_are_what_the_emulator_saw() {
 fn registers_move_to_scratch_memory_across_calls_on_gfx8() {
     let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/counted_dispatches.cpp");
     let target = Target::by_name("gfx803").expect("a target");
+    // The fifth version asks hidden arguments where scratch memory is in the flat address space, and made-up ones do not say.
     let object = build::object_of(&source, Variant { target, level: "O2", version: 4 }).expect("compiled");
     let tallies = check_file("counted_dispatches.cpp", &object, seeds());
     assert_eq!(tallies.len(), 2);
