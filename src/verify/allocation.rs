@@ -137,3 +137,50 @@ impl Allocation<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::code_object::KernelDescriptor;
+    use crate::dataflow::UsedRegisters;
+    use crate::isa::{Counters, Flags};
+    use crate::kernel::assembly::{Listing, end, op};
+    use crate::kernel::{BodyKind, Image};
+
+    /// What is said of gfx802 code, where every wave has 96 scalar registers, that names this one, VCC, and what a flat load or `explicit` accesses.
+    fn findings(highest: u16, explicit: bool, initialised: bool) -> usize {
+        let target = Target::by_name("gfx802").expect("a target");
+        let flat_scratch = Reg::scalar(scalar::FLAT_SCRATCH, 2);
+        let load = op("flat_load_dword").memory(Memory::Flat, Counters::VM, Flags::LOAD).writes(Reg::vector(1, 1)).reads(flat_scratch);
+        let access = if explicit { op("s_mov_b64").writes(flat_scratch) } else { load };
+        let named = op("s_and_b64").writes(Reg::VCC).reads(Reg::scalar(highest, 1));
+        let listing = Listing::at(0).push(access).push(named).push(end());
+        let body = listing.try_body_for(target, &Image::new(), BodyKind::Kernel, 0).expect("a body");
+        let mut descriptor = KernelDescriptor::from_bytes([0; 64]);
+        descriptor.set(Field::ENABLE_SGPR_FLAT_SCRATCH_INIT, initialised.into()).expect("fits");
+        let kernel = Kernel {
+            name: "kernel".to_owned(),
+            descriptor_address: 0,
+            descriptor_offset: 0,
+            descriptor,
+            entry: 0,
+            code: 0..16,
+            sized: true,
+            metadata: None,
+        };
+        let names_flat_scratch = names_flat_scratch(&body);
+        let allocation = Allocation { old: &kernel, new: &kernel, target, xnack: Feature::Unsupported, names_flat_scratch };
+        let mut findings = Vec::new();
+        allocation.check(UsedRegisters::of_body(&body).named, &mut findings);
+        findings.len()
+    }
+
+    #[test]
+    fn flat_scratch_needs_room_where_code_has_it() {
+        assert_eq!(findings(93, false, false), 0, "VCC alone lies behind");
+        assert_eq!(findings(94, false, false), 1);
+        for (explicit, initialised) in [(true, false), (false, true)] {
+            assert_eq!([89, 90].map(|highest| findings(highest, explicit, initialised)), [0, 1]);
+        }
+    }
+}
