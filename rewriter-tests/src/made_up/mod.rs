@@ -126,20 +126,29 @@ pub fn sources() -> Result<Sources, Failure> {
 ///   and later choose registers for the two apart.
 /// - `unknown`: what clang 22 makes of the same source is right on the same emulator (`WAVETAP_CLANG` names another compiler for the tests); what clang 19
 ///   does wrong has not been found.
-const MISCOMPILED: [(&str, &str, u32, &str); 15] = [
+const MISCOMPILED: [(&str, &str, u32, &str); 24] = [
     ("made_up_0", "gfx8", 64, "saturation"),
     ("made_up_14", "gfx908", 64, "unknown"),
     ("made_up_29", "gfx11", 64, "unknown"),
     ("made_up_29", "gfx12", 64, "unknown"),
+    ("made_up_43", "gfx802", 64, "scratch descriptor"),
+    ("made_up_43", "gfx805", 64, "scratch descriptor"),
     ("made_up_43", "gfx9", 64, "scratch descriptor"),
     ("made_up_73", "gfx9", 64, "lanes"),
+    ("made_up_86", "gfx802", 64, "scratch descriptor"),
+    ("made_up_86", "gfx805", 64, "scratch descriptor"),
     ("made_up_86", "gfx9", 64, "scratch descriptor"),
+    ("made_up_87", "gfx802", 64, "scratch descriptor"),
+    ("made_up_87", "gfx805", 64, "scratch descriptor"),
     ("made_up_87", "gfx9", 64, "scratch descriptor"),
     ("made_up_88", "gfx90a", 64, "lanes"),
     ("made_up_104", "gfx802", 64, "scratch descriptor"),
+    ("made_up_104", "gfx805", 64, "scratch descriptor"),
     ("made_up_104", "gfx9", 64, "scratch descriptor"),
     ("made_up_136", "gfx8", 64, "unknown"),
     ("made_up_160", "gfx8", 64, "saturation"),
+    ("made_up_161", "gfx802", 64, "scratch descriptor"),
+    ("made_up_161", "gfx805", 64, "scratch descriptor"),
     ("made_up_161", "gfx9", 64, "scratch descriptor"),
     ("made_up_179", "gfx90a", 64, "lanes"),
 ];
