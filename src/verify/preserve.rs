@@ -52,11 +52,11 @@ pub(super) fn check(subject: &Subject<'_>, cfg: &Cfg, findings: &mut Vec<Finding
     let absent: RegSet = (subject.vector_registers as u16..256).map(|number| Reg::vector(number, 1)).collect();
     let visible = subject.named.union(special).difference(absent);
     let mut machine = Machine { subject, indexing: Indexing::of(subject.original), visible, reports: false };
-    if !machine.solve(cfg, |_| false).1.contains(&true) {
+    if !machine.solve(cfg, false).1.contains(&true) {
         return;
     }
     // Findings are rare, and only then is it needed what every block begins with.
-    let (block_in, faulty) = machine.solve(cfg, |_| true);
+    let (block_in, faulty) = machine.solve(cfg, true);
     machine.reports = true;
     let mut found = Vec::new();
     for block in cfg.ids().filter(|block| faulty[block.index()]) {
@@ -164,9 +164,9 @@ struct Machine<'a> {
 
 impl Machine<'_> {
     /// The states that blocks begin with, and which blocks have findings. A state is large, and most blocks have one way in: theirs are used up, unless
-    /// `keeps` wants them.
-    fn solve(&self, cfg: &Cfg, keeps: impl Fn(BlockId) -> bool) -> (Vec<Option<Box<State>>>, Vec<bool>) {
-        let keeps = |block: BlockId| keeps(block) || block == cfg.entry() || cfg.block(block).predecessors.len() != 1;
+    /// `keeps_all`.
+    fn solve(&self, cfg: &Cfg, keeps_all: bool) -> (Vec<Option<Box<State>>>, Vec<bool>) {
+        let keeps = |block: BlockId| keeps_all || block == cfg.entry() || cfg.block(block).predecessors.len() != 1;
         let mut block_in: Vec<Option<Box<State>>> = vec![None; cfg.len()];
         block_in[cfg.entry().index()] = Some(Box::new(at_entry(self.subject)));
         // The last visit is the one with the final state.
