@@ -20,6 +20,9 @@ from write import write_tables
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
+# Fields of the image format that copies of tensors have no use for (DIM, DMASK, VADDR4): LLVM writes 1, 1 and null there, AMD's own assembler 0.
+UNUSED_OF_TENSORS = 0x7C << 56 | 1 << 22 | 1
+
 
 def main():
     if len(sys.argv) != 2:
@@ -35,7 +38,11 @@ def main():
                 continue
             row = importer.row(name, generation)
             places = {place: order for place, order in where.items() if sets[place[0]] == generation}
-            rows.setdefault(json.dumps(row), (row, generation, {}, name))[2].update(places)
+            spellings = [row]
+            if row["encoding"] == "tensor":
+                spellings.append({**row, "match": row["match"] & ~UNUSED_OF_TENSORS})
+            for row in spellings:
+                rows.setdefault(json.dumps(row), (row, generation, {}, name))[2].update(places)
     # Where two records have the same bits on a target, the first in LLVM's order counts, but on gfx9 the one that is written for gfx9 itself (the
     # others are LDS records of gfx8, which read M0).
     taken = {}

@@ -66,6 +66,9 @@ def implicit(base, generation, uses, changes):
     if base in ("s_cbranch_g_fork", "s_cbranch_i_fork", "s_cbranch_join", "s_subvector_loop_begin", "s_subvector_loop_end"):
         reads.add("exec")
         writes.add("exec")
+    # It sets a bit of MODE and leaves SCC alone, which LLVM's records of its format write (Vega ISA guide, "SOPC Instructions").
+    if base == "s_setvskip":
+        reads, writes = {"mode"}, {"mode"}
     order = [n for n in names.values() if n]
     return [n for n in order if n in reads], [n for n in order if n in writes]
 
@@ -79,7 +82,7 @@ def branch_of(base):
         return conditions[base]
     if base.startswith("s_cbranch_cdbg"):
         return "debug"
-    if base in ("s_cbranch_g_fork", "s_cbranch_i_fork", "s_cbranch_join", "s_setvskip", "s_subvector_loop_begin", "s_subvector_loop_end"):
+    if base in ("s_cbranch_g_fork", "s_cbranch_i_fork", "s_cbranch_join", "s_subvector_loop_begin", "s_subvector_loop_end"):
         return "obsolete"
     if base.startswith("s_endpgm"):
         return "end"

@@ -75,6 +75,10 @@ impl Accesses {
         if Self::is_indexed(inst, indexed) {
             accesses.index(indexed);
         }
+        if indexed.contains(Indexed::SKIPPED) {
+            accesses.reads.add_vectors(&accesses.writes);
+            (accesses.kills, accesses.whole_lanes) = (RegSet::EMPTY, false);
+        }
         if traits.intersects(Traits::VECTOR_RELATIVE | Traits::SWAP_RELATIVE) {
             accesses.reads.add_vectors(&RegSet::ALL);
             accesses.writes.add_vectors(&RegSet::ALL);
@@ -95,6 +99,7 @@ impl Accesses {
     pub(crate) fn are_named(inst: &Inst, indexed: Indexed) -> bool {
         !inst.variant.traits.intersects(SPECIAL)
             && !Self::is_indexed(inst, indexed)
+            && !indexed.contains(Indexed::SKIPPED)
             && inst.variant.branch != Branch::Trap
             && inst.variant.memory != Memory::Message
     }
@@ -106,7 +111,7 @@ impl Accesses {
 
     /// Whether an instruction is one of those that the index mode is about.
     fn is_indexed(inst: &Inst, indexed: Indexed) -> bool {
-        !indexed.is_empty() && inst.variant.flags.contains(Flags::VALU)
+        indexed.intersects(Indexed::OPERANDS) && inst.variant.flags.contains(Flags::VALU)
     }
 
     /// Adds what an index, which is not negative, may make of the vector registers that are named.

@@ -1,4 +1,5 @@
-//! Where the numbers of vector registers have an index added to them (`s_set_gpr_idx_on`, gfx8 and gfx9), and those of which operands.
+//! Where instructions may do something else than they say: where the numbers of vector registers have an index added to them (`s_set_gpr_idx_on`, gfx8 and gfx9), and
+//! those of which operands; and where vector instructions may be skipped (`s_setvskip`), as [`Body::may_be_skipped`] says.
 //!
 //! Forward over the control-flow graph: what *may* be so on some path. A bit of MODE switches it on, M0 bits 15:12 say which operands it is about (three sources,
 //! then the destination), bits 7:0 are the index, which is never negative; who reads past the last register reads v0, who writes there writes nothing ("VGPR
@@ -27,13 +28,15 @@ bitflags::bitflags! {
         const OPERANDS = 15;
         /// The mode is on.
         const ON = 1 << 4;
+        /// The instruction may be skipped.
+        const SKIPPED = 1 << 5;
     }
 }
 
 /// Before each instruction of a body, what may be indexed.
 #[derive(Debug, Clone, Default)]
 pub struct Indexing {
-    /// Empty if the mode is nowhere on.
+    /// Empty if the mode is nowhere on, and nothing may be skipped.
     before: Vec<Indexed>,
 }
 
@@ -44,9 +47,16 @@ impl Indexing {
         // On targets without the mode its bit of MODE is another one.
         let has_mode = || isa::has_operation(body.target(), "s_set_gpr_idx_on") && body.insts().iter().any(sets_mode);
         let may_start = body.traits().contains(Traits::INDEX_MODE) || body.traits().contains(Traits::HARDWARE_REGISTER) && has_mode();
-        if !may_start {
-            return Indexing::default();
+        let mut indexing = if may_start { Indexing::follow(body) } else { Indexing::default() };
+        for id in body.ids().filter(|id| body.may_be_skipped(*id)) {
+            indexing.before.resize(body.len(), Indexed::empty());
+            indexing.before[id.index()] |= Indexed::SKIPPED;
         }
+        indexing
+    }
+
+    /// Follows the mode.
+    fn follow(body: &Body) -> Indexing {
         let cfg = Cfg::build(body);
         let mut before = vec![Indexed::empty(); body.len()];
         let mut at_start = vec![Indexed::empty(); cfg.len()];
@@ -71,11 +81,11 @@ impl Indexing {
         Indexing { before }
     }
 
-    /// Which operands of an instruction may be indexed, if it is one of the vector ALU; none where the mode is off.
+    /// Which operands of an instruction may be indexed, if it is one of the vector ALU; none where the mode is off. And whether it may be skipped.
     #[must_use]
     pub fn at(&self, id: InstId) -> Indexed {
         let state = self.before.get(id.index()).copied().unwrap_or_default();
-        if state.contains(Indexed::ON) { state & Indexed::OPERANDS } else { Indexed::empty() }
+        state & if state.contains(Indexed::ON) { Indexed::OPERANDS | Indexed::SKIPPED } else { Indexed::SKIPPED }
     }
 
     /// Whether the mode may be on before an instruction.

@@ -186,9 +186,10 @@ fn export_kind(inst: &Inst) -> Kind {
 }
 
 /// Whether the operation may count in a counter or not: LLVM takes it that cache invalidation through buffer instructions does not, but they are
-/// acknowledged like loads.
-pub(crate) fn may_not_count(inst: &Inst) -> bool {
-    inst.variant.encoding == Encoding::Mubuf && inst.variant.memory == Memory::None
+/// acknowledged like loads. What is skipped does not.
+pub(crate) fn may_not_count(body: &Body, id: InstId) -> bool {
+    let inst = body.inst(id);
+    body.may_be_skipped(id) || inst.variant.encoding == Encoding::Mubuf && inst.variant.memory == Memory::None
 }
 
 /// The counters in which a target's operations count.
@@ -279,7 +280,7 @@ impl State {
             // The hardware waits between the translations of scalar and of vector memory operations.
             queue.retain(|older| !matches!(older.operation, Operation::Inst(_)) || older.kind == kind);
         }
-        let counts = u8::from(!may_not_count(context.body.inst(id)));
+        let counts = u8::from(!may_not_count(context.body, id));
         for Pending { position, .. } in queue.iter_mut() {
             position.min = (position.min + counts).min(MOST);
             position.max = (position.max + 1).min(MOST);

@@ -207,6 +207,8 @@ impl Way {
 
 /// MODE bit that offsets vector registers by M0.
 pub(super) const GPR_IDX_EN: u32 = 1 << 27;
+/// MODE bit that lets vector instructions be skipped (gfx8 and gfx9).
+pub(super) const VSKIP: u32 = 1 << 28;
 
 /// Bits 63:32 of a flat address in LDS (ROCm's value for gfx9).
 pub(super) const SHARED_APERTURE: u32 = 0x0001_0000;
@@ -292,6 +294,13 @@ pub(super) fn register_name(file: RegFile, index: u16) -> String {
 }
 
 impl Core<'_> {
+    /// Whether the wave passes over vector instructions.
+    #[inline]
+    pub(super) fn skips_vectors(&self) -> bool {
+        // Later targets have another bit there.
+        self.wave.mode & VSKIP != 0 && self.launch.wait_states != WaitStates::None
+    }
+
     /// Checks that a run of registers may be read now by this instruction.
     pub(super) fn reading(&mut self, op: &Op, file: RegFile, first: u16, count: u16) -> Step {
         self.bounds(file, first, count)?;

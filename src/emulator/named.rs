@@ -126,6 +126,7 @@ fn is_plain(variant: &Variant, class: Class) -> bool {
                 "s_getreg",
                 "s_get_shader_cycles",
                 "s_setreg",
+                "s_setvskip",
                 "s_set_vgpr_msb",
                 "s_subvector",
                 "s_cbranch",

@@ -297,6 +297,11 @@ pub(super) fn source(operand: &Operand, ty: Ty, signed64: bool) -> Source {
 }
 
 impl Op {
+    /// Whether it is one of those that a wave may pass over (MODE.vskip).
+    pub(super) fn is_vector(&self) -> bool {
+        matches!(self.class, Class::Valu | Class::Vmem | Class::Lds) || self.inst.variant.encoding == crate::isa::Encoding::Exp
+    }
+
     /// A source by role, resolved in a type.
     pub(super) fn source(&self, role: Role, ty: Ty) -> Source {
         self.inst.operand(role).map_or(Source::None, |operand| source(operand, ty, self.signed64))

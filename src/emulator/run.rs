@@ -427,7 +427,7 @@ impl<'a> Worker<'a> {
                 counts.resize(code.ops.len() + 1, Count::default());
             }
             let op = &code.ops[index];
-            if op.plain > 1 && !one_by_one {
+            if op.plain > 1 && !one_by_one && !core.skips_vectors() {
                 let plain = &code.ops[index..][..(op.plain as usize).min(left.min(*fuel) as usize)];
                 let (done, result) = run_plain(&mut core, plain);
                 next = index + done;
@@ -446,6 +446,9 @@ impl<'a> Worker<'a> {
             *fuel -= 1;
             *core.clock += 4;
             core.wave.pc = op.next;
+            if core.skips_vectors() && op.is_vector() {
+                continue;
+            }
             if launch.strict {
                 let checked = core.wave.hazards.check_clause(op);
                 let checked = checked.and_then(|()| strict::before(&mut core, op));

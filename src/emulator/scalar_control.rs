@@ -2,7 +2,7 @@
 
 use crate::isa::{RegFile, Role, Value, VgprMsb, scalar};
 
-use super::core::{Core, GPR_IDX_EN, Status, Step, stop, undefined};
+use super::core::{Core, GPR_IDX_EN, Status, Step, VSKIP, stop, undefined};
 use super::fault::FaultKind;
 use super::op::{Meaning, Op, Semantics, Source, Ty};
 use super::pending::Kind;
@@ -485,6 +485,18 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
                     let rule = "s_set_vgpr_msb directly behind an s_setreg_imm32_b32 of MODE is dropped";
                     return stop(FaultKind::Hazard { rule, required: 0, found: 0, resource: "mode".into() });
                 }
+                Ok(())
+            },
+            Semantics::Own,
+        ),
+        "s_setvskip" => (
+            |core, op| {
+                let index = operand32(core, op, Role::Src1)? & 31;
+                if core.launch.strict {
+                    super::undefined::known_bit(core, op, Role::Src0, index)?;
+                }
+                let on = operand32(core, op, Role::Src0)? >> index & 1 != 0;
+                core.wave.set_mode(core.wave.mode & !VSKIP | if on { VSKIP } else { 0 });
                 Ok(())
             },
             Semantics::Own,

@@ -292,6 +292,16 @@ fn known_number(core: &Core, bits: u32) -> Step {
     if undefined == 0 { Ok(()) } else { report(core, scalar_slot(scalar::M0), Use::Register.text(), None) }
 }
 
+/// Checks one bit of a scalar operand on which it depends what runs.
+pub(super) fn known_bit(core: &Core, op: &Op, role: Role, index: u32) -> Step {
+    match op.inst.operand(role).and_then(|operand| operand.reg()) {
+        Some(reg) if reg.first < 128 && core.wave.checks.known.scalar(reg.first) >> index & 1 != 0 => {
+            report(core, scalar_slot(reg.first), "whether instructions are skipped", None)
+        }
+        _ => Ok(()),
+    }
+}
+
 fn addresses(core: &mut Core, op: &Op, rule: &Rule) -> Step {
     uses(core, rule)?;
     let exec = core.wave.exec();

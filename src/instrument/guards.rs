@@ -137,8 +137,12 @@ pub(super) fn check_mode(body: &Body) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Refuses an insertion where the index mode may be on.
-pub(super) fn check_index_mode(body: &Body, indexing: &Indexing, id: InstId) -> Result<(), Refusal> {
+/// Refuses an insertion where the index mode may be on, or vector instructions may be skipped.
+pub(super) fn check_modes(body: &Body, indexing: &Indexing, id: InstId) -> Result<(), Refusal> {
+    if body.skips_vectors_before(id) {
+        let detail = format!("{} where vector instructions may be skipped (s_setvskip)", body.inst(id).name());
+        return Err(Refusal::at(Reason::ModeWrite, body.address(id), detail));
+    }
     if indexing.may_be_on(id) {
         let detail = format!("{} between s_set_gpr_idx_on and s_set_gpr_idx_off", body.inst(id).name());
         return Err(Refusal::at(Reason::RegisterIndexMode, body.address(id), detail));

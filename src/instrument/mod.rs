@@ -285,6 +285,7 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply) -> Resul
         bounded_calls: has_bounded_calls(analysis.program, id),
         sets_flat_scratch: original_sets_flat_scratch(analysis.program, id),
     };
+    allocation.check_names()?;
     let mut free = allocation.free_scalars(entry.scalars());
     // Where too few scalar registers are unused, every snippet borrows what it needs; where too few vector registers are, these.
     let borrow = analysis.always_borrow || matches!(supply, Supply::Moved(_));
@@ -353,7 +354,7 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply) -> Resul
     // Where every wave has the same number, the original may count less than all that can lie behind the numbered ones.
     let counted_scalars = (sgprs.max(named_scalars) + registers::NAMED_SGPRS).min(target.fixed_sgprs().unwrap_or(u32::MAX));
     let metadata = MetadataChange {
-        sgpr_count: metadata.sgpr_count.max(counted_scalars.into()),
+        sgpr_count: metadata.sgpr_count.max(counted_scalars.into()).max(allocation.named_sgprs(&descriptor)),
         vgpr_count: allocation.metadata_vgprs(&descriptor, metadata, vgprs.max(named_vectors), agpr_count),
         agpr_count,
         group_segment_fixed_size: u64::from(lds_bytes + extra),
@@ -491,11 +492,11 @@ fn original_sets_flat_scratch(program: &Program, kernel: BodyId) -> bool {
 fn insertions(plan: &Plan, lender: &Lender<'_>, part: &Part<'_>) -> Result<Vec<(ProgramPoint, Snippet)>, Stop> {
     let mut inserts = Vec::new();
     for planned in &part.sites {
-        part.check_index_mode(planned.inst)?;
+        part.check_modes(planned.inst)?;
         probe(plan, lender, &part.liveness, planned, &mut inserts)?;
     }
     for end in part.ends() {
-        part.check_index_mode(end)?;
+        part.check_modes(end)?;
         let point = ProgramPoint { inst: guards::place_before_end(part.body, &part.cfg, end), side: Side::Before };
         let (plan, here) = lender.at_end(plan, point)?;
         inserts.push((point, epilogue::epilogue(&plan, &here, point.inst != end)?));

@@ -41,9 +41,9 @@ impl<'a> Part<'a> {
         Ok(Part { body, liveness, neighbours: Neighbours::of(body), indexing, sites: Vec::new(), cfg })
     }
 
-    /// Refuses an insertion at an instruction where vector registers may be indexed at run time.
-    pub(super) fn check_index_mode(&self, id: InstId) -> Result<(), Stop> {
-        Ok(guards::check_index_mode(self.body, &self.indexing, id)?)
+    /// Refuses an insertion at an instruction where vector registers may be indexed at run time, or vector instructions may be skipped.
+    pub(super) fn check_modes(&self, id: InstId) -> Result<(), Stop> {
+        Ok(guards::check_modes(self.body, &self.indexing, id)?)
     }
 
     /// The instructions that end the wave.
@@ -86,6 +86,6 @@ fn copy<'a>(analysis: &Analysis<'a>, id: BodyId, descriptor: &KernelDescriptor) 
     }
     let part = Part::of(analysis, id, descriptor).ok()?;
     let sites = super::sites::Table::default().add(body).ok()?;
-    let fits = sites.iter().map(|site| site.inst).chain(part.ends()).all(|inst| part.check_index_mode(inst).is_ok());
+    let fits = sites.iter().map(|site| site.inst).chain(part.ends()).all(|inst| part.check_modes(inst).is_ok());
     fits.then_some(part)
 }

@@ -160,6 +160,18 @@ impl Allocation<'_> {
         if named <= self.accum && self.accum <= allocated.into() && !self.used.indexed { self.accum as u32 } else { allocated }
     }
 
+    /// Refuses a kernel that has two names for the same register: behind `ACCUM_OFFSET`, `v200` and some `a40` are one.
+    pub(super) fn check_names(&self) -> Result<(), Refusal> {
+        let Some(offset) = self.descriptor.accum_offset(self.target) else { return Ok(()) };
+        match (self.used.named.highest_vgpr(), self.used.named.highest_agpr()) {
+            (Some(vector), Some(_)) if u32::from(vector) >= offset => {
+                let detail = format!("v{vector} and a{} are the same register: ACCUM_OFFSET is {offset}", u32::from(vector) - offset);
+                Err(Refusal::new(Reason::VectorAllocation, detail))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Scalar registers that neither the original code nor the hardware at entry (`initial` ones) has anything in.
     pub(super) fn free_scalars(&self, initial: u16) -> ScalarPool {
         let indexed = if self.used.indexed { self.sgprs() } else { 0 };
@@ -237,13 +249,23 @@ impl Allocation<'_> {
         Ok(descriptor.set_allocated_vgprs(self.target, wanted.max(descriptor.allocated_vgprs(self.target)))?)
     }
 
-    /// `.vgpr_count` of the metadata for a grown descriptor with so many accumulation registers: they count where they share the allocation.
+    /// One more than the highest numbered scalar register that the original names: the metadata of hand-written code may count fewer.
+    pub(super) fn named_sgprs(&self, grown: &KernelDescriptor) -> u64 {
+        let highest = self.used.named.highest_sgpr_below(self.target.addressable_sgprs() as u16);
+        highest.map_or(0, |highest| u64::from(highest) + 1).min(grown.allocated_sgprs(self.target).into())
+    }
+
+    /// `.vgpr_count` of the metadata for a grown descriptor with so many accumulation registers by the metadata: they count where they share the allocation. The metadata
+    /// of hand-written code may count fewer than are named, or none.
     pub(super) fn metadata_vgprs(&self, grown: &KernelDescriptor, metadata: &KernelMetadata, vgprs: u32, agprs: u64) -> u64 {
+        let named = |highest: Option<u16>| highest.map_or(0, |highest| u64::from(highest) + 1);
+        let (vgprs, agprs) =
+            (u64::from(vgprs).max(named(self.used.named.highest_vgpr())), agprs.max(named(self.used.named.highest_agpr())));
         let with_accum = match grown.accum_offset(self.target) {
             Some(offset) if agprs > 0 => u64::from(offset) + agprs,
-            _ => u64::from(vgprs).max(agprs),
+            _ => vgprs.max(agprs),
         };
-        metadata.vgpr_count.max(with_accum)
+        metadata.vgpr_count.max(with_accum.min(grown.allocated_vgprs(self.target).into()))
     }
 }
 

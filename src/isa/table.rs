@@ -176,7 +176,7 @@ pub enum Branch {
     IndirectJump,
     /// `s_endpgm` and relatives.
     End,
-    /// `s_cbranch_g_fork`, `s_cbranch_i_fork`, `s_cbranch_join`, `s_setvskip`: control flow no current compiler emits.
+    /// `s_cbranch_g_fork`, `s_cbranch_i_fork`, `s_cbranch_join`: control flow no current compiler emits.
     Obsolete,
     /// `s_trap`.
     Trap,

@@ -46,6 +46,8 @@ bitflags::bitflags! {
         const SWAP_RELATIVE = 1 << 20;
         /// `s_getreg*` and `s_setreg*`.
         const HARDWARE_REGISTER = 1 << 21;
+        /// `s_setvskip`: vector instructions are skipped from here on, or no longer.
+        const SET_VSKIP = 1 << 22;
         /// Whatever makes registers depend on values.
         const CHOOSES_REGISTERS = 1 | 1 << 2 | 1 << 3 | 1 << 20;
     }
@@ -104,6 +106,7 @@ impl Traits {
             (Traits::ALLOC_VGPR, name == "s_alloc_vgpr"),
             (Traits::DS_NOP, name == "ds_nop"),
             (Traits::SWAP_RELATIVE, starts(&["v_swaprel"])),
+            (Traits::SET_VSKIP, name == "s_setvskip"),
             (Traits::HARDWARE_REGISTER, starts(&["s_getreg", "s_setreg"])),
         ];
         known.into_iter().filter(|(_, is)| *is).fold(Traits::empty(), |all, (known, _)| all | known)

@@ -106,6 +106,11 @@ impl Op {
     }
 
     /// Is a DPP instruction.
+    pub(crate) fn encoding(mut self, encoding: Encoding) -> Op {
+        self.variant.encoding = encoding;
+        self
+    }
+
     pub(crate) fn dpp(mut self, dpp: Dpp) -> Op {
         self.modifiers.dpp = Some(dpp);
         self

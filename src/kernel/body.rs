@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::vgpr_msb;
+use super::{vgpr_msb, vskip};
 use crate::entity::InstId;
 use crate::isa::{Access, Inst, Operand, Reg, Target, Traits, VgprMsb, scalar};
 
@@ -103,6 +103,8 @@ pub struct Body {
     pub(super) flows: Vec<Flow>,
     /// The high bits of vector register numbers at each instruction, where they are known; empty if they are 0 everywhere.
     pub(super) vgpr_msb: Vec<Option<VgprMsb>>,
+    /// Whether vector instructions may be skipped at each instruction; empty if they are nowhere.
+    pub(super) vskip: Vec<bool>,
     /// What its instructions read and write, with those high bits.
     pub(super) registers: Registers,
     /// Those of its instructions.
@@ -220,6 +222,25 @@ impl Body {
     #[must_use]
     pub fn vgpr_msb_after(&self, id: InstId) -> Option<VgprMsb> {
         if self.vgpr_msb.is_empty() { Some(VgprMsb::default()) } else { vgpr_msb::after(self, id, self.vgpr_msb_before(id)) }
+    }
+
+    /// Whether a vector instruction that stood before this one might be skipped (`s_setvskip`, gfx8 and gfx9).
+    ///
+    /// # Panics
+    /// If `id` is not of this body and its code has them skipped.
+    #[must_use]
+    pub fn skips_vectors_before(&self, id: InstId) -> bool {
+        !self.vskip.is_empty() && self.vskip[id.index()]
+    }
+
+    /// Whether an instruction is one that may be skipped where it is: what it says of registers and counters may then not happen.
+    ///
+    /// # Panics
+    /// As [`Body::skips_vectors_before`].
+    #[must_use]
+    #[inline]
+    pub fn may_be_skipped(&self, id: InstId) -> bool {
+        self.skips_vectors_before(id) && vskip::is_vector(self.inst(id))
     }
 
     /// Every register run that an instruction reads where it is, explicitly and implicitly: see [`Inst::reads`] and [`Body::register`].

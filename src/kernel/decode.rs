@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::body::{Body, BodyKind, CallTarget, Flow, Registers};
 use super::constants;
 use super::image::Image;
-use super::vgpr_msb;
+use super::{vgpr_msb, vskip};
 use crate::entity::InstId;
 use crate::error::{Error, Result, ResultExt};
 use crate::isa::{self, Branch, Inst, Reg, Role, Target, Traits};
@@ -30,8 +30,8 @@ impl Body {
     ///
     /// # Errors
     /// Malformed if control reaches a word that is no instruction or runs off the executable bytes; unsupported if two reachable
-    /// instructions overlap, an obsolete instruction changes the flow of control in a way that nothing here follows, or it depends on the path
-    /// which vector registers an instruction means (`s_set_vgpr_msb`).
+    /// instructions overlap, an obsolete instruction changes the flow of control in a way that nothing here follows, it depends on the path
+    /// which vector registers an instruction means (`s_set_vgpr_msb`), or vector instructions may be skipped in more than one body (`s_setvskip`).
     pub fn decode(target: Target, image: &Image<'_>, name: &str, kind: BodyKind, entry: u64) -> Result<Body> {
         // Nearly all of it is in one range.
         let range = image.range_of(entry);
@@ -63,8 +63,19 @@ impl Body {
             let (insts, addresses, flows, entry) = reached.order(kind, entry, &resolved)?;
             let traits = insts.iter().fold(Traits::empty(), |all, inst| all | inst.variant.traits);
             let registers = Registers::of(&insts);
-            let mut body =
-                Body { name: name.to_owned(), kind, target, entry, insts, addresses, flows, vgpr_msb: Vec::new(), registers, traits };
+            let mut body = Body {
+                name: name.to_owned(),
+                kind,
+                target,
+                entry,
+                insts,
+                addresses,
+                flows,
+                vgpr_msb: Vec::new(),
+                vskip: Vec::new(),
+                registers,
+                traits,
+            };
             work = Vec::new();
             let mut changed = false;
             for (id, found) in constants::indirect_targets(&body, image) {
@@ -82,6 +93,7 @@ impl Body {
             if !changed {
                 let states = vgpr_msb::states(&body)?;
                 body.set_vgpr_msb(states);
+                body.vskip = vskip::states(&body)?;
                 if body.insts.capacity() / 4 * 3 > body.insts.len() {
                     body.insts.shrink_to_fit();
                 }

@@ -15,6 +15,7 @@ pub mod edit;
 mod image;
 mod refusal;
 mod vgpr_msb;
+mod vskip;
 
 pub(crate) use vgpr_msb::writes_literal_to_mode;
 

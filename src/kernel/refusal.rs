@@ -34,7 +34,7 @@ pub enum Reason {
     UserSgprs,
     /// Kernel arguments are preloaded into SGPRs, and the code at the entry does not load them where they are not.
     KernargPreload,
-    /// The wave's vector registers change in number while it runs, or its halves share some.
+    /// The wave's vector registers change in number while it runs, its halves share some, or some have two names.
     VectorAllocation,
     /// A site in the middle of a clause (`s_clause`).
     InsideClause,
@@ -136,7 +136,7 @@ impl Reason {
                 "Kernel arguments come preloaded in registers, and the code at the entry does not load them, as it does for firmware that leaves them out."
             }
             Reason::VectorAllocation => {
-                "The number of its vector registers changes while it runs, the halves of a wave share some, or it depends on the path which of those above v255 its instructions mean at a branch to be counted."
+                "The number of its vector registers changes while it runs, the halves of a wave share some, some are accumulation registers as well, or it depends on the path which of those above v255 its instructions mean at a branch to be counted."
             }
             Reason::InsideClause => "A branch to be counted lies within a run of memory instructions that nothing may come between.",
             Reason::LdsSize => "The metadata asks for more LDS than can be counted in.",

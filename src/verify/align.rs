@@ -180,6 +180,10 @@ impl Alignment {
     fn check_inserted(&self, new: &Body, findings: &mut Vec<Finding>) {
         for id in new.ids().filter(|id| self.original(*id).is_none()) {
             let inst = new.inst(id);
+            if new.may_be_skipped(id) {
+                let message = format!("inserted code contains {} where vector instructions may be skipped (s_setvskip)", inst.name());
+                findings.push(Finding::new(Rule::Forbidden, message).at(new.address(id)));
+            }
             let bad = match inst.variant.branch {
                 // Whether it may, is checked in `preserve`.
                 Branch::None => forbidden(inst) && !sets_flat_scratch(inst, new.target()) && !sets_high_bits(inst),

@@ -178,10 +178,11 @@ impl Queue {
         self.writers[whose as usize].iter().zip(&self.complete).any(|(number, complete)| number > complete)
     }
 
-    /// One more operation; gives its number.
+    /// One more operation; gives its number. One that may not count has that of the one before it: the same number of younger ones shows that either has arrived. If
+    /// none is under way it has one of its own.
     fn issue(&mut self, counts: bool, kind: Kind) -> u32 {
-        let youngest = &mut self.youngest[kind as usize];
-        *youngest += u32::from(counts);
+        let (youngest, complete) = (&mut self.youngest[kind as usize], self.complete[kind as usize]);
+        *youngest = (*youngest + u32::from(counts)).max(complete + 1);
         *youngest
     }
 
@@ -377,7 +378,7 @@ impl<'a> Arrivals<'a> {
             self.answer(id);
         }
         if !issued.is_empty() {
-            let counts = !may_not_count(inst);
+            let counts = !may_not_count(body, id);
             for queue in self.queues.iter_mut().filter(|queue| issued.contains(queue.counter.flag())) {
                 let kind = kind(body, FlatMemory::Any, queue.counter, id);
                 let slot = Slot { kind, number: queue.issue(counts, kind), by: id };

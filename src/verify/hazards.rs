@@ -152,7 +152,7 @@ pub(super) fn check(new: &Body, cfg: &Cfg, alignment: &Alignment, replays: bool,
             let inserted = walker.at(consumer).inserted;
             // Between original instructions alone there is nothing to look for.
             let near_inserted = inserted || original < FARTHEST;
-            original = if inserted { 0 } else { original + 1 };
+            original = if inserted { 0 } else { original + u32::from(walker.at(consumer).slots.min(1)) };
             if near_inserted {
                 walker.distances(consumer, findings);
             }
@@ -202,7 +202,9 @@ impl<'a> Walker<'a> {
             let inserted = alignment.original(id).is_none();
             produced |= sides.produces;
             produced_by_inserted |= if inserted { sides.produces } else { 0 };
-            Step { sides, slots: slots(inst), run: run_class(inst, states), inserted }
+            // What is skipped need not take a slot.
+            let slots = if new.may_be_skipped(id) { 0 } else { slots(inst) };
+            Step { sides, slots, run: run_class(inst, states), inserted }
         };
         let steps = new.ids().map(step).collect();
         Walker { new, cfg, steps, states, has_matrix, produced, produced_by_inserted }

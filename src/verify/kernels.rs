@@ -195,6 +195,13 @@ impl Context<'_> {
         };
         let scratch = scratch::added((old, new), program, id, target, findings);
         preload::check((&old.descriptor, &new.descriptor), &entry_before, original, summaries, findings);
+        let used = reachable_registers(program, id, || *known.callable.get_or_init(|| callable_registers(program, self.image)));
+        let allocated = old.descriptor.allocated_vgprs(target);
+        // As `Allocation` has it: what is no accumulation register is a vector register.
+        let vector_registers = match old.descriptor.accum_offset(target) {
+            Some(offset) if used.named.highest_agpr().is_some() => offset.min(allocated),
+            _ => allocated,
+        };
         findings.extend(check_code(&KernelCode {
             program,
             image: self.image,
@@ -205,9 +212,9 @@ impl Context<'_> {
             addresses: &entry.addresses,
             entry_before: &entry_before,
             entry_after: &entry_after,
-            vector_registers: old.descriptor.accum_offset(target).unwrap_or(u32::MAX).min(old.descriptor.allocated_vgprs(target)),
+            vector_registers,
             scratch: (scratch.start, scratch.end),
-            used: reachable_registers(program, id, || *known.callable.get_or_init(|| callable_registers(program, self.image))),
+            used,
             summaries,
             replays: matches!(self.rewritten.features().xnack, Feature::Any | Feature::On),
         }));
@@ -246,7 +253,8 @@ impl Context<'_> {
         let bodies = || code.bodies().iter().chain(callees.bodies.iter().map(|id| program.body(*id)));
         let used = bodies().map(|body| UsedRegisters::of_body(body).named).fold(RegSet::EMPTY, RegSet::union);
         let names_flat_scratch = !target.all_sgprs() && bodies().any(names_flat_scratch);
-        let allocation = Allocation { old, new, target, xnack: self.rewritten.features().xnack, names_flat_scratch };
+        let names_accum = callees.unknown || used.highest_agpr().is_some();
+        let allocation = Allocation { old, new, target, xnack: self.rewritten.features().xnack, names_flat_scratch, names_accum };
         allocation.check(used, findings);
     }
 

@@ -386,9 +386,14 @@ impl State {
         })
     }
 
-    /// Inserted code copies a vector register to a home: all lanes, or else some.
+    /// Inserted code copies a vector register to a home: all lanes, or else some. What the original has not set may be anything, so also what goes there to be given
+    /// back, whatever it is.
     pub(super) fn move_out(&mut self, register: u16, home: Home, all_lanes: bool) {
-        if all_lanes && self.differing(Reg::vector(register, 1)).is_none() {
+        let whole = Reg::vector(register, 1);
+        if all_lanes && self.undefined.contains(whole) {
+            self.adopt(&RegSet::from_iter([whole]));
+        }
+        if all_lanes && self.differing(whole).is_none() {
             self.homes.insert(home, register);
         } else {
             self.homes.remove(home);

@@ -214,6 +214,15 @@ pub const REASONS: &[Reason] = &[
             d.who == Who::Ours && d.register.starts_with("exec_") && d.named(&["s_cbranch_g_fork", "s_cbranch_i_fork", "s_cbranch_join"])
         },
     },
+    Reason {
+        what: "s_setvskip sets a bit of MODE",
+        evidence: "Vega ISA guide, 'S_SETVSKIP: VSKIP = S0.u[S1.u[4:0]]', which says of comparisons, and not here, that they write SCC. LLVM's record is that of \
+                   all operations of the format.",
+        holds: |d| {
+            d.named(&["s_setvskip"])
+                && (d.who == Who::Ours && d.register == "mode" || d.only(Who::Llvm, Kind::Write) && d.register == "scc")
+        },
+    },
 ];
 
 /// Whether an operation has a 16-bit result, by its name: the first type is the result's.

@@ -194,6 +194,14 @@ pub const REASONS: &[Reason] = &[
         }),
     },
     Reason {
+        what: "copies of tensors with zeros in fields that they have no use for",
+        evidence: "the kernels that AMD ships for gfx1250 (ROCm/aiter, hsa/gfx1250) have 0 in DIM, DMASK and VADDR4; LLVM 22 insists on 1, 1 and null, which it writes",
+        how: How::LlvmRefuses(|case| {
+            let zeros = case.name_starts("tensor_") && case.word() & (1 << 22 | 1) == 0;
+            zeros.then(|| case.with_word(case.word() | 0x7c << 56 | 1 << 22 | 1))
+        }),
+    },
+    Reason {
         what: "dependences that s_delay_alu has no name for",
         evidence: "AMDGPUInstPrinter::printSDelayALU calls them invalid but decodes them; the codes are reserved (RDNA3 ISA guide, S_DELAY_ALU)",
         how: How::LlvmRefuses(|case| {
