@@ -258,7 +258,13 @@ impl<'a> Subject<'a> {
                     continue;
                 }
                 if !known || (place.is_none() && text != "no fault") {
-                    return Err(format!("--counters {}, seed {seed}: {text}; the original faults elsewhere", rewritten.mode));
+                    let mut elsewhere: Vec<String> = faults.known.iter().map(|known| format!("{known:x?}")).collect();
+                    elsewhere.sort_unstable();
+                    elsewhere.dedup();
+                    let (mode, elsewhere) = (rewritten.mode, elsewhere.join(", "));
+                    return Err(format!(
+                        "--counters {mode}, seed {seed}: {text} ({place:x?} of the original, which faults at {elsewhere})"
+                    ));
                 }
                 compared += 1;
             }

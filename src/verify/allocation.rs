@@ -190,4 +190,35 @@ mod tests {
             assert_eq!([89, 90].map(|highest| findings(highest, explicit, initialised)), [0, 1]);
         }
     }
+
+    /// What is said of a gfx90a kernel whose accumulation registers begin at 8, of 16 registers.
+    #[test]
+    fn without_accumulation_registers_all_are_vector_registers() {
+        let target = Target::by_name("gfx90a").expect("a target");
+        let findings = |names_accum: bool, highest: u16| {
+            let mut descriptor = KernelDescriptor::from_bytes([0; 64]);
+            descriptor.set_allocated_vgprs(target, 16).expect("fits");
+            descriptor.set_accum_offset(8).expect("fits");
+            descriptor.set_allocated_sgprs(16).expect("fits");
+            let kernel = Kernel {
+                name: "kernel".to_owned(),
+                descriptor_address: 0,
+                descriptor_offset: 0,
+                descriptor,
+                entry: 0,
+                code: 0..16,
+                sized: true,
+                metadata: None,
+            };
+            let xnack = Feature::Off;
+            let allocation = Allocation { old: &kernel, new: &kernel, target, xnack, names_flat_scratch: false, names_accum };
+            let mut findings = Vec::new();
+            allocation.check(RegSet::from_iter([Reg::vector(highest, 1)]), &mut findings);
+            findings.iter().map(|finding| finding.message.clone()).collect::<Vec<_>>()
+        };
+        let none: [String; 0] = [];
+        assert_eq!([findings(true, 7), findings(false, 15)].concat(), none);
+        assert_eq!(findings(true, 8), ["code uses v8 of 8 vector registers"]);
+        assert_eq!(findings(false, 16), ["code uses v16 of 16 vector registers"]);
+    }
 }

@@ -12,16 +12,18 @@
 //!     BLESS=1 WAVETAP_FULL_TESTS=1 cargo test --release -p rewriter-tests --test corpus_kernels -- --nocapture
 //!
 //! The quick run takes a few kernels of the first libraries. `WAVETAP_KERNEL_TARGETS=gfx1030` takes these targets alone, `WAVETAP_KERNEL=generate` kernels
-//! with this in their mangled names.
+//! with this in their mangled names. `WAVETAP_KERNEL_FILES=folder` takes the kernels of all files below a folder in place of the libraries', all of them, and writes no
+//! document.
 
 mod arguments;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write;
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use rewriter_tests::corpora::CORPORA;
+use rewriter_tests::corpora::{CORPORA, Corpus};
 use rewriter_tests::instrumented::{Compared, Stopped, Subject};
 use rewriter_tests::random::Random;
 use rewriter_tests::{Failure, chosen, full, place, some_processors};
@@ -65,34 +67,59 @@ enum Outcome {
     LeftOut(String),
 }
 
+/// The folder that files of somebody's choice are in.
+fn folder() -> Option<PathBuf> {
+    std::env::var_os("WAVETAP_KERNEL_FILES").map(PathBuf::from)
+}
+
+/// The files that kernels are taken from.
+fn files() -> Vec<PathBuf> {
+    if let Some(folder) = folder() {
+        return below(&folder);
+    }
+    let of_corpus = |corpus: Corpus| {
+        let files = corpus.files();
+        assert!(!files.is_empty() || !full(), "{0} is not there: rewriter-tests/fetch-corpora.sh {0} fetches it", corpus.name);
+        // Unpacking all of bitsandbytes is nothing for every day.
+        if full() || corpus.name != "bitsandbytes" { files } else { Vec::new() }
+    };
+    CORPORA.into_iter().flat_map(of_corpus).collect()
+}
+
+/// The files below a folder, sorted.
+fn below(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths.into_iter().flat_map(|path| if path.is_dir() { below(&path) } else { vec![path] }).collect()
+}
+
 fn candidates() -> BTreeMap<&'static str, Vec<Candidate>> {
     let only = std::env::var("WAVETAP_KERNEL").unwrap_or_default();
     let mut all: BTreeMap<&'static str, Vec<Candidate>> = BTreeMap::new();
     let mut seen: BTreeSet<(&'static str, String)> = BTreeSet::new();
-    for corpus in CORPORA {
-        let files = corpus.files();
-        assert!(!files.is_empty() || !full(), "{0} is not there: rewriter-tests/fetch-corpora.sh {0} fetches it", corpus.name);
-        // Unpacking all of bitsandbytes is nothing for every day.
-        let files = if full() { files } else { files.into_iter().filter(|_| corpus.name != "bitsandbytes").collect() };
-        for file in files {
-            let data = fs::read(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
-            let input = Input::parse(&data).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
-            for found in input.code_objects() {
-                let code = CodeObject::parse(found.bytes).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
-                let Some(target) = code.target().filter(|target| target.rewritable() && target.emulated()) else { continue };
-                if !chosen(target.name()) {
-                    continue;
-                }
-                let object = Arc::new(found.bytes.to_vec());
-                for kernel in code.kernels() {
-                    if kernel.name.contains(&only) && seen.insert((target.name(), kernel.name.clone())) {
-                        let text = target.name().bytes().chain(kernel.name.bytes());
-                        let hash = text.fold(0, |hash: u64, byte| hash.wrapping_mul(131).wrapping_add(byte.into()));
-                        let library = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-                        let candidate =
-                            Candidate { library, object: object.clone(), name: kernel.name.clone(), order: Random::new(hash).bits() };
-                        all.entry(target.name()).or_default().push(candidate);
-                    }
+    for file in files() {
+        let data = fs::read(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+        let input = match Input::parse(&data) {
+            // Somebody's folder has other files, too.
+            Err(_) if folder().is_some() => continue,
+            input => input.unwrap_or_else(|e| panic!("{}: {e}", file.display())),
+        };
+        for found in input.code_objects() {
+            let code = CodeObject::parse(found.bytes).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+            let Some(target) = code.target().filter(|target| target.rewritable() && target.emulated()) else { continue };
+            if !chosen(target.name()) {
+                continue;
+            }
+            let object = Arc::new(found.bytes.to_vec());
+            for kernel in code.kernels() {
+                if kernel.name.contains(&only) && seen.insert((target.name(), kernel.name.clone())) {
+                    let text = target.name().bytes().chain(kernel.name.bytes());
+                    let hash = text.fold(0, |hash: u64, byte| hash.wrapping_mul(131).wrapping_add(byte.into()));
+                    let library = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                    let candidate =
+                        Candidate { library, object: object.clone(), name: kernel.name.clone(), order: Random::new(hash).bits() };
+                    all.entry(target.name()).or_default().push(candidate);
                 }
             }
         }
@@ -148,11 +175,15 @@ fn kernels_of_the_corpora_do_the_same_when_they_count() {
     let mut order: Vec<_> = all.iter().collect();
     order.sort_by_key(|(_, kernels)| kernels.len());
     let mut left = KERNELS;
-    if !full() {
+    if !full() && folder().is_none() {
         order = order.into_iter().step_by(QUICK_TARGETS).collect();
     }
     for (n, (target, kernels)) in order.iter().enumerate() {
-        let share = if full() { left.div_ceil(order.len() - n) } else { QUICK };
+        let share = match folder() {
+            Some(_) => usize::MAX,
+            None if full() => left.div_ceil(order.len() - n),
+            None => QUICK,
+        };
         let tally = target_of(kernels, share, &mut wrong);
         println!("{target}: {tally:?}");
         left -= tally.taken.min(left);
@@ -161,7 +192,7 @@ fn kernels_of_the_corpora_do_the_same_when_they_count() {
     let page = page(&tallies);
     println!("{page}");
     let taken: usize = tallies.values().map(|tally| tally.taken).sum();
-    let whole = !some_processors() && std::env::var_os("WAVETAP_KERNEL").is_none();
+    let whole = !some_processors() && std::env::var_os("WAVETAP_KERNEL").is_none() && folder().is_none();
     if full() && whole {
         if taken < KERNELS {
             wrong.push(format!("{taken} kernels are not {KERNELS}"));

@@ -324,6 +324,40 @@ fn waits(machine: &mut Machine, strict: bool, name: &'static str) -> Verdict {
     }
 }
 
+/// Vector instructions of three kinds that are skipped or not, by one bit of a register, and one that is not any more.
+fn skips(machine: &mut Machine, random: &mut Random) -> Verdict {
+    let (bits, index, old, new) = (random.next() as u32, random.below(64) as u32, random.next() as u32, random.next() as u32);
+    let found = machine.whole(1, &|machine, code| {
+        machine.emit(code, &["s_mov_b32"], &[s(24, 1), number(bits)]);
+        machine.emit(code, &["s_mov_b32"], &[s(25, 1), number(index)]);
+        machine.emit(code, &["v_mov_b32_e32"], &[v(20), number(old)]);
+        machine.emit(code, &["v_mov_b32_e32"], &[v(21), number(old)]);
+        machine.emit(code, &["v_mov_b32_e32"], &[v(22), number(new)]);
+        machine.nothing(code);
+        machine.emit(code, &["s_setvskip"], &[s(24, 1), s(25, 1)]);
+        machine.nothing(code);
+        machine.emit(code, &["v_mov_b32_e32"], &[v(20), number(new)]);
+        machine.store_record(code, 22, 8);
+        machine.emit(code, &["s_mov_b32"], &[s(26, 1), number(new)]);
+        machine.nothing(code);
+        machine.emit(code, &["s_setvskip"], &[Value::InlineInt(0), Value::InlineInt(0)]);
+        machine.nothing(code);
+        machine.emit(code, &["v_mov_b32_e32"], &[v(21), s(26, 1)]);
+        machine.nothing(code);
+        machine.store_record(code, 20, 0);
+        machine.store_record(code, 21, 4);
+    })?;
+    let skipped = bits >> (index & 31) & 1 != 0;
+    for record in found {
+        same("what may be skipped", record[0], if skipped { old } else { new })?;
+        same("behind it", record[1], new)?;
+        if (record[2] == new) == skipped {
+            return Err(format!("a store is skipped: {}, it should be {skipped}", record[2] != new));
+        }
+    }
+    Ok(())
+}
+
 /// Runs the program of an operation, if it has one.
 pub fn test(target: Target, name: &'static str, machines: [(&mut Machine, bool); 2]) -> Option<Verdict> {
     let mut random = Random::new(name.len() as u64 ^ target.index() as u64);
@@ -337,6 +371,7 @@ pub fn test(target: Target, name: &'static str, machines: [(&mut Machine, bool);
             "s_set_gpr_idx_on" | "s_set_gpr_idx_off" | "s_set_gpr_idx_idx" | "s_set_gpr_idx_mode" => {
                 (0..8).try_for_each(|_| relative(machine, name, &mut random))
             }
+            "s_setvskip" => (0..8).try_for_each(|_| skips(machine, &mut random)),
             "s_set_vgpr_msb" => (0..4).try_for_each(|_| high_registers(machine, &mut random)),
             "ds_gws_barrier" | "ds_gws_init" => (0..4).try_for_each(|_| meets_by_global_sync(machine, name)),
             "s_barrier" | "s_barrier_signal" | "s_barrier_wait" | "s_barrier_signal_isfirst" | "s_get_barrier_state" => {

@@ -283,10 +283,47 @@ pub fn cases() -> Vec<Case> {
         .collect();
     let body = format!("s_bitcmp1_b32 s20, 3\n s_cbranch_scc1 .Lover\n{clauses}.Lover:\n");
     cases.push(Case::new("islands_between_clauses", Counted, &body).needing("s_clause"));
+    cases.extend(skipped());
     cases.extend(program_counters());
     cases.extend(pointers());
     cases.extend(calls());
     cases
+}
+
+/// Vector instructions that a bit of a scalar register lets be skipped.
+fn skipped() -> Vec<Case> {
+    let body = format!(
+        "{}
+        v_cmp_gt_i32 VCC, 0, v1
+        s_setvskip s20, 3
+        v_xor_b32 v1, 0x1234, v1
+        v_cmp_le_i32 VCC, 0, v1
+        global_store_dword v4, v1, s[6:7]
+        s_setvskip 0, 0
+        s_cbranch_vccz .Lzero
+        {}
+    .Lzero:
+        s_setvskip s20, 5
+        v_readfirstlane_b32 s20, v1
+        global_load_dword v1, v4, s[4:5]
+        s_setvskip 4, 1
+        v_xor_b32 v3, 0x77, v4
+        WAIT_LOADS
+        v_xor_b32 v1, v1, v3
+        {}
+        s_setvskip 4, 2
+        v_mov_b32 v1, 0
+        s_setvskip 0, 0
+        {}",
+        on_lanes(0, 1),
+        on_lanes(1, 4),
+        on_lanes(2, 7),
+        on_lanes(3, 9)
+    );
+    let counted = Case::new("skipped_vector_instructions", Counted, &body).needing("s_setvskip");
+    let branch = format!("s_setvskip s20, 3\n s_cbranch_scc1 .Lover\n{}.Lover:\n s_setvskip 0, 0\n", on_lanes(0, 1));
+    let inside = Case::new("branch_where_vector_instructions_may_be_skipped", refused(Reason::ModeWrite), &branch).needing("s_setvskip");
+    vec![counted, inside]
 }
 
 /// `s_getpc_b64` and what is added to it.

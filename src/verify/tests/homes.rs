@@ -93,6 +93,32 @@ fn what_went_to_accumulation_registers_comes_back() {
     }
 }
 
+#[test]
+fn what_nothing_has_set_goes_and_comes_back() {
+    // In the first round inserted code alone has set v3, in later ones the original has.
+    let text = "+ v_mov_b32_e32 v3, 7
+        top:
+        + s_mov_b64 exec, -1
+        + s_nop 4
+        + v_accvgpr_write_b32 a7, v3
+        + v_mov_b32_e32 v3, 1
+        + s_cbranch_vccz @skip
+        + v_mov_b32_e32 v3, 0
+        + skip:
+        @
+        + s_mov_b64 exec, s[20:21]
+        s_cbranch_vccnz @on
+        v_mov_b32_e32 v3, 5
+        on:
+        v_mov_b32_e32 v1, v3
+        s_cbranch_scc0 @top
+        s_endpgm";
+    let text = text.replacen("top:", "+ s_mov_b64 s[20:21], exec\ntop:", 1);
+    accepts("gfx90a", &text.replace("@\n", "+ v_accvgpr_read_b32 v3, a7\n"));
+    finds("gfx90a", &text.replace("@\n", "\n"), Rule::Clobbered, "v3");
+    finds("gfx90a", &text.replace("@\n", "+ v_accvgpr_read_b32 v3, a8\n"), Rule::Clobbered, "v3");
+}
+
 /// [`moved`] where software sets FLAT_SCRATCH, which these lines do at the entry.
 fn moved_behind(target: &str, entry: &str) -> String {
     let based = |line: &str| line.replace("v3 offset:20", "v3, s22 offset:8");
