@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use wavetap::error::{Error, Result};
-use wavetap::pipeline::{Options, Rewritten};
+use wavetap::pipeline::Options;
 use wavetap::report::rewrite::Maps;
 
 use crate::args::{ColorChoice, RewriteArgs};
@@ -23,13 +23,12 @@ pub fn run(args: &RewriteArgs, colour: ColorChoice) -> Result<ExitCode> {
     let input = map_file::open(&args.input)?;
     let permissions = std::fs::metadata(&args.input).map_err(|error| files::io(&args.input, "cannot read", &error))?.permissions();
     let options = Options { packing: args.bundles.into(), keep_addresses: args.map.is_some(), ..args.instrument.options(&args.select) };
-    let Rewritten { bytes, maps } = progress::rewrite(&input, &args.input, &options)?;
+    let mut pending = files::Pending::new(&args.output, force)?;
+    let maps = progress::rewrite(&input, &args.input, &options, &mut pending)?;
     if maps.iter().all(|map| map.kernels.is_empty() && map.refused.is_empty()) {
         eprintln!("wavetap: nothing is selected: {} is a copy of {}", args.output.display(), args.input.display());
     }
-    files::write(&args.output, &bytes, force, Some(permissions))?;
-    // A large file, and reports of many kernels are large, too.
-    drop(bytes);
+    pending.finish(Some(permissions))?;
     let maps = Maps::new(maps);
     if let Some(path) = &args.map {
         let map = serde_json::to_vec_pretty(&maps).map_err(|e| Error::internal(format!("map: {e}")))?;
