@@ -19,7 +19,9 @@ use criterion::{Criterion, Throughput};
 use rewriter_tests::corpora::Corpus;
 use rewriter_tests::{place, real_code};
 use wavetap::offload_bundle::Input;
-use wavetap::pipeline::{Counters, Options, Probe, Scratch, rewrite, rewrite_to};
+use wavetap::pipeline::{Counters, Destination, Options, Probe, Scratch, rewrite, rewrite_to};
+use wavetap::profile::map::ObjectMap;
+use wavetap::report::rewrite::Summary;
 
 /// MB of code per second, and memory as a multiple of the unbundled file.
 const WANTED: (f64, f64) = (20.0, 3.0);
@@ -72,12 +74,13 @@ fn one(file: &Path, counters: Counters) {
     let before = peak();
     let start = Instant::now();
     let mut output = BufWriter::new(nameless());
-    let maps = rewrite_to(&data, &options(counters), &mut output, Some(Scratch::new(nameless())), |_| {}).expect("rewritten");
+    let destination = Destination { output: &mut output, scratch: Some(Scratch::new(nameless())) };
+    let keep = |map: ObjectMap| Summary::of(std::slice::from_ref(&map));
+    let summary = Summary::join(rewrite_to(&data, &options(counters), destination, keep, |_| {}).expect("rewritten"));
     let seconds = start.elapsed().as_secs_f64();
     let memory = peak() - before;
-    let code: u64 = maps.iter().flat_map(|map| &map.kernels).map(|kernel| kernel.before.code_bytes).sum();
-    let kernels: usize = maps.iter().map(|map| map.kernels.len()).sum();
-    let refused: usize = maps.iter().map(|map| map.refused.len()).sum();
+    let code: u64 = summary.kernels.iter().map(|kernel| kernel.before.code_bytes).sum();
+    let (kernels, refused) = (summary.kernels.len(), summary.refused.len());
     println!("{seconds} {memory} {code} {kernels} {refused}");
 }
 

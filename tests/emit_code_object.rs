@@ -38,7 +38,8 @@ fn try_rewrite(object: &CodeObject<'_>) -> Result<Vec<u8>> {
         metadata::set_kernel_number(&mut value, &kernel.symbol(), ".sgpr_count", 91)?;
         metadata::set_kernel_number(&mut value, &kernel.symbol(), ".private_segment_fixed_size", 70_000)?;
     }
-    let changes = Changes { code: &code, symbols: &symbols, descriptors: &descriptors, metadata: &value, control: &CONTROL, map: MAP };
+    let metadata = metadata::encode(&value)?;
+    let changes = Changes { code: &code, symbols: &symbols, descriptors: &descriptors, metadata: &metadata, control: &CONTROL, map: MAP };
     plan.finish(&changes)
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use wavetap::error::{Kind, Result};
-use wavetap::pipeline::{self, Options, Scratch};
+use wavetap::pipeline::{self, Destination, Options, Scratch};
 use wavetap::profile::map::ObjectMap;
 
 use crate::files::Pending;
@@ -14,14 +14,23 @@ use crate::files::Pending;
 const WORTH_A_BAR: usize = 8;
 
 /// Rewrites the contents of the file `path` and shows on stderr how far it is.
-pub fn rewrite(data: &[u8], path: &Path, options: &Options, output: &mut Pending) -> Result<Vec<ObjectMap>> {
-    let scratch = Scratch::new(output.scratch()?);
+///
+/// Of the map of each code object there is what `keep` makes of it.
+pub fn rewrite<M: Send>(
+    data: &[u8],
+    path: &Path,
+    options: &Options,
+    output: &mut Pending,
+    keep: impl Fn(ObjectMap) -> M + Sync,
+) -> Result<Vec<M>> {
+    let scratch = Some(Scratch::new(output.scratch()?));
     let terminal = std::io::stderr().is_terminal();
     let bar = ProgressBar::hidden();
     if let Ok(style) = ProgressStyle::with_template("{msg} {bar:30} {pos}/{len} code objects") {
         bar.set_style(style);
     }
-    let maps = pipeline::rewrite_to(data, options, output.output(), Some(scratch), |progress| {
+    let destination = Destination { output: output.output(), scratch };
+    let maps = pipeline::rewrite_to(data, options, destination, keep, |progress| {
         if terminal && progress.total >= WORTH_A_BAR && progress.done == 0 {
             bar.set_draw_target(indicatif::ProgressDrawTarget::stderr());
             bar.set_message("rewriting");

@@ -47,6 +47,8 @@ impl Dispatch {
         let mut dispatch = Dispatch { nodes: Vec::new(), candidates: Vec::new() };
         dispatch.nodes.push(Node::Leaf { first: 0, count: 0 });
         dispatch.switch(variants, 0, &all, 0, ROOT_LOW, ROOT_BITS);
+        dispatch.nodes.shrink_to_fit();
+        dispatch.candidates.shrink_to_fit();
         dispatch
     }
 

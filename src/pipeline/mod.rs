@@ -23,4 +23,4 @@ pub use disassemble::{Listed, SourceText, disassemble};
 pub use inspect::{Extract, Inspected, inspect};
 pub use object::{Object, objects};
 pub use options::{Counters, Options, Probe, Selection};
-pub use rewrite::{Progress, Rewritten, rewrite, rewrite_to};
+pub use rewrite::{Destination, Progress, Rewritten, rewrite, rewrite_to};

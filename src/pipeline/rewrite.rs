@@ -69,7 +69,8 @@ pub struct Rewritten {
 /// that cannot be instrumented is no error: see [`ObjectMap::refused`].
 pub fn rewrite(data: &[u8], options: &Options) -> Result<Rewritten> {
     let mut output = Cursor::new(Vec::new());
-    let maps = rewrite_to(data, options, &mut output, None, |_| {})?;
+    let destination = Destination { output: &mut output, scratch: None };
+    let maps = rewrite_to(data, options, destination, |map| map, |_| {})?;
     Ok(Rewritten { bytes: output.into_inner(), maps })
 }
 
@@ -82,20 +83,29 @@ pub struct Progress {
     pub total: usize,
 }
 
-/// [`rewrite`] of which the output is never in memory as a whole: it goes to `output`, bundle by bundle. `scratch` is where originals that were unpacked wait for their
-/// turn, and new code for the rest of its bundle; without it they wait in memory. `progress` is told at the start and after each code object.
+/// Where a rewrite writes.
+pub struct Destination<'w> {
+    /// The output: empty, and complete when the rewrite returns without an error.
+    pub output: &'w mut dyn Output,
+    /// Where originals that were unpacked wait for their turn, and new code for the rest of its bundle; without it they wait in memory.
+    pub scratch: Option<Scratch>,
+}
+
+/// [`rewrite`] of which the output is never in memory as a whole: it is written bundle by bundle. Of each map there is only what `keep` makes of it, in the order of
+/// the file; the maps of many processors are large. `progress` is told at the start and after each code object.
 ///
 /// Code objects are rewritten at the same time, as many as there are threads, or the kernels of each where there are few objects; the result is the same.
 ///
 /// # Errors
-/// As [`rewrite`], and those of `output` and `scratch`, which are of the kind [`Kind::Io`].
-pub fn rewrite_to(
+/// As [`rewrite`], and those of the destination, which are of the kind [`Kind::Io`].
+pub fn rewrite_to<M: Send>(
     data: &[u8],
     options: &Options,
-    output: &mut dyn Output,
-    scratch: Option<Scratch>,
+    destination: Destination<'_>,
+    keep: impl Fn(ObjectMap) -> M + Sync,
     progress: impl FnMut(Progress) + Send,
-) -> Result<Vec<ObjectMap>> {
+) -> Result<Vec<M>> {
+    let Destination { output, scratch } = destination;
     if options.counters == Counters::Register {
         return Err(Error::unsupported("counters in registers are not available yet: use lds, global or auto"));
     }
@@ -120,15 +130,15 @@ pub fn rewrite_to(
     let width = if total < 2 * rayon::current_num_threads() { Width::Kernels } else { Width::Objects };
     let order = Order::new(&sources, Merger::new(&sources.input, options.packing, output));
     // New code is kept until the last of its bundle is there, and that of many processors is much.
-    let keep = |(map, bytes): Outcome| -> Result<_> {
+    let kept = |(map, bytes): Outcome| -> Result<_> {
         let kept =
             bytes.map(|bytes| if total > 1 { Kept::packed(&bytes, scratch.as_ref()) } else { Ok(Arc::unwrap_or_clone(bytes).into()) });
-        Ok((map, kept.transpose()?))
+        Ok((keep(map), kept.transpose()?))
     };
     let done = |number: usize, outcome: Result<Option<Outcome>>| {
         let outcome = outcome.within(|| place_name(sources.place(number)));
         tell(1);
-        order.done(number, outcome.and_then(|outcome| outcome.map(keep).transpose()));
+        order.done(number, outcome.and_then(|outcome| outcome.map(kept).transpose()));
     };
     let work = || {
         while let Some(group) = order.next_group(groups.len()) {
@@ -431,6 +441,9 @@ impl Writer<'_, '_> {
         for (symbol, key, number) in &added.numbers {
             metadata::set_kernel_number(&mut value, symbol, key, *number)?;
         }
+        // As values it takes ten times the room.
+        let metadata = metadata::encode(&value)?;
+        drop(value);
         map.kernels = kernels;
         for site in map.kernels.iter_mut().flat_map(|kernel| &mut kernel.sites) {
             site.source = source(self.lines, site.address);
@@ -441,7 +454,7 @@ impl Writer<'_, '_> {
             code: &added.code,
             symbols: &added.symbols,
             descriptors: &added.descriptors,
-            metadata: &value,
+            metadata: &metadata,
             control: &control.to_bytes(),
             map: &map.pack()?,
         })

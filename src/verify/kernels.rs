@@ -332,7 +332,7 @@ impl Context<'_> {
                     kernel.private_segment_fixed_size,
                 ]
             };
-            let was = before.kernels.iter().find(|old| old.symbol == kernel.symbol).map(numbers);
+            let was = before.kernels.iter().find(|old| old.symbol == kernel.symbol).map(|old| numbers(old));
             for (index, (key, number)) in METADATA_MAY_GROW.into_iter().zip(numbers(kernel)).enumerate() {
                 // A number that stayed need not have been written.
                 if was.is_none_or(|was| was[index] != number)

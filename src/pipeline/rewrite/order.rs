@@ -6,37 +6,36 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::sources::Sources;
 use crate::emit::{Kept, Merger};
 use crate::error::{Error, Kind, Result};
-use crate::profile::map::ObjectMap;
 
-/// The map of a code object that is selected, and its new bytes if a kernel was instrumented, kept until the others of its bundle are there.
-pub(super) type KeptOutcome<'d> = Option<(ObjectMap, Option<Kept<'d>>)>;
+/// What is kept of the map of a code object that is selected, and its new bytes if a kernel was instrumented, kept until the others of its bundle are there.
+pub(super) type KeptOutcome<'d, M> = Option<(M, Option<Kept<'d>>)>;
 
 /// The work that is left and what was done.
-pub(super) struct Order<'o, 'd> {
+pub(super) struct Order<'o, 'd, M> {
     sources: &'o Sources<'d>,
     /// The code objects that are written together.
     units: Vec<Range<usize>>,
-    state: Mutex<State<'o, 'd>>,
+    state: Mutex<State<'o, 'd, M>>,
 }
 
-struct State<'o, 'd> {
+struct State<'o, 'd, M> {
     /// Groups of code objects that were handed out.
     groups: usize,
     /// Of each code object, while it waits to be written.
-    outcomes: Vec<Option<Result<KeptOutcome<'d>>>>,
+    outcomes: Vec<Option<Result<KeptOutcome<'d, M>>>>,
     /// Units that were written.
     written: usize,
     /// Gone while somebody writes.
     merger: Option<Merger<'o, 'd>>,
-    maps: Vec<ObjectMap>,
+    maps: Vec<M>,
     /// The first code object's error.
     wrong: Option<Error>,
     /// Why nothing more is written.
     unwritten: Option<Error>,
 }
 
-impl<'o, 'd> Order<'o, 'd> {
-    pub(super) fn new(sources: &'o Sources<'d>, merger: Merger<'o, 'd>) -> Order<'o, 'd> {
+impl<'o, 'd, M> Order<'o, 'd, M> {
+    pub(super) fn new(sources: &'o Sources<'d>, merger: Merger<'o, 'd>) -> Order<'o, 'd, M> {
         let outcomes = (0..sources.count()).map(|_| None).collect();
         let merger = Some(merger);
         let state = State { groups: 0, outcomes, written: 0, merger, maps: Vec::new(), wrong: None, unwritten: None };
@@ -44,7 +43,7 @@ impl<'o, 'd> Order<'o, 'd> {
     }
 
     /// A panic of another thread ends the rewrite by itself.
-    fn state(&self) -> MutexGuard<'_, State<'o, 'd>> {
+    fn state(&self) -> MutexGuard<'_, State<'o, 'd, M>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -58,7 +57,7 @@ impl<'o, 'd> Order<'o, 'd> {
     }
 
     /// A code object is done. Whoever completes a unit writes it, and what others complete while that takes.
-    pub(super) fn done(&self, number: usize, outcome: Result<KeptOutcome<'d>>) {
+    pub(super) fn done(&self, number: usize, outcome: Result<KeptOutcome<'d, M>>) {
         self.state().outcomes[number] = Some(outcome);
         loop {
             let mut state = self.state();
@@ -107,7 +106,7 @@ impl<'o, 'd> Order<'o, 'd> {
     }
 
     /// Everything was done: completes the output.
-    pub(super) fn finish(self) -> Result<Vec<ObjectMap>> {
+    pub(super) fn finish(self) -> Result<Vec<M>> {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(error) = state.wrong.or(state.unwritten) {
             return Err(error);
