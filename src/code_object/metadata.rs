@@ -201,6 +201,13 @@ impl Metadata {
         Ok(Metadata { encoded: encoded.to_vec(), kernels, file_offset, size })
     }
 
+    /// Whether it says exactly this.
+    #[must_use]
+    pub fn is(&self, value: &Value) -> bool {
+        // What is encoded alike need not be made into values, which take ten times the room.
+        encode(value).is_ok_and(|encoded| encoded == self.encoded) || self.value().is_ok_and(|own| own == *value)
+    }
+
     /// Everything, as values.
     ///
     /// # Errors

@@ -319,7 +319,7 @@ impl Context<'_> {
             }
             return;
         };
-        let (Ok(mut expected), Ok(value)) = (before.value(), now.value()) else {
+        let Ok(mut expected) = before.value() else {
             return findings.push(Finding::new(Rule::Metadata, "the metadata cannot be read"));
         };
         for kernel in now.kernels.iter().filter(|kernel| map.kernels.iter().any(|entry| format!("{}.kd", entry.name) == kernel.symbol)) {
@@ -342,7 +342,7 @@ impl Context<'_> {
                 }
             }
         }
-        if expected != value {
+        if !now.is(&expected) {
             findings.push(Finding::new(
                 Rule::Metadata,
                 "more changed than the register counts, LDS and scratch memory of instrumented kernels",
