@@ -243,8 +243,7 @@ fn nothing_replaced_gives_the_same_bytes() {
     let bytes = workshop.code_object(SOURCE, "gfx90a", &["-g"]);
     let object = CodeObject::parse(&bytes).expect("parses");
     let plan = Plan::new(&object, 64).expect("planned");
-    let metadata = &object.metadata().expect("note").value().expect("values");
-    let changes = Changes { code: &[], symbols: &[], descriptors: &[], metadata, control: &CONTROL, map: MAP };
+    let changes = Changes { code: &[], symbols: &[], descriptors: &[], metadata: &[], control: &CONTROL, map: MAP };
     assert_eq!(plan.finish(&changes).expect("written"), bytes);
 }
 

@@ -110,3 +110,24 @@ impl Write for Sink<'_> {
         self.output.flush()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+
+    #[test]
+    fn what_is_put_must_be_there() {
+        let mut output = Cursor::new(Vec::new());
+        let mut sink = Sink::new(&mut output);
+        assert_eq!(sink.append_at(8, b"head").unwrap(), 0);
+        assert_eq!(sink.append_at(8, b"tail").unwrap(), 8);
+        sink.put(2, b"ART").unwrap();
+        assert_eq!(sink.put(9, b"long").unwrap_err().kind(), Kind::Internal);
+        assert_eq!(sink.append_zeros(3).unwrap_err().kind(), Kind::Internal);
+        sink.append(b"!").unwrap();
+        sink.finish().unwrap();
+        assert_eq!(output.into_inner(), b"heART\0\0\0tail!");
+    }
+}

@@ -48,7 +48,7 @@ fn kernel(target: Target, code: &[(&str, &[Value])]) -> (Vec<u8>, Kernel) {
         entry: ENTRY,
         code: ENTRY..ENTRY + bytes.len() as u64,
         sized: true,
-        metadata: Some(metadata),
+        metadata: Some(Arc::new(metadata)),
     };
     (bytes, kernel)
 }
@@ -190,7 +190,7 @@ fn kernels_that_use_all_registers() {
         let code = code.chain(scalars.iter().map(|operands| ("s_mov_b32", operands.as_slice())));
         let code: Vec<_> = code.chain(accums.iter().map(|operands| ("v_accvgpr_write_b32", operands.as_slice()))).collect();
         let (bytes, mut kernel) = kernel(target, &code);
-        metadata_of(kernel).private_segment_fixed_size = 18;
+        metadata_of(&mut kernel).private_segment_fixed_size = 18;
         (bytes, kernel)
     };
     let numbers = |planned: Instrumented| (planned.metadata.agpr_count, planned.metadata.private_segment_fixed_size);
@@ -462,7 +462,7 @@ fn metadata_counts_borrowed_registers() {
         code.extend(uses.iter().map(|operands| ("s_and_b32", operands.as_slice())));
         let (bytes, mut kernel) = kernel(target, &code);
         kernel.descriptor.set_allocated_sgprs(112).expect("fits");
-        metadata_of(kernel).sgpr_count = 60;
+        metadata_of(&mut kernel).sgpr_count = 60;
         let mut image = Image::new();
         image.add_code(ENTRY, &bytes);
         let program = Program::build(target, &image, [(kernel.name.clone(), BodyKind::Kernel, ENTRY)]);
@@ -517,7 +517,7 @@ fn metadata_counts_borrowed_vector_registers() {
     code.extend(uses.iter().map(|operands| ("v_or_b32_e32", operands.as_slice())));
     let (bytes, mut kernel) = kernel(target, &code);
     kernel.descriptor.set_allocated_vgprs(target, 256).expect("fits");
-    metadata_of(kernel).vgpr_count = 254;
+    metadata_of(&mut kernel).vgpr_count = 254;
     let planned = plan(target, &bytes, &kernel, CounterMode::Global).expect("planned");
     assert_eq!(planned.metadata.vgpr_count, 256);
 }
