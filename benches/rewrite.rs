@@ -10,6 +10,7 @@ mod llvm;
 
 use std::fs;
 use std::hint::black_box;
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -17,8 +18,15 @@ use std::time::Instant;
 use criterion::{Criterion, Throughput};
 use rewriter_tests::corpora::Corpus;
 use rewriter_tests::{place, real_code};
+use tikv_jemallocator::Jemalloc;
 use wavetap::offload_bundle::Input;
-use wavetap::pipeline::{Counters, Options, Probe, rewrite};
+use wavetap::pipeline::{Counters, Destination, Options, Probe, Scratch, rewrite, rewrite_to};
+use wavetap::profile::map::ObjectMap;
+use wavetap::report::rewrite::Summary;
+
+/// The command's.
+#[global_allocator]
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 /// MB of code per second, and memory as a multiple of the unbundled file.
 const WANTED: (f64, f64) = (20.0, 3.0);
@@ -60,17 +68,24 @@ struct Measured {
     refused: usize,
 }
 
-/// Rewrites a file once and prints what that took, for [`measured`].
+/// A file without a name where outputs are built: `/tmp` may be memory.
+fn nameless() -> fs::File {
+    tempfile::tempfile_in(env!("CARGO_TARGET_TMPDIR")).expect("a file")
+}
+
+/// Rewrites a file once as the command does, from file to file, and prints what that took, for [`measured`].
 fn one(file: &Path, counters: Counters) {
     let data = fs::read(file).expect("readable");
     let before = peak();
     let start = Instant::now();
-    let rewritten = rewrite(&data, &options(counters)).expect("rewritten");
+    let mut output = BufWriter::new(nameless());
+    let destination = Destination { output: &mut output, scratch: Some(Scratch::new(nameless())) };
+    let keep = |map: ObjectMap| Summary::of(std::slice::from_ref(&map));
+    let summary = Summary::join(rewrite_to(&data, &options(counters), destination, keep, |_| {}).expect("rewritten"));
     let seconds = start.elapsed().as_secs_f64();
     let memory = peak() - before;
-    let code: u64 = rewritten.maps.iter().flat_map(|map| &map.kernels).map(|kernel| kernel.before.code_bytes).sum();
-    let kernels: usize = rewritten.maps.iter().map(|map| map.kernels.len()).sum();
-    let refused: usize = rewritten.maps.iter().map(|map| map.refused.len()).sum();
+    let code: u64 = summary.kernels.iter().map(|kernel| kernel.before.code_bytes).sum();
+    let (kernels, refused) = (summary.kernels.len(), summary.refused.len());
     println!("{seconds} {memory} {code} {kernels} {refused}");
 }
 

@@ -38,7 +38,8 @@ fn try_rewrite(object: &CodeObject<'_>) -> Result<Vec<u8>> {
         metadata::set_kernel_number(&mut value, &kernel.symbol(), ".sgpr_count", 91)?;
         metadata::set_kernel_number(&mut value, &kernel.symbol(), ".private_segment_fixed_size", 70_000)?;
     }
-    let changes = Changes { code: &code, symbols: &symbols, descriptors: &descriptors, metadata: &value, control: &CONTROL, map: MAP };
+    let metadata = metadata::encode(&value)?;
+    let changes = Changes { code: &code, symbols: &symbols, descriptors: &descriptors, metadata: &metadata, control: &CONTROL, map: MAP };
     plan.finish(&changes)
 }
 
@@ -242,8 +243,7 @@ fn nothing_replaced_gives_the_same_bytes() {
     let bytes = workshop.code_object(SOURCE, "gfx90a", &["-g"]);
     let object = CodeObject::parse(&bytes).expect("parses");
     let plan = Plan::new(&object, 64).expect("planned");
-    let metadata = &object.metadata().expect("note").value().expect("values");
-    let changes = Changes { code: &[], symbols: &[], descriptors: &[], metadata, control: &CONTROL, map: MAP };
+    let changes = Changes { code: &[], symbols: &[], descriptors: &[], metadata: &[], control: &CONTROL, map: MAP };
     assert_eq!(plan.finish(&changes).expect("written"), bytes);
 }
 

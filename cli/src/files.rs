@@ -1,10 +1,12 @@
 //! Reading inputs and writing outputs: an output appears whole or not at all, and never by surprise.
 
-use std::fs::{self, Permissions};
-use std::io::{BufWriter, Read, Write};
+use std::fs::{self, File, Permissions};
+use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use tempfile::NamedTempFile;
 use wavetap::error::{Error, Kind, Result};
 
@@ -60,30 +62,25 @@ pub fn not_the_same(input: &Path, output: &Path) -> Result<()> {
     if same { Err(Error::new(Kind::Io, format!("{}: is the input, which is never changed", output.display()))) } else { Ok(()) }
 }
 
-/// Writes `bytes` to a temporary file beside `path` and renames it. `permissions` are those of a file it is made from.
+/// Writes `bytes` to a file that appears when it is complete. `permissions` are those of a file it is made from.
 pub fn write(path: &Path, bytes: &[u8], force: bool, permissions: Option<Permissions>) -> Result<()> {
-    may_write(path, force)?;
-    let failed = |error: &std::io::Error| io(path, "cannot write", error);
-    let mut file = NamedTempFile::new_in(directory(path)).map_err(|e| failed(&e))?;
-    file.write_all(bytes).map_err(|e| failed(&e))?;
-    file.as_file().set_permissions(permissions.unwrap_or_else(default_permissions)).map_err(|e| failed(&e))?;
-    let renamed = if force { file.persist(path) } else { file.persist_noclobber(path) };
-    renamed.map_err(|e| failed(&e.error))?;
-    Ok(())
+    let mut file = Pending::new(path, force)?;
+    file.write(bytes)?;
+    file.finish(permissions)
 }
 
 /// An output that is written bit by bit and appears when it is complete.
 pub struct Pending {
     path: PathBuf,
     force: bool,
-    file: BufWriter<NamedTempFile>,
+    file: BufWriter<Unfinished>,
 }
 
 impl Pending {
     /// Begins the file at `path`.
     pub fn new(path: &Path, force: bool) -> Result<Pending> {
         may_write(path, force)?;
-        let file = NamedTempFile::new_in(directory(path)).map_err(|error| io(path, "cannot write", &error))?;
+        let file = Unfinished::new_in(directory(path)).map_err(|error| io(path, "cannot write", &error))?;
         Ok(Pending { path: path.to_owned(), force, file: BufWriter::new(file) })
     }
 
@@ -92,14 +89,87 @@ impl Pending {
         self.file.write_all(bytes).map_err(|error| io(&self.path, "cannot write", &error))
     }
 
-    /// Gives it its name.
-    pub fn finish(self) -> Result<()> {
+    /// The file, for those who write to it themselves.
+    pub fn output(&mut self) -> &mut (impl Write + Seek + Send + use<>) {
+        &mut self.file
+    }
+
+    /// A file without a name beside it, for what waits to be written to it: where there is room for it, there is for that.
+    pub fn scratch(&self) -> Result<File> {
+        tempfile::tempfile_in(directory(&self.path)).map_err(|error| io(&self.path, "cannot write", &error))
+    }
+
+    /// The error of those who wrote to it.
+    pub fn failed(&self, error: &Error) -> Error {
+        Error::new(Kind::Io, format!("{}: cannot write: {}", self.path.display(), error.message()))
+    }
+
+    /// Gives it its name. `permissions` are those of a file it is made from.
+    pub fn finish(self, permissions: Option<Permissions>) -> Result<()> {
         let failed = |error: &std::io::Error| io(&self.path, "cannot write", error);
         let file = self.file.into_inner().map_err(|error| failed(error.error()))?;
-        file.as_file().set_permissions(default_permissions()).map_err(|error| failed(&error))?;
-        let renamed = if self.force { file.persist(&self.path) } else { file.persist_noclobber(&self.path) };
-        renamed.map_err(|error| failed(&error.error))?;
-        Ok(())
+        file.file().set_permissions(permissions.unwrap_or_else(default_permissions)).map_err(|error| failed(&error))?;
+        file.name(&self.path, self.force).map_err(|error| failed(&error))
+    }
+}
+
+/// Where the system names the files that this process has open.
+const OPEN_FILES: &str = "/proc/self/fd";
+
+/// A file that is not complete: without a name, so that nothing of it stays whatever ends the process; with a temporary one where the file system or the
+/// system cannot name it later.
+enum Unfinished {
+    Unnamed(File),
+    Named(NamedTempFile),
+}
+
+impl Unfinished {
+    fn new_in(folder: &Path) -> std::io::Result<Unfinished> {
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        match rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(file) if Path::new(OPEN_FILES).is_dir() => Ok(Unfinished::Unnamed(file.into())),
+            _ => NamedTempFile::new_in(folder).map(Unfinished::Named),
+        }
+    }
+
+    fn file(&self) -> &File {
+        match self {
+            Unfinished::Unnamed(file) => file,
+            Unfinished::Named(file) => file.as_file(),
+        }
+    }
+
+    /// Gives it its name, in the folder where it is. `force` replaces what has that name.
+    fn name(self, path: &Path, force: bool) -> std::io::Result<()> {
+        let file = match self {
+            Unfinished::Named(file) if force => return file.persist(path).map(drop).map_err(|error| error.error),
+            Unfinished::Named(file) => return file.persist_noclobber(path).map(drop).map_err(|error| error.error),
+            Unfinished::Unnamed(file) => file,
+        };
+        let open = format!("{OPEN_FILES}/{}", file.as_raw_fd());
+        let link = |path: &Path| Ok(rustix::fs::linkat(CWD, &open, CWD, path, AtFlags::SYMLINK_FOLLOW)?);
+        if !force {
+            return link(path);
+        }
+        // A link replaces nothing, and a name does.
+        let named = tempfile::Builder::new().make_in(directory(path), link)?;
+        named.persist(path).map(drop).map_err(|error| error.error)
+    }
+}
+
+impl Write for Unfinished {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.file().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file().flush()
+    }
+}
+
+impl Seek for Unfinished {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        self.file().seek(to)
     }
 }
 
@@ -138,5 +208,36 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
         assert!(not_the_same(&path, &folder.path().join("../").join(folder.path().file_name().unwrap()).join("out")).is_err());
         assert!(may_write(&folder.path().join("missing/out"), true).is_err());
+    }
+
+    #[test]
+    fn what_is_not_finished_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let left = || fs::read_dir(folder.path()).unwrap().count();
+        let mut pending = Pending::new(&path, false).unwrap();
+        pending.write(&[7; 100_000]).unwrap();
+        assert!(pending.scratch().is_ok());
+        drop(pending);
+        assert_eq!(left(), 0);
+        // Somebody else is faster.
+        let mut pending = Pending::new(&path, false).unwrap();
+        pending.write(b"late").unwrap();
+        write(&path, b"early", false, None).unwrap();
+        let error = pending.finish(None).unwrap_err();
+        assert!(error.to_string().contains("File exists"), "{error}");
+        assert_eq!((read(&path).unwrap(), left()), (b"early".to_vec(), 1));
+    }
+
+    #[test]
+    fn a_file_with_a_temporary_name_does_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        for (force, fits) in [(false, true), (false, false), (true, true)] {
+            let mut file = Unfinished::Named(NamedTempFile::new_in(folder.path()).unwrap());
+            file.write_all(b"one").unwrap();
+            assert_eq!(file.name(&path, force).is_ok(), fits);
+            assert_eq!((read(&path).unwrap(), fs::read_dir(folder.path()).unwrap().count()), (b"one".to_vec(), 1));
+        }
     }
 }

@@ -67,7 +67,7 @@ impl Stream {
     pub fn finish(self) -> Result<()> {
         match self {
             Stream::Stdout(mut out) => out.flush().map_err(|error| stdout_failed(&error)),
-            Stream::File(file) => file.finish(),
+            Stream::File(file) => file.finish(None),
         }
     }
 }

@@ -127,7 +127,7 @@ impl Loaded {
     fn new(device: &mut Device, bytes: Vec<u8>, settings: &Settings) -> Result<Self> {
         let object = device.load(&bytes)?;
         let code = CodeObject::parse(&bytes)?;
-        let kernels = code.kernels().iter().filter_map(|kernel| Some((kernel.name.clone(), Arc::new(kernel.metadata.clone()?)))).collect();
+        let kernels = code.kernels().iter().filter_map(|kernel| Some((kernel.name.clone(), kernel.metadata.clone()?))).collect();
         let counters = Counters::attach(device, &object, &code, settings)?;
         Ok(Loaded { object, kernels, counters, bytes })
     }

@@ -114,7 +114,7 @@ fn rewrite(
         code: &placed.bytes,
         symbols: &[CodeSymbol { name: format!("{}.wavetap", kernel.name), address: entry, size: code.size() }],
         descriptors: &[(kernel.descriptor_address, descriptor)],
-        metadata: &value,
+        metadata: &metadata::encode(&value).expect("encodes"),
         control: &Control { stride: plan.record_bytes, ..Control::default() }.to_bytes(),
         map: b"",
     })?;

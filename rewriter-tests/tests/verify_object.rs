@@ -99,7 +99,7 @@ fn rewrite(object: &CodeObject<'_>, mode: CounterMode, damage: &Damage<'_>) -> V
         code: &placed.bytes,
         symbols: &symbols,
         descriptors: &descriptors,
-        metadata: &value,
+        metadata: &metadata::encode(&value).expect("encodes"),
         control: &block.to_bytes(),
         map: &map.pack().expect("packs"),
     };

@@ -1,6 +1,7 @@
 //! The kernels and functions of a code object and where their code lies.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -31,7 +32,7 @@ pub struct Kernel {
     /// Whether `code` ends where a symbol's size says.
     pub sized: bool,
     /// What the metadata note says of it.
-    pub metadata: Option<KernelMetadata>,
+    pub metadata: Option<Arc<KernelMetadata>>,
 }
 
 /// A device function that is not a kernel.
@@ -56,14 +57,14 @@ impl Kernel {
 /// Finds all kernels, by address of their entry, and all other functions, by address.
 pub(super) fn find(elf: &Elf<'_>, symbols: &[Symbol<'_>], metadata: Option<&Metadata>) -> Result<(Vec<Kernel>, Vec<Function>)> {
     let described = metadata.map_or(&[][..], |metadata| &metadata.kernels);
-    let described: FxHashMap<&str, &KernelMetadata> = described.iter().map(|kernel| (kernel.symbol.as_str(), kernel)).collect();
+    let described: FxHashMap<&str, &Arc<KernelMetadata>> = described.iter().map(|kernel| (kernel.symbol.as_str(), kernel)).collect();
     let mut names = FxHashSet::default();
     let mut kernels: Vec<Kernel> = Vec::new();
     for symbol in symbols.iter().filter(|symbol| symbol.is_defined() && symbol.is_object()) {
         let Some(name) = symbol.name.strip_suffix(DESCRIPTOR_SUFFIX) else { continue };
         if names.insert(name) {
             let mut kernel = read_kernel(elf, symbol, name).within(|| format!("kernel {name}"))?;
-            kernel.metadata = described.get(symbol.name).map(|&metadata| metadata.clone());
+            kernel.metadata = described.get(symbol.name).map(|&metadata| Arc::clone(metadata));
             kernels.push(kernel);
         }
     }

@@ -2,6 +2,8 @@
 //!
 //! The note is kept whole as an [`rmpv::Value`], which encodes to the same bytes again; [`KernelMetadata`] is a typed view of what this program needs.
 
+use std::sync::Arc;
+
 use rmpv::{Value, ValueRef};
 
 use crate::elf::Elf;
@@ -28,8 +30,8 @@ const NOTE_ALIGN: usize = 4;
 pub struct Metadata {
     /// As written: as values it takes ten times the room.
     encoded: Vec<u8>,
-    /// The kernels, typed.
-    pub kernels: Vec<KernelMetadata>,
+    /// The kernels, typed; [`super::Kernel::metadata`] are the same.
+    pub kernels: Vec<Arc<KernelMetadata>>,
     /// File offset of the note's descriptor (the MessagePack data).
     pub file_offset: u64,
     /// Size of the descriptor in bytes.
@@ -193,10 +195,17 @@ impl Metadata {
             let list = list.as_array().ok_or_else(|| Error::malformed("amdhsa.kernels is not a list").at(file_offset))?;
             for (index, kernel) in list.iter().enumerate() {
                 let typed = KernelMetadata::read(kernel).within(|| format!("kernel {index} of the metadata"));
-                kernels.push(typed.map_err(|error| error.at(file_offset))?);
+                kernels.push(Arc::new(typed.map_err(|error| error.at(file_offset))?));
             }
         }
         Ok(Metadata { encoded: encoded.to_vec(), kernels, file_offset, size })
+    }
+
+    /// Whether it says exactly this.
+    #[must_use]
+    pub fn is(&self, value: &Value) -> bool {
+        // What is encoded alike need not be made into values, which take ten times the room.
+        encode(value).is_ok_and(|encoded| encoded == self.encoded) || self.value().is_ok_and(|own| own == *value)
     }
 
     /// Everything, as values.

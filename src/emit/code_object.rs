@@ -24,8 +24,8 @@ use crate::code_object::{CONTROL_SYMBOL, CodeObject, DESCRIPTOR_SIZE, ENTRY_ALIG
 use crate::elf::constants::{
     DT_GNU_HASH, DT_HASH, DT_STRSZ, DT_STRTAB, DT_SYMTAB, DT_VERSYM, Dyn64, DynamicTag, PF_R, PF_W, PF_X, PT_LOAD, PT_NOTE, PT_PHDR,
     ProgramFlags, SHF_ALLOC, SHF_EXECINSTR, SHF_INFO_LINK, SHF_WRITE, SHT_DYNSYM, SHT_GNU_HASH, SHT_GNU_VERSYM, SHT_GROUP, SHT_HASH,
-    SHT_NOTE, SHT_PROGBITS, SHT_REL, SHT_RELA, SHT_SYMTAB, SHT_SYMTAB_SHNDX, STB_GLOBAL, STB_LOCAL, STT_FUNC, STT_OBJECT, STV_DEFAULT,
-    STV_PROTECTED, SectionFlags, SymbolInfo,
+    SHT_NOTE, SHT_PROGBITS, SHT_REL, SHT_RELA, SHT_STRTAB, SHT_SYMTAB, SHT_SYMTAB_SHNDX, STB_GLOBAL, STB_LOCAL, STT_FUNC, STT_OBJECT,
+    STV_DEFAULT, STV_PROTECTED, SectionFlags, SymbolInfo,
 };
 use crate::elf::{Elf, PROGRAM_HEADER_SIZE, Section, Segment, Symbol};
 use crate::error::{Error, Result, ResultExt};
@@ -41,6 +41,9 @@ const CONTROL_ALIGN: u64 = 64;
 
 /// Offset of the value within an entry of the dynamic table.
 const VALUE_OFFSET: u64 = std::mem::offset_of!(Dyn64<LittleEndian>, d_val) as u64;
+
+/// Sections that are written anew behind the code.
+const MOVED: [object::elf::SectionType; 4] = [SHT_DYNSYM, SHT_STRTAB, SHT_HASH, SHT_GNU_HASH];
 
 /// How many segments and loaded sections are added.
 const NEW_SEGMENTS: usize = 3;
@@ -73,8 +76,8 @@ pub struct Changes<'c> {
     pub symbols: &'c [CodeSymbol],
     /// New kernel descriptors by the descriptor's virtual address.
     pub descriptors: &'c [(u64, KernelDescriptor)],
-    /// The whole metadata, changed.
-    pub metadata: &'c rmpv::Value,
+    /// The whole metadata, changed and encoded.
+    pub metadata: &'c [u8],
     /// Initial contents of the control block, as long as was planned.
     pub control: &'c [u8],
     /// The compressed site table.
@@ -229,7 +232,12 @@ impl<'p, 'd> Writer<'p, 'd> {
             return Err(Error::unsupported("the code object has sections of a rewritten one"));
         }
         let inserted = elf.sections.iter().rposition(Section::is_alloc).map_or(elf.sections.len(), |last| last + 1);
-        let out = elf.data[..plan.kept as usize].to_vec();
+        // An object is large: as it grows there is neither another one nor room for one.
+        let symbols: usize = changes.symbols.iter().map(|symbol| size_of::<symbol_tables::Entry>() + symbol.name.len() + 1).sum();
+        let loaded: u64 = elf.sections.iter().filter(|section| MOVED.contains(&section.kind)).map(|section| section.size).sum();
+        let tables = elf.data.len() - plan.kept as usize + loaded as usize + symbols + changes.metadata.len() + changes.map.len();
+        let mut out = Vec::with_capacity(plan.code.offset as usize + changes.code.len() + tables + PAGE as usize);
+        out.extend_from_slice(&elf.data[..plan.kept as usize]);
         let (segments, segments_offset) = (elf.segments.clone(), elf.header.segments_offset);
         let (sections, strings) = (elf.sections.clone(), BTreeMap::new());
         Ok(Writer { plan, elf, changes, out, segments, segments_offset, sections, inserted, strings })
@@ -400,7 +408,7 @@ impl<'p, 'd> Writer<'p, 'd> {
         let header = (object_metadata.file_offset - old.offset).checked_sub(12 + owner_size);
         let header = header.ok_or_else(|| Error::internal("the metadata note has no room for its header"))?;
         let behind = align_up(object_metadata.file_offset - old.offset + object_metadata.size, 4).min(contents.len() as u64);
-        let note = metadata::note_bytes(&metadata::encode(self.changes.metadata)?);
+        let note = metadata::note_bytes(self.changes.metadata);
         let mut new = contents[..header as usize].to_vec();
         new.extend_from_slice(&note);
         let new_behind = new.len() as u64;

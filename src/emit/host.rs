@@ -4,25 +4,19 @@
 //! names its successor. What else changes are the tables that must: program headers, section headers and section names, which
 //! go to the end of the file.
 
-use super::Changed;
+use object::LittleEndian;
+
 use super::headers::{self, PAGE, TABLE_ALIGN, Tables};
 use super::program_headers::{self, Room};
+use super::sink::Sink;
 use crate::bytes::{self, align_up};
-use crate::elf::constants::{PF_R, PT_LOAD, PT_PHDR, SHF_ALLOC, SHT_PROGBITS};
+use crate::elf::constants::{FileHeader64, PF_R, PT_LOAD, PT_PHDR, SHF_ALLOC, SHT_PROGBITS};
 use crate::elf::{Elf, PROGRAM_HEADER_SIZE, Section, Segment};
 use crate::error::{Error, Result, ResultExt};
 use crate::offload_bundle::{Input, POINTER_OFFSET, Pointer};
 
 /// The section that holds the new bundles.
 pub(super) const SECTION: &str = ".wavetap.fatbin";
-
-/// Appends the successors of bundles and repoints the wrappers.
-pub(super) fn append(changed: &Changed<'_, '_>) -> Result<Vec<u8>> {
-    let elf = Elf::parse(changed.input.data)?;
-    let end = headers::image_end(&elf)?;
-    let room = program_headers::find(&elf, end).within(|| "the host file".into())?;
-    append_with(changed, &elf, end, &room)
-}
 
 /// Something that lies in the new segment: where it was, and where it is.
 struct Moved {
@@ -31,60 +25,84 @@ struct Moved {
     address: u64,
 }
 
-/// Does the work with a given strategy for the program header.
-fn append_with(changed: &Changed<'_, '_>, elf: &Elf<'_>, end: u64, room: &Room) -> Result<Vec<u8>> {
-    let input = changed.input;
-    if elf.sections.iter().any(|section| section.name == SECTION) {
-        return Err(Error::unsupported(format!("the host file has a section {SECTION} already: it was rewritten before")));
-    }
-    let mut out = input.data.to_vec();
-    let (start, address) = match room {
-        Room::NewTable { offset, address } => (*offset, *address),
-        _ => (align_up(out.len() as u64, PAGE), align_up(end, PAGE)),
-    };
-    out.resize(start as usize, 0);
+/// A host file to which the successors of bundles are appended.
+pub(super) struct Appended<'d> {
+    elf: Elf<'d>,
+    room: Room,
+    /// File offset and address of the new segment.
+    start: u64,
+    address: u64,
+    /// The new bundles, with their addresses.
+    places: Vec<(usize, u64)>,
+}
 
-    // Bundles first: they and their entries stay on pages.
-    let mut places = Vec::new();
-    for index in changed.bundles() {
-        let offset = headers::append(&mut out, PAGE, &[]);
-        changed.append_bundle(&mut out, index)?;
-        places.push((index, address + (offset - start)));
-    }
-    let bundles_end = out.len() as u64;
-    let mut moved = Vec::new();
-    if let Room::Grow { moved: indices } = room {
-        for &index in indices {
-            let old = elf.segments[index];
-            let contents = bytes::slice(elf.data, old.offset, old.file_size, "moved segment")?;
-            let offset = headers::append(&mut out, headers::small_align(old.align)?, contents);
-            moved.push(Moved { old, offset, address: address + (offset - start) });
+impl<'d> Appended<'d> {
+    /// The host file as it is, up to the place of the first new bundle.
+    pub(super) fn begin(input: &Input<'d>, out: &mut Sink<'_>) -> Result<Appended<'d>> {
+        let elf = Elf::parse(input.data)?;
+        let end = headers::image_end(&elf)?;
+        let room = program_headers::find(&elf, end).within(|| "the host file".into())?;
+        if elf.sections.iter().any(|section| section.name == SECTION) {
+            return Err(Error::unsupported(format!("the host file has a section {SECTION} already: it was rewritten before")));
         }
+        let (start, address) = match room {
+            Room::NewTable { offset, address } => (offset, address),
+            _ => (align_up(input.data.len() as u64, PAGE), align_up(end, PAGE)),
+        };
+        out.append(input.data)?;
+        out.append_zeros(start)?;
+        Ok(Appended { elf, room, start, address, places: Vec::new() })
     }
-    let added = usize::from(!matches!(room, Room::Replace(_)));
-    let count = elf.segments.len() + added;
-    let table = match room {
-        Room::NewTable { .. } => headers::append(&mut out, TABLE_ALIGN, &vec![0; count * PROGRAM_HEADER_SIZE as usize]),
-        _ => elf.header.segments_offset,
-    };
-    let size = out.len() as u64 - start;
-    let load = Segment {
-        kind: PT_LOAD,
-        flags: PF_R,
-        offset: start,
-        address,
-        physical_address: address,
-        file_size: size,
-        memory_size: size,
-        align: PAGE,
-    };
-    let segments = new_segments(elf, room, &moved, load, table);
-    bytes::put(&mut out, table, &headers::encode_segments(&segments))?;
-    repoint(&mut out, input, &places)?;
 
-    let (sections, names) = new_sections(elf, &moved, load, bundles_end)?;
-    append_sections(&mut out, elf, sections, &names, table, segments.len())?;
-    Ok(out)
+    /// The address of what is at this file offset.
+    fn address_of(&self, offset: u64) -> u64 {
+        self.address + (offset - self.start)
+    }
+
+    /// The successor of this bundle comes next: bundles and their entries stay on pages.
+    pub(super) fn next_bundle(&mut self, index: usize, out: &mut Sink<'_>) -> Result<()> {
+        let offset = out.append_at(PAGE, &[])?;
+        self.places.push((index, self.address_of(offset)));
+        Ok(())
+    }
+
+    /// Completes the new segment, repoints the wrappers and writes the tables.
+    pub(super) fn finish(self, input: &Input<'_>, out: &mut Sink<'_>) -> Result<()> {
+        let elf = &self.elf;
+        let bundles_end = out.size();
+        let mut moved = Vec::new();
+        if let Room::Grow { moved: indices } = &self.room {
+            for &index in indices {
+                let old = elf.segments[index];
+                let contents = bytes::slice(elf.data, old.offset, old.file_size, "moved segment")?;
+                let offset = out.append_at(headers::small_align(old.align)?, contents)?;
+                moved.push(Moved { old, offset, address: self.address_of(offset) });
+            }
+        }
+        let added = usize::from(!matches!(self.room, Room::Replace(_)));
+        let count = elf.segments.len() + added;
+        let table = match self.room {
+            Room::NewTable { .. } => out.append_at(TABLE_ALIGN, &vec![0; count * PROGRAM_HEADER_SIZE as usize])?,
+            _ => elf.header.segments_offset,
+        };
+        let size = out.size() - self.start;
+        let load = Segment {
+            kind: PT_LOAD,
+            flags: PF_R,
+            offset: self.start,
+            address: self.address,
+            physical_address: self.address,
+            file_size: size,
+            memory_size: size,
+            align: PAGE,
+        };
+        let segments = new_segments(elf, &self.room, &moved, load, table);
+        out.put(table, &headers::encode_segments(&segments))?;
+        repoint(out, input, &self.places)?;
+
+        let (sections, names) = new_sections(elf, &moved, load, bundles_end)?;
+        append_sections(out, elf, sections, &names, table, segments.len())
+    }
 }
 
 /// The program headers with the new segment behind the last loaded one.
@@ -117,18 +135,18 @@ fn same_bytes(a: &Segment, b: &Segment) -> bool {
 }
 
 /// Lets every wrapper of a replaced bundle name the new one.
-fn repoint(out: &mut [u8], input: &Input<'_>, places: &[(usize, u64)]) -> Result<()> {
+fn repoint(out: &mut Sink<'_>, input: &Input<'_>, places: &[(usize, u64)]) -> Result<()> {
     for (bundle, address) in places {
         let mut named = 0;
         for wrapper in input.wrappers().iter().filter(|wrapper| wrapper.bundle == *bundle) {
             let word = wrapper.file_offset + POINTER_OFFSET;
             match wrapper.pointer {
-                Pointer::InPlace => bytes::put(out, word, &address.to_le_bytes())?,
+                Pointer::InPlace => out.put(word, &address.to_le_bytes())?,
                 Pointer::Addend { file_offset } => {
-                    bytes::put(out, file_offset, &address.to_le_bytes())?;
+                    out.put(file_offset, &address.to_le_bytes())?;
                     // Some linkers write the address in place as well.
                     if wrapper.in_place != 0 {
-                        bytes::put(out, word, &address.to_le_bytes())?;
+                        out.put(word, &address.to_le_bytes())?;
                     }
                 }
             }
@@ -176,7 +194,7 @@ fn new_sections<'d>(elf: &Elf<'d>, moved: &[Moved], load: Segment, bundles_end: 
 
 /// Puts section names and section headers at the end and enters the tables' places in the file header.
 fn append_sections(
-    out: &mut Vec<u8>,
+    out: &mut Sink<'_>,
     elf: &Elf<'_>,
     mut sections: Vec<Section<'_>>,
     names: &[u8],
@@ -184,8 +202,10 @@ fn append_sections(
     segment_count: usize,
 ) -> Result<()> {
     let names_index = usize::from(elf.header.names_index);
-    let offset = headers::append(out, 1, names);
+    let offset = out.append_at(1, names)?;
     (sections[names_index].offset, sections[names_index].size) = (offset, names.len() as u64);
-    let sections_offset = headers::append(out, TABLE_ALIGN, &headers::encode_sections(&sections));
-    Tables { segments_offset: table, segment_count, sections_offset, section_count: sections.len(), names_index }.enter(out)
+    let sections_offset = out.append_at(TABLE_ALIGN, &headers::encode_sections(&sections))?;
+    let mut header = bytes::slice(elf.data, 0, size_of::<FileHeader64<LittleEndian>>() as u64, "file header")?.to_vec();
+    Tables { segments_offset: table, segment_count, sections_offset, section_count: sections.len(), names_index }.enter(&mut header)?;
+    out.put(0, &header)
 }

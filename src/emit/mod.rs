@@ -18,28 +18,33 @@
 //! # Ok::<(), wavetap::error::Error>(())
 //! ```
 
+use std::io::Cursor;
+
 use crate::error::{Error, Result};
-use crate::offload_bundle::{Bundle, Container, ENTRY_ALIGN, Entry, Input, Layout, Method, Packer, Put};
+use crate::offload_bundle::{Container, Input};
 
 pub mod code_object;
 mod headers;
 mod host;
 mod kept;
+mod merger;
 mod program_headers;
+mod scratch;
+mod sink;
 mod symbol_tables;
 
 pub use kept::Kept;
-
-/// How many of its largest entries apart a compressed bundle's entries are sought for what they have in common.
-const APART: usize = 4;
+pub use merger::Merger;
+pub use scratch::Scratch;
+pub use sink::Output;
 
 /// A rewritten code object and where its original came from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Replacement {
+#[derive(Debug, Clone)]
+pub struct Replacement<'d> {
     /// Indices of bundle and entry ([`crate::offload_bundle::Found::place`]); `None` when the input is the code object itself.
     pub place: Option<(usize, usize)>,
     /// The new code object.
-    pub bytes: Kept,
+    pub bytes: Kept<'d>,
 }
 
 /// How bundles are written of which something is replaced. The others stay as they are.
@@ -54,85 +59,34 @@ pub enum Packing {
     Compressed,
 }
 
-/// The input with these code objects in place of the original ones; without any, the input's own bytes.
+/// The input with these code objects in place of the original ones; without any, the input's own bytes. [`Merger`] does the same bundle by bundle.
 ///
 /// Bundles of which nothing is replaced stay as they are.
 ///
 /// # Errors
 /// Internal if a replacement names no entry of the input or an entry twice; unsupported if a host file has no room for another program header or no
 /// wrapper that names the bundle.
-pub fn merge(input: &Input<'_>, replacements: &[Replacement], packing: Packing) -> Result<Vec<u8>> {
-    if replacements.is_empty() {
-        return Ok(input.data.to_vec());
-    }
+pub fn merge(input: &Input<'_>, replacements: &[Replacement<'_>], packing: Packing) -> Result<Vec<u8>> {
     check_places(input, replacements)?;
-    let changed = Changed { input, replacements, packing };
-    match &input.container {
-        Container::CodeObject => replacements[0].bytes.bytes(),
-        Container::Bundles => join_bundles(&changed),
-        Container::Host { .. } => host::append(&changed),
+    let mut output = Cursor::new(Vec::new());
+    let mut merger = Merger::new(input, packing, &mut output);
+    for replacement in replacements.iter().filter(|replacement| replacement.place.is_none()) {
+        merger.code_object(&replacement.bytes)?;
     }
-}
-
-/// An input with something replaced.
-struct Changed<'a, 'd> {
-    input: &'a Input<'d>,
-    replacements: &'a [Replacement],
-    packing: Packing,
-}
-
-impl Changed<'_, '_> {
-    fn entry(&self, bundle: usize, entry: usize) -> Option<&Kept> {
-        let found = self.replacements.iter().find(|replacement| replacement.place == Some((bundle, entry)));
-        found.map(|found| &found.bytes)
+    for (index, bundle) in input.bundles.iter().enumerate() {
+        let new = |entry| replacements.iter().find(|replacement| replacement.place == Some((index, entry)));
+        if (0..bundle.entries.len()).any(|entry| new(entry).is_some()) {
+            let contents =
+                (0..bundle.entries.len()).map(|entry| new(entry).map_or_else(|| bundle.entry_bytes(entry).into(), |new| new.bytes.clone()));
+            merger.bundle(index, &contents.collect::<Vec<_>>())?;
+        }
     }
-
-    /// Whether something of this bundle is replaced.
-    fn has(&self, bundle: usize) -> bool {
-        self.replacements.iter().any(|replacement| replacement.place.is_some_and(|(place, _)| place == bundle))
-    }
-
-    /// Indices of the bundles of which something is replaced.
-    fn bundles(&self) -> impl Iterator<Item = usize> {
-        (0..self.input.bundles.len()).filter(|index| self.has(*index))
-    }
-
-    /// Writes the successor of a bundle behind what `out` holds.
-    fn append_bundle(&self, out: &mut Vec<u8>, index: usize) -> Result<()> {
-        let bundle: &Bundle<'_> = &self.input.bundles[index];
-        let sizes: Vec<(&str, usize)> = bundle
-            .entries
-            .iter()
-            .enumerate()
-            .map(|(entry, Entry { id, .. })| (id.as_str(), self.entry(index, entry).map_or(bundle.entry_bytes(entry).len(), Kept::size)))
-            .collect();
-        let layout = Layout::of(&sizes);
-        let mut contents = |entry: usize, put: &mut Put<'_, Error>| match self.entry(index, entry) {
-            Some(new) => new.put(put),
-            None => put(bundle.entry_bytes(entry)),
-        };
-        let (version, method) = match (self.packing, &bundle.compressed) {
-            (Packing::AsFound | Packing::Compressed, Some(header)) => (header.version, header.method),
-            (Packing::Compressed, None) => (2, Method::Zstd),
-            (Packing::AsFound, None) | (Packing::Plain, _) => {
-                out.reserve_exact(layout.size);
-                return layout.put(&mut contents, &mut |bytes| {
-                    out.extend_from_slice(bytes);
-                    Ok(())
-                });
-            }
-        };
-        // The code for one processor is most like that for the one before or soon before.
-        let largest = sizes.iter().map(|(_, size)| *size).max().unwrap_or(0);
-        let mut packer = Packer::new(version, method, layout.size, APART * largest)?;
-        layout.put(&mut contents, &mut |bytes| packer.put(bytes))?;
-        out.extend_from_slice(&packer.finish()?);
-        Ok(())
-    }
+    merger.finish()?;
+    Ok(output.into_inner())
 }
 
 /// Every replacement names one entry that exists, and none is named twice.
-fn check_places(input: &Input<'_>, replacements: &[Replacement]) -> Result<()> {
+fn check_places(input: &Input<'_>, replacements: &[Replacement<'_>]) -> Result<()> {
     for (number, replacement) in replacements.iter().enumerate() {
         let exists = match (&input.container, replacement.place) {
             (Container::CodeObject, None) => true,
@@ -148,19 +102,4 @@ fn check_places(input: &Input<'_>, replacements: &[Replacement]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// A file of bundles again: unchanged ones as they were, each on a multiple of [`ENTRY_ALIGN`] when there are several.
-fn join_bundles(changed: &Changed<'_, '_>) -> Result<Vec<u8>> {
-    let input = changed.input;
-    let mut out = Vec::new();
-    for (index, bundle) in input.bundles.iter().enumerate() {
-        out.resize(out.len().next_multiple_of(ENTRY_ALIGN as usize), 0);
-        if changed.has(index) {
-            changed.append_bundle(&mut out, index)?;
-        } else {
-            out.extend_from_slice(&input.data[bundle.offset as usize..(bundle.offset + bundle.size) as usize]);
-        }
-    }
-    Ok(out)
 }

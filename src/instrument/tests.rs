@@ -1,5 +1,7 @@
 //! What is refused and why, registers at entry, growth of allocations. That instrumented kernels run and count right is tested on the emulator.
 
+use std::sync::Arc;
+
 use super::asm::Asm;
 use super::registers::Allocation;
 use super::settle::Place;
@@ -46,7 +48,7 @@ fn kernel(target: Target, code: &[(&str, &[Value])]) -> (Vec<u8>, Kernel) {
         entry: ENTRY,
         code: ENTRY..ENTRY + bytes.len() as u64,
         sized: true,
-        metadata: Some(metadata),
+        metadata: Some(Arc::new(metadata)),
     };
     (bytes, kernel)
 }
@@ -119,6 +121,10 @@ fn what_uncopied_functions_call_is_not_always_counted() {
     assert_eq!(uncopied, ["function_at_0x100c", "function_at_0x1020"]);
 }
 
+fn metadata_of(kernel: &mut Kernel) -> &mut KernelMetadata {
+    Arc::make_mut(kernel.metadata.as_mut().expect("metadata"))
+}
+
 #[test]
 fn needs_that_cannot_be_met() {
     let target = target("gfx906");
@@ -129,7 +135,7 @@ fn needs_that_cannot_be_met() {
         change(&mut kernel);
         reason(plan(target, &bytes, &kernel, mode)).0
     };
-    let lds = |size| move |kernel: &mut Kernel| kernel.metadata.as_mut().expect("metadata").group_segment_fixed_size = size;
+    let lds = |size| move |kernel: &mut Kernel| metadata_of(kernel).group_segment_fixed_size = size;
     let preload = |kernel: &mut Kernel| {
         for (field, value) in [(Field::KERNARG_PRELOAD_LENGTH, 2), (Field::USER_SGPR_COUNT, 8)] {
             kernel.descriptor.set(field, value).expect("fits");
@@ -184,7 +190,7 @@ fn kernels_that_use_all_registers() {
         let code = code.chain(scalars.iter().map(|operands| ("s_mov_b32", operands.as_slice())));
         let code: Vec<_> = code.chain(accums.iter().map(|operands| ("v_accvgpr_write_b32", operands.as_slice()))).collect();
         let (bytes, mut kernel) = kernel(target, &code);
-        kernel.metadata.as_mut().expect("metadata").private_segment_fixed_size = 18;
+        metadata_of(&mut kernel).private_segment_fixed_size = 18;
         (bytes, kernel)
     };
     let numbers = |planned: Instrumented| (planned.metadata.agpr_count, planned.metadata.private_segment_fixed_size);
@@ -214,10 +220,10 @@ fn kernels_that_use_all_registers() {
     let target = target("gfx1100");
     let (bytes, good) = at_the_limit(target, 0);
     for unknown in [
-        |kernel: &mut Kernel| kernel.metadata.as_mut().expect("metadata").uses_dynamic_stack = true,
+        |kernel: &mut Kernel| metadata_of(kernel).uses_dynamic_stack = true,
         |kernel: &mut Kernel| kernel.descriptor.set(Field::USES_DYNAMIC_STACK, 1).expect("fits"),
         |kernel: &mut Kernel| kernel.descriptor.set(Field::ENABLE_SGPR_PRIVATE_SEGMENT_SIZE, 1).expect("fits"),
-        |kernel: &mut Kernel| kernel.metadata.as_mut().expect("metadata").private_segment_fixed_size = 1 << 32,
+        |kernel: &mut Kernel| metadata_of(kernel).private_segment_fixed_size = 1 << 32,
     ] {
         let mut kernel = good.clone();
         unknown(&mut kernel);
@@ -456,7 +462,7 @@ fn metadata_counts_borrowed_registers() {
         code.extend(uses.iter().map(|operands| ("s_and_b32", operands.as_slice())));
         let (bytes, mut kernel) = kernel(target, &code);
         kernel.descriptor.set_allocated_sgprs(112).expect("fits");
-        kernel.metadata.as_mut().expect("metadata").sgpr_count = 60;
+        metadata_of(&mut kernel).sgpr_count = 60;
         let mut image = Image::new();
         image.add_code(ENTRY, &bytes);
         let program = Program::build(target, &image, [(kernel.name.clone(), BodyKind::Kernel, ENTRY)]);
@@ -511,7 +517,7 @@ fn metadata_counts_borrowed_vector_registers() {
     code.extend(uses.iter().map(|operands| ("v_or_b32_e32", operands.as_slice())));
     let (bytes, mut kernel) = kernel(target, &code);
     kernel.descriptor.set_allocated_vgprs(target, 256).expect("fits");
-    kernel.metadata.as_mut().expect("metadata").vgpr_count = 254;
+    metadata_of(&mut kernel).vgpr_count = 254;
     let planned = plan(target, &bytes, &kernel, CounterMode::Global).expect("planned");
     assert_eq!(planned.metadata.vgpr_count, 256);
 }

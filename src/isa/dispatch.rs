@@ -24,10 +24,12 @@ enum Node {
 /// A row that may match.
 #[derive(Debug)]
 struct Candidate {
-    /// The row's own, here because rows are far apart in memory.
-    mask: u128,
-    matches: u128,
+    /// The row's own in the first two dwords, here because rows are far apart in memory.
+    mask: u64,
+    matches: u64,
     row: u16,
+    /// From 1: which of the fixed bits behind them it has; 0: none, as most.
+    behind: u16,
 }
 
 /// Finds a target's rows by the bits of a word.
@@ -35,6 +37,8 @@ struct Candidate {
 pub(super) struct Dispatch {
     nodes: Vec<Node>,
     candidates: Vec<Candidate>,
+    /// Fixed bits of the third and fourth dword, and their values.
+    behind: Vec<(u64, u64)>,
 }
 
 impl Dispatch {
@@ -44,9 +48,12 @@ impl Dispatch {
         let mut all: Vec<u16> = (0..variants.len() as u16).filter(|&index| has(&variants[usize::from(index)])).collect();
         // The most specific row first.
         all.sort_by_key(|&index| std::cmp::Reverse(variants[usize::from(index)].mask.count_ones()));
-        let mut dispatch = Dispatch { nodes: Vec::new(), candidates: Vec::new() };
+        let mut dispatch = Dispatch { nodes: Vec::new(), candidates: Vec::new(), behind: Vec::new() };
         dispatch.nodes.push(Node::Leaf { first: 0, count: 0 });
         dispatch.switch(variants, 0, &all, 0, ROOT_LOW, ROOT_BITS);
+        dispatch.nodes.shrink_to_fit();
+        dispatch.candidates.shrink_to_fit();
+        dispatch.behind.shrink_to_fit();
         dispatch
     }
 
@@ -88,8 +95,31 @@ impl Dispatch {
             }
         }
         self.nodes[at] = Node::Leaf { first: self.candidates.len() as u32, count: rows.len() as u32 };
-        let candidate = |&row: &u16| Candidate { mask: variants[usize::from(row)].mask, matches: variants[usize::from(row)].matches, row };
-        self.candidates.extend(rows.iter().map(candidate));
+        for &row in rows {
+            let Variant { mask, matches, .. } = variants[usize::from(row)];
+            let behind = self.behind_of((mask >> u64::BITS) as u64, (matches >> u64::BITS) as u64);
+            self.candidates.push(Candidate { mask: mask as u64, matches: matches as u64, row, behind });
+        }
+    }
+
+    /// The number of these fixed bits.
+    fn behind_of(&mut self, mask: u64, matches: u64) -> u16 {
+        if mask == 0 {
+            return 0;
+        }
+        let known = self.behind.iter().position(|known| *known == (mask, matches));
+        let index = known.unwrap_or_else(|| {
+            self.behind.push((mask, matches));
+            self.behind.len() - 1
+        });
+        index as u16 + 1
+    }
+
+    /// Whether the candidate's fixed bits behind the first two dwords are those of the word.
+    #[inline]
+    fn fits_behind(&self, candidate: &Candidate, word: u128) -> bool {
+        let Some(index) = usize::from(candidate.behind).checked_sub(1) else { return true };
+        self.behind.get(index).is_some_and(|(mask, matches)| (word >> u64::BITS) as u64 & mask == *matches)
     }
 
     /// The numbers of the rows that match a word, the most specific one first.
@@ -104,7 +134,8 @@ impl Dispatch {
                 }
             }
         };
-        candidates.iter().filter(move |candidate| word & candidate.mask == candidate.matches).map(|candidate| candidate.row)
+        let fits = move |candidate: &&Candidate| word as u64 & candidate.mask == candidate.matches && self.fits_behind(candidate, word);
+        candidates.iter().filter(fits).map(|candidate| candidate.row)
     }
 }
 

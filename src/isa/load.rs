@@ -354,6 +354,7 @@ fn load() -> Tables {
         let form = form(cursor, kinds, layouts);
         variants.extend((0..cursor.u16()).map(|_| row(cursor, &form)));
     }
+    variants.shrink_to_fit();
     let dispatch = (0..2 * INSTRUCTION_SETS.len()).map(|_| OnceLock::new()).collect();
     Tables { variants, dispatch }
 }

@@ -64,6 +64,7 @@ impl Segment {
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
         self.fill(self.bytes.len() as u64 + u64::from(self.target.code_end_padding()));
+        self.bytes.shrink_to_fit();
         self.bytes
     }
 

@@ -49,6 +49,8 @@ const ZSTD_LEVEL: i32 = 3;
 const ZSTD_WINDOW: u32 = 27;
 /// The least window, likewise: what zstd takes at this level anyway.
 const ZSTD_LEAST_WINDOW: u32 = 21;
+/// Fewer bytes than this are hashed sooner than another thread is told of them.
+const WORTH_A_THREAD: usize = 64 << 10;
 /// zlib's own default.
 const ZLIB_LEVEL: u32 = 6;
 
@@ -157,46 +159,66 @@ pub(super) fn unpack(data: &[u8], header: &CompressedHeader) -> Result<Vec<u8>> 
 /// # Errors
 /// Internal if the compressor fails.
 pub fn write_compressed(plain: &[u8], version: u16, method: Method) -> Result<Vec<u8>> {
-    let mut packer = Packer::new(version, method, plain.len(), plain.len())?;
+    let mut out = Vec::new();
+    let mut packer = Packer::new(version, method, plain.len(), plain.len(), &mut out)?;
     packer.put(plain)?;
-    packer.finish()
+    let header = packer.finish()?;
+    bytes::put(&mut out, 0, &header)?;
+    Ok(out)
 }
 
-/// [`write_compressed`] of a plain bundle that is told piece by piece, so that it need not be in memory as a whole.
-pub struct Packer {
+/// [`write_compressed`] of a plain bundle that is told piece by piece and written piece by piece, so that neither it nor the compressed one need be in memory
+/// as a whole.
+pub struct Packer<W: Write> {
     version: u16,
     method: Method,
     size: u64,
     hash: Md5,
-    encoder: Encoder,
+    encoder: Encoder<W>,
 }
 
-enum Encoder {
-    Zlib(flate2::write::ZlibEncoder<Vec<u8>>),
-    Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
+enum Encoder<W: Write> {
+    Zlib(flate2::write::ZlibEncoder<Counting<W>>),
+    Zstd(zstd::stream::write::Encoder<'static, Counting<W>>),
+}
+
+/// A writer, and how much was written.
+struct Counting<W> {
+    to: W,
+    size: u64,
+}
+
+impl<W: Write> Write for Counting<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.to.write(bytes)?;
+        self.size += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.to.flush()
+    }
 }
 
 fn not_packed(error: std::io::Error) -> Error {
     Error::internal(format!("a bundle could not be packed: {error}"))
 }
 
-impl Packer {
+impl<W: Write + Send> Packer<W> {
     /// For a plain bundle of `size` bytes, in which what is alike is at most `distance` bytes apart: that is how far the compressor looks back, and about
-    /// the memory that it takes.
+    /// the memory that it takes. What is written begins with room for the header.
     ///
     /// # Errors
-    /// Internal if the compressor fails.
-    pub fn new(version: u16, method: Method, size: usize, distance: usize) -> Result<Packer> {
-        let zstd = || {
-            let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), ZSTD_LEVEL)?;
-            encoder.long_distance_matching(true)?;
-            encoder.window_log(distance.next_power_of_two().ilog2().clamp(ZSTD_LEAST_WINDOW, ZSTD_WINDOW))?;
-            encoder.set_pledged_src_size(Some(size as u64))?;
-            Ok(encoder)
-        };
+    /// Internal if the compressor fails, or what it is written to.
+    pub fn new(version: u16, method: Method, size: usize, distance: usize, to: W) -> Result<Packer<W>> {
+        // The packed bytes are not known yet: their number must fit in any case.
+        let short = u32::try_from(zstd::zstd_safe::compress_bound(size) as u64 + HEADER_2).is_ok();
+        let version = if version == 2 && short { 2 } else { 3 };
+        let mut to = Counting { to, size: 0 };
+        to.write_all(&[0; HEADER_3 as usize][..header_size(version) as usize]).map_err(not_packed)?;
         let encoder = match method {
-            Method::Zlib => Encoder::Zlib(flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::new(ZLIB_LEVEL))),
-            Method::Zstd => Encoder::Zstd(zstd().map_err(not_packed)?),
+            Method::Zlib => Encoder::Zlib(flate2::write::ZlibEncoder::new(to, flate2::Compression::new(ZLIB_LEVEL))),
+            Method::Zstd => Encoder::Zstd(zstd_encoder(size, distance, to).map_err(not_packed)?),
         };
         Ok(Packer { version, method, size: size as u64, hash: Md5::new(), encoder })
     }
@@ -204,46 +226,53 @@ impl Packer {
     /// The next bytes of the plain bundle.
     ///
     /// # Errors
-    /// Internal if the compressor fails.
+    /// Internal if the compressor fails, or what it is written to.
     pub fn put(&mut self, bytes: &[u8]) -> Result<()> {
-        self.hash.update(bytes);
-        match &mut self.encoder {
+        let Packer { hash, encoder, .. } = self;
+        let mut pack = || match encoder {
             Encoder::Zlib(encoder) => encoder.write_all(bytes),
             Encoder::Zstd(encoder) => encoder.write_all(bytes),
-        }
-        .map_err(not_packed)
+        };
+        let packed = if bytes.len() < WORTH_A_THREAD {
+            hash.update(bytes);
+            pack()
+        } else {
+            rayon::join(pack, || hash.update(bytes)).0
+        };
+        packed.map_err(not_packed)
     }
 
-    /// The compressed bundle.
+    /// Writes what is left; returns the header, whose place is at the start of what was written.
     ///
     /// # Errors
-    /// Internal if the compressor fails, or the plain bundle had another size than was said.
+    /// Internal if the compressor fails, or what it is written to, or the plain bundle had another size than was said.
     pub fn finish(self) -> Result<Vec<u8>> {
         let Packer { version, method, size, hash, encoder } = self;
-        let packed = match encoder {
+        let written = match encoder {
             Encoder::Zlib(encoder) => encoder.finish(),
             Encoder::Zstd(encoder) => encoder.finish(),
         };
-        let packed = packed.map_err(not_packed)?;
-        let short = |size: u64| u32::try_from(size).ok();
-        let mut out = Vec::with_capacity(packed.len() + HEADER_3 as usize);
-        out.extend_from_slice(MAGIC);
-        match (version, short(packed.len() as u64 + HEADER_2), short(size)) {
-            (2, Some(total), Some(size)) => {
-                out.extend_from_slice(&2_u16.to_le_bytes());
-                out.extend_from_slice(&(method as u16).to_le_bytes());
-                out.extend_from_slice(&total.to_le_bytes());
-                out.extend_from_slice(&size.to_le_bytes());
-            }
-            _ => {
-                out.extend_from_slice(&3_u16.to_le_bytes());
-                out.extend_from_slice(&(method as u16).to_le_bytes());
-                out.extend_from_slice(&(packed.len() as u64 + HEADER_3).to_le_bytes());
-                out.extend_from_slice(&size.to_le_bytes());
-            }
+        let total = written.map_err(not_packed)?.size;
+        let mut header = MAGIC.to_vec();
+        header.extend_from_slice(&version.to_le_bytes());
+        header.extend_from_slice(&(method as u16).to_le_bytes());
+        let size_of_field = if version == 2 { size_of::<u32>() } else { size_of::<u64>() };
+        for field in [total, size] {
+            header.extend_from_slice(&field.to_le_bytes()[..size_of_field]);
         }
-        out.extend_from_slice(&hash.finalize()[..8]);
-        out.extend_from_slice(&packed);
-        Ok(out)
+        header.extend_from_slice(&hash.finalize()[..8]);
+        Ok(header)
     }
+}
+
+fn header_size(version: u16) -> u64 {
+    if version == 2 { HEADER_2 } else { HEADER_3 }
+}
+
+fn zstd_encoder<W: Write>(size: usize, distance: usize, to: W) -> std::io::Result<zstd::stream::write::Encoder<'static, W>> {
+    let mut encoder = zstd::stream::write::Encoder::new(to, ZSTD_LEVEL)?;
+    encoder.long_distance_matching(true)?;
+    encoder.window_log(distance.next_power_of_two().ilog2().clamp(ZSTD_LEAST_WINDOW, ZSTD_WINDOW))?;
+    encoder.set_pledged_src_size(Some(size as u64))?;
+    Ok(encoder)
 }

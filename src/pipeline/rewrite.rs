@@ -6,16 +6,16 @@
 //! the stages that wrote it, and a kernel with a finding is refused like any other.
 
 use std::hash::{Hash, Hasher};
+use std::io::Cursor;
 use std::sync::{Arc, Mutex};
 
-use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHasher};
 
-use super::object::{digest, place, source, target_id};
+use super::object::{digest, place, place_name, source, target_id};
 use super::options::{Counters, Options};
 use crate::code_object::{CodeObject, Kernel, LineTable, demangle, metadata};
 use crate::emit::code_object::{Changes, Plan};
-use crate::emit::{Kept, Replacement, merge};
+use crate::emit::{Kept, Merger, Output, Scratch};
 use crate::error::{Error, Kind, Result, ResultExt};
 use crate::isa::Target;
 use crate::kernel::Image;
@@ -26,10 +26,14 @@ use crate::profile::record::HEADER;
 use crate::verify::{self, Faultless};
 
 mod added;
+mod order;
+mod sources;
 #[cfg(test)]
 mod tests;
 
 use added::{Added, Kernels, Planner};
+use order::Order;
+use sources::Sources;
 
 /// Reason of a kernel for a processor whose code cannot be rewritten.
 const UNSUPPORTED_TARGET: &str = "unsupported_target";
@@ -64,7 +68,10 @@ pub struct Rewritten {
 /// Malformed if the input breaks its format; unsupported if it was rewritten before, or a counter mode is not available. A kernel
 /// that cannot be instrumented is no error: see [`ObjectMap::refused`].
 pub fn rewrite(data: &[u8], options: &Options) -> Result<Rewritten> {
-    rewrite_with_progress(data, options, |_| {})
+    let mut output = Cursor::new(Vec::new());
+    let destination = Destination { output: &mut output, scratch: None };
+    let maps = rewrite_to(data, options, destination, |map| map, |_| {})?;
+    Ok(Rewritten { bytes: output.into_inner(), maps })
 }
 
 /// How far a rewrite is.
@@ -76,20 +83,39 @@ pub struct Progress {
     pub total: usize,
 }
 
-/// [`rewrite`], which tells `progress` at the start and after each code object.
+/// Where a rewrite writes.
+pub struct Destination<'w> {
+    /// The output: empty, and complete when the rewrite returns without an error.
+    pub output: &'w mut dyn Output,
+    /// Where originals that were unpacked wait for their turn, and new code for the rest of its bundle; without it they wait in memory.
+    pub scratch: Option<Scratch>,
+}
+
+/// [`rewrite`] of which the output is never in memory as a whole: it is written bundle by bundle. Of each map there is only what `keep` makes of it, in the order of
+/// the file; the maps of many processors are large. `progress` is told at the start and after each code object.
 ///
 /// Code objects are rewritten at the same time, as many as there are threads, or the kernels of each where there are few objects; the result is the same.
 ///
 /// # Errors
-/// As [`rewrite`].
-pub fn rewrite_with_progress(data: &[u8], options: &Options, progress: impl FnMut(Progress) + Send) -> Result<Rewritten> {
+/// As [`rewrite`], and those of the destination, which are of the kind [`Kind::Io`].
+pub fn rewrite_to<M: Send>(
+    data: &[u8],
+    options: &Options,
+    destination: Destination<'_>,
+    keep: impl Fn(ObjectMap) -> M + Sync,
+    progress: impl FnMut(Progress) + Send,
+) -> Result<Vec<M>> {
+    let Destination { output, scratch } = destination;
     if options.counters == Counters::Register {
         return Err(Error::unsupported("counters in registers are not available yet: use lds, global or auto"));
     }
+    let scratch = scratch.map(Arc::new);
     let input = Input::parse(data)?;
     let objects: Vec<Found<'_>> = input.code_objects().collect();
     let groups = groups(&objects)?;
-    let total = objects.len();
+    let places = objects.iter().map(|found| found.place).collect();
+    let sources = Sources::new(input, places, scratch.as_ref())?;
+    let total = sources.count();
     let told = Mutex::new((0, progress));
     let tell = |more: usize| {
         // A panic of `progress` is not ours to hide, nor to repeat.
@@ -102,36 +128,63 @@ pub fn rewrite_with_progress(data: &[u8], options: &Options, progress: impl FnMu
     tell(0);
     // Either objects or kernels, never both: a thread that waits for kernels would take on another object, and hold the memory for two.
     let width = if total < 2 * rayon::current_num_threads() { Width::Kernels } else { Width::Objects };
-    // All new code is kept until the last is there, and that of many processors is much.
-    let keep = |(map, bytes): Outcome| -> Result<KeptOutcome> {
-        let kept = bytes.map(|bytes| if total > 1 { Kept::packed(&bytes) } else { Ok(Arc::unwrap_or_clone(bytes).into()) });
-        Ok((map, kept.transpose()?))
+    let order = Order::new(&sources, Merger::new(&sources.input, options.packing, output));
+    // New code is kept until the last of its bundle is there, and that of many processors is much.
+    let kept = |(map, bytes): Outcome| -> Result<_> {
+        let kept =
+            bytes.map(|bytes| if total > 1 { Kept::packed(&bytes, scratch.as_ref()) } else { Ok(Arc::unwrap_or_clone(bytes).into()) });
+        Ok((keep(map), kept.transpose()?))
     };
-    let one = |group: &Vec<usize>| -> Vec<(usize, Result<Option<KeptOutcome>>)> {
-        let mut earlier = None;
-        let rewritten = group.iter().enumerate().map(|(number, &index)| {
-            let found = &objects[index];
-            let rewriter = Rewriter { options, width, keeps: number + 1 < group.len() };
-            let outcome = rewriter.object(found, &mut earlier).within(|| place(found));
-            tell(1);
-            (index, outcome.and_then(|outcome| outcome.map(keep).transpose()))
-        });
-        rewritten.collect()
+    let done = |number: usize, outcome: Result<Option<Outcome>>| {
+        let outcome = outcome.within(|| place_name(sources.place(number)));
+        tell(1);
+        order.done(number, outcome.and_then(|outcome| outcome.map(kept).transpose()));
     };
-    let mut rewritten: Vec<_> = match width {
-        // One after the other, whatever its size: the largest last would be alone at the end.
-        Width::Objects => groups.par_iter().with_max_len(1).flat_map_iter(one).collect(),
-        Width::Kernels => groups.iter().flat_map(one).collect(),
+    let work = || {
+        while let Some(group) = order.next_group(groups.len()) {
+            let mut rest = &groups[group][..];
+            while !rest.is_empty() {
+                rest = rewrite_group(&sources, rest, options, width, &done);
+            }
+        }
     };
-    rewritten.sort_by_key(|(index, _)| *index);
-    let mut replacements = Vec::new();
-    let mut maps = Vec::new();
-    for (found, (_, rewritten)) in objects.iter().zip(rewritten) {
-        let Some((map, bytes)) = rewritten? else { continue };
-        maps.push(map);
-        replacements.extend(bytes.map(|bytes| Replacement { place: found.place, bytes }));
+    match width {
+        Width::Objects => drop(rayon::broadcast(|_| work())),
+        Width::Kernels => work(),
     }
-    Ok(Rewritten { bytes: merge(&input, &replacements, options.packing)?, maps })
+    order.finish()
+}
+
+/// Rewrites the first code object of a group, and those behind it while what was made of it is right for them. Returns the others.
+///
+/// Of the group's originals, two are in memory at the same time.
+fn rewrite_group<'g>(
+    sources: &Sources<'_>,
+    group: &'g [usize],
+    options: &Options,
+    width: Width,
+    done: &impl Fn(usize, Result<Option<Outcome>>),
+) -> &'g [usize] {
+    let Some((&first, mut rest)) = group.split_first() else { return group };
+    let rewriter = Rewriter { options, width, keeps: !rest.is_empty() };
+    let bytes = match sources.load(first) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            done(first, Err(error));
+            return rest;
+        }
+    };
+    let mut finished = None;
+    done(first, rewriter.object(&sources.found(first, &bytes), Way::Anew(&mut finished)).map(Option::flatten));
+    while let (Some(earlier), Some((&number, others))) = (&finished, rest.split_first()) {
+        let outcome = sources.load(number).and_then(|bytes| rewriter.object(&sources.found(number, &bytes), Way::Like(earlier)));
+        match outcome.transpose() {
+            Some(outcome) => done(number, outcome),
+            None => break,
+        }
+        rest = others;
+    }
+    rest
 }
 
 /// What is done at the same time.
@@ -143,11 +196,16 @@ enum Width {
     Kernels,
 }
 
+/// How a code object is rewritten.
+enum Way<'w, 'e, 'i> {
+    /// From what was made of another one with the same code.
+    Like(&'w Finished<'e>),
+    /// By itself; what is made is for others.
+    Anew(&'w mut Option<Finished<'i>>),
+}
+
 /// The map of a code object, and its new bytes if a kernel was instrumented.
 type Outcome = (ObjectMap, Option<Arc<Vec<u8>>>);
-
-/// [`Outcome`], kept until the others are there.
-type KeptOutcome = (ObjectMap, Option<Kept>);
 
 /// The code objects by number, in groups of those with the same code in the same place: compilers make the same of a program for processors that differ little.
 ///
@@ -213,21 +271,21 @@ impl Finished<'_> {
 }
 
 impl Rewriter<'_> {
-    /// One code object; nothing if it is not selected. What was made of `earlier`, which has the same code, is taken for this one, too, if that is right.
-    fn object<'i>(self, found: &Found<'i>, earlier: &mut Option<Finished<'i>>) -> Result<Option<Outcome>> {
+    /// One code object, or that it is not selected; nothing if what was made of the other one is not right for it.
+    fn object<'i>(self, found: &Found<'i>, way: Way<'_, '_, 'i>) -> Result<Option<Option<Outcome>>> {
         let options = self.options;
         if options.probes.is_empty() {
-            return Ok(None);
+            return Ok(Some(None));
         }
         let code = match CodeObject::parse(found.bytes) {
             Ok(code) => code,
             // Beside others it stays as it is; by itself it is a wrong input.
-            Err(error) if error.kind() == Kind::Unsupported && found.place.is_some() => return Ok(unread(found, options, &error)),
+            Err(error) if error.kind() == Kind::Unsupported && found.place.is_some() => return Ok(Some(unread(found, options, &error))),
             Err(error) => return Err(error),
         };
         let target = target_id(found, &code);
         if !options.selection.has_target(&target) {
-            return Ok(None);
+            return Ok(Some(None));
         }
         let selected: Vec<&Kernel> = code.kernels().iter().filter(|kernel| options.selection.has_kernel(&kernel.name)).collect();
         let mut map = ObjectMap {
@@ -239,21 +297,21 @@ impl Rewriter<'_> {
             refused: Vec::new(),
         };
         if selected.is_empty() {
-            return Ok(Some((map, None)));
+            return Ok(Some(Some((map, None))));
         }
         let Some(processor) = code.target().filter(|target| target.rewritable()) else {
             let what = if code.target().is_some() { "is decoded but not rewritten" } else { "is not in the tables" };
             let rewritten: Vec<&str> = Target::all().filter(|target| target.rewritable()).map(Target::name).collect();
             let detail = format!("code for {} {what}: only that for {} is", code.target_id(), rewritten.join(", "));
             map.refused.extend(selected.iter().map(|kernel| refused(&map.target, kernel, UNSUPPORTED_TARGET, &detail, None)));
-            return Ok(Some((map, None)));
+            return Ok(Some(Some((map, None))));
         };
         let plan = match Plan::new(&code, control::SIZE) {
             Ok(plan) => plan,
             Err(error) if error.kind() == Kind::Unsupported => {
                 map.refused
                     .extend(selected.iter().map(|kernel| refused(&map.target, kernel, UNSUPPORTED_OBJECT, &error.to_string(), None)));
-                return Ok(Some((map, None)));
+                return Ok(Some(Some((map, None))));
             }
             Err(error) => return Err(error),
         };
@@ -262,26 +320,18 @@ impl Rewriter<'_> {
         let lines = code.line_table().unwrap_or_default();
         let at_once = self.width == Width::Kernels;
         let writer = Writer { code: &code, lines: lines.as_ref(), plan: &plan };
-        if let Some(earlier) = earlier.as_ref().filter(|earlier| earlier.is_of(&code, &image, &plan)) {
-            let mut map = map.clone();
-            // The source lines are another object's: this one's take their place.
-            if let Ok(bytes) = writer.write(&earlier.added, earlier.map.kernels.clone(), &mut map) {
-                let map = without_addresses(map, options);
-                let rewritten = CodeObject::parse(&earlier.bytes)?;
-                let faultless = Faultless { original: &earlier.code, rewritten: &rewritten, map: &earlier.map };
-                let (_, findings) = verify::check_beside(&code, &CodeObject::parse(&bytes)?, Some(faultless), at_once);
-                if findings.is_empty() {
-                    return Ok(Some((map, Some(Arc::new(bytes)))));
-                }
-            }
-        }
+        let finished = match way {
+            Way::Like(earlier) if earlier.is_of(&code, &image, &plan) => return Ok(like(earlier, &writer, map, self)?.map(Some)),
+            Way::Like(_) => return Ok(None),
+            Way::Anew(finished) => finished,
+        };
         let mut kernels = Kernels::new(selected);
         // Each round leaves out the kernels that the checker found fault with; there are never more rounds than kernels.
         loop {
             let mut map = map.clone();
             let Some((bytes, added)) = self.instrument(processor, &image, &writer, &mut kernels, &mut map)? else {
                 map.refused = kernels.refusals();
-                return Ok(Some((map, None)));
+                return Ok(Some(Some((map, None))));
             };
             let added = (self.keeps && kernels.are_all()).then_some(added);
             let map = without_addresses(map, options);
@@ -291,9 +341,9 @@ impl Rewriter<'_> {
                 let bytes = Arc::new(bytes);
                 if let (Some(added), Some(read)) = (added, read) {
                     let control = plan.control_address();
-                    *earlier = Some(Finished { control, added, bytes: Arc::clone(&bytes), map: read, image, code });
+                    *finished = Some(Finished { control, added, bytes: Arc::clone(&bytes), map: read, image, code });
                 }
-                return Ok(Some((map, Some(bytes))));
+                return Ok(Some(Some((map, Some(bytes)))));
             }
             kernels.leave_out(&map.target, findings);
         }
@@ -330,6 +380,18 @@ impl Rewriter<'_> {
         }
         Ok(None)
     }
+}
+
+/// An object with the code of an earlier one, made from what was added to that; nothing if the checker finds fault with it.
+fn like(earlier: &Finished<'_>, writer: &Writer<'_, '_>, mut map: ObjectMap, rewriter: Rewriter<'_>) -> Result<Option<Outcome>> {
+    // The source lines are another object's: this one's take their place.
+    let Ok(bytes) = writer.write(&earlier.added, earlier.map.kernels.clone(), &mut map) else { return Ok(None) };
+    let map = without_addresses(map, rewriter.options);
+    let rewritten = CodeObject::parse(&earlier.bytes)?;
+    let faultless = Faultless { original: &earlier.code, rewritten: &rewritten, map: &earlier.map };
+    let at_once = rewriter.width == Width::Kernels;
+    let (_, findings) = verify::check_beside(writer.code, &CodeObject::parse(&bytes)?, Some(faultless), at_once);
+    Ok(findings.is_empty().then(|| (map, Some(Arc::new(bytes)))))
 }
 
 /// The map as it is handed out.
@@ -379,6 +441,9 @@ impl Writer<'_, '_> {
         for (symbol, key, number) in &added.numbers {
             metadata::set_kernel_number(&mut value, symbol, key, *number)?;
         }
+        // As values it takes ten times the room.
+        let metadata = metadata::encode(&value)?;
+        drop(value);
         map.kernels = kernels;
         for site in map.kernels.iter_mut().flat_map(|kernel| &mut kernel.sites) {
             site.source = source(self.lines, site.address);
@@ -389,7 +454,7 @@ impl Writer<'_, '_> {
             code: &added.code,
             symbols: &added.symbols,
             descriptors: &added.descriptors,
-            metadata: &value,
+            metadata: &metadata,
             control: &control.to_bytes(),
             map: &map.pack()?,
         })

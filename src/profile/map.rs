@@ -15,6 +15,9 @@ pub const SCHEMA: &str = "wavetap.map/1";
 /// A site table is never larger than this when unpacked: a damaged section must not exhaust memory.
 const MAX_UNPACKED: u64 = 256 << 20;
 
+/// How far a site table is usually compressed: room for less is made again and again, and copied.
+const USUAL_RATIO: usize = 12;
+
 /// How hard the section is compressed: the default level takes three times as long to make it a sixth smaller, which is less than a hundredth of an object.
 const LEVEL: u32 = 3;
 
@@ -200,7 +203,7 @@ impl ObjectMap {
     /// # Errors
     /// Malformed if it is not what [`ObjectMap::pack`] writes, Limit if it unpacks to more than 256 MiB.
     pub fn unpack(section: &[u8]) -> Result<ObjectMap> {
-        let mut contents = Vec::new();
+        let mut contents = Vec::with_capacity(section.len().saturating_mul(USUAL_RATIO).min(MAX_UNPACKED as usize));
         flate2::read::ZlibDecoder::new(section)
             .take(MAX_UNPACKED + 1)
             .read_to_end(&mut contents)

@@ -61,11 +61,13 @@ impl Maps {
     pub fn new(objects: Vec<ObjectMap>) -> Maps {
         Maps { schema: MAPS_SCHEMA.to_owned(), objects }
     }
+}
 
-    /// What was done.
+impl Summary {
+    /// What these maps say.
     #[must_use]
-    pub fn summary(&self) -> Summary {
-        let kernels = self.objects.iter().flat_map(|object| {
+    pub fn of(objects: &[ObjectMap]) -> Summary {
+        let kernels = objects.iter().flat_map(|object| {
             object.kernels.iter().map(|kernel| InstrumentedKernel {
                 name: kernel.name.clone(),
                 demangled: kernel.demangled.clone(),
@@ -78,12 +80,21 @@ impl Maps {
                 after: kernel.after,
             })
         });
-        let refused = self.objects.iter().flat_map(|object| object.refused.iter().cloned());
+        let refused = objects.iter().flat_map(|object| object.refused.iter().cloned());
         Summary { schema: SCHEMA.to_owned(), kernels: kernels.collect(), refused: refused.collect() }
     }
-}
 
-impl Summary {
+    /// All that these say, in this order.
+    #[must_use]
+    pub fn join(parts: Vec<Summary>) -> Summary {
+        let mut all = Summary::of(&[]);
+        for part in parts {
+            all.kernels.extend(part.kernels);
+            all.refused.extend(part.refused);
+        }
+        all
+    }
+
     /// As text.
     #[must_use]
     pub fn render(&self, style: Style) -> String {

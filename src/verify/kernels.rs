@@ -327,7 +327,7 @@ impl Context<'_> {
             }
             return;
         };
-        let (Ok(mut expected), Ok(value)) = (before.value(), now.value()) else {
+        let Ok(mut expected) = before.value() else {
             return findings.push(Finding::new(Rule::Metadata, "the metadata cannot be read"));
         };
         for kernel in now.kernels.iter().filter(|kernel| map.kernels.iter().any(|entry| format!("{}.kd", entry.name) == kernel.symbol)) {
@@ -340,7 +340,7 @@ impl Context<'_> {
                     kernel.private_segment_fixed_size,
                 ]
             };
-            let was = before.kernels.iter().find(|old| old.symbol == kernel.symbol).map(numbers);
+            let was = before.kernels.iter().find(|old| old.symbol == kernel.symbol).map(|old| numbers(old));
             for (index, (key, number)) in METADATA_MAY_GROW.into_iter().zip(numbers(kernel)).enumerate() {
                 // A number that stayed need not have been written.
                 if was.is_none_or(|was| was[index] != number)
@@ -350,7 +350,7 @@ impl Context<'_> {
                 }
             }
         }
-        if expected != value {
+        if !now.is(&expected) {
             findings.push(Finding::new(
                 Rule::Metadata,
                 "more changed than the register counts, LDS and scratch memory of instrumented kernels",

@@ -77,7 +77,8 @@ fn modelled(args: &ProfileArgs, app: &launch::App, folder: &Path) -> Result<Opti
 
 /// Writes the rewritten application, executable as the original is.
 pub fn rewrite_to(original: &[u8], path: &Path, output: &Path, options: &Options) -> Result<()> {
-    let rewritten = progress::rewrite(original, path, options)?;
+    let mut pending = files::Pending::new(output, false)?;
+    progress::rewrite(original, path, options, &mut pending, drop)?;
     let permissions = std::fs::metadata(path).map_err(|error| files::io(path, "cannot read", &error))?.permissions();
-    files::write(output, &rewritten.bytes, false, Some(permissions))
+    pending.finish(Some(permissions))
 }

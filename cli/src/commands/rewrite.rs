@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use wavetap::error::{Error, Result};
-use wavetap::pipeline::{Options, Rewritten};
-use wavetap::report::rewrite::Maps;
+use wavetap::pipeline::Options;
+use wavetap::profile::map::ObjectMap;
+use wavetap::report::rewrite::{Maps, Summary};
 
 use crate::args::{ColorChoice, RewriteArgs};
 use crate::{files, map_file, output, progress};
@@ -23,19 +24,21 @@ pub fn run(args: &RewriteArgs, colour: ColorChoice) -> Result<ExitCode> {
     let input = map_file::open(&args.input)?;
     let permissions = std::fs::metadata(&args.input).map_err(|error| files::io(&args.input, "cannot read", &error))?.permissions();
     let options = Options { packing: args.bundles.into(), keep_addresses: args.map.is_some(), ..args.instrument.options(&args.select) };
-    let Rewritten { bytes, maps } = progress::rewrite(&input, &args.input, &options)?;
-    if maps.iter().all(|map| map.kernels.is_empty() && map.refused.is_empty()) {
+    let mut pending = files::Pending::new(&args.output, force)?;
+    // Where no map is asked for, the sites are not kept: there are many.
+    let keep = |map: ObjectMap| (Summary::of(std::slice::from_ref(&map)), args.map.is_some().then_some(map));
+    let kept = progress::rewrite(&input, &args.input, &options, &mut pending, keep)?;
+    let (summaries, maps): (Vec<Summary>, Vec<Option<ObjectMap>>) = kept.into_iter().unzip();
+    let summary = Summary::join(summaries);
+    if summary.kernels.is_empty() && summary.refused.is_empty() {
         eprintln!("wavetap: nothing is selected: {} is a copy of {}", args.output.display(), args.input.display());
     }
-    files::write(&args.output, &bytes, force, Some(permissions))?;
-    // A large file, and reports of many kernels are large, too.
-    drop(bytes);
-    let maps = Maps::new(maps);
+    pending.finish(Some(permissions))?;
     if let Some(path) = &args.map {
+        let maps = Maps::new(maps.into_iter().flatten().collect());
         let map = serde_json::to_vec_pretty(&maps).map_err(|e| Error::internal(format!("map: {e}")))?;
         files::write(path, &map, force, None)?;
     }
-    let summary = maps.summary();
     output::emit(&args.report, colour, &summary, |summary, style| summary.render(style))?;
     output::say_refused(&summary.refused);
     Ok(if summary.refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })

@@ -125,9 +125,9 @@ impl Adding {
     }
 
     /// Places a kernel behind the others.
-    fn push(&mut self, planned: &Planned<'_>) -> Result<()> {
+    fn push(&mut self, planned: Planned<'_>) -> Result<()> {
         let Planned { kernel, mode, instrumented, code, .. } = planned;
-        let entry = self.segment.push(code)?;
+        let entry = self.segment.push(&code)?;
         let added = &mut self.added;
         added.stride = added.stride.max(instrumented.record_bytes);
         let mut descriptor = instrumented.descriptor;
@@ -142,8 +142,8 @@ impl Adding {
         self.maps.push(KernelMap {
             name: kernel.name.clone(),
             demangled: demangle(&kernel.name).into_owned(),
-            mode: *mode,
-            sites: instrumented.sites.clone(),
+            mode,
+            sites: instrumented.sites,
             uncounted_callees: instrumented.uncounted_callees.iter().map(|name| demangle(name).into_owned()).collect(),
             vector_registers: instrumented.vector_registers,
             before: instrumented.before,
@@ -200,7 +200,7 @@ impl<'k> Kernels<'k> {
                 match outcome {
                     Ok(planned) if planned.index as usize != placed.len() => again.push(kernel),
                     Ok(planned) => {
-                        if let Err(error) = adding.push(&planned) {
+                        if let Err(error) = adding.push(planned) {
                             let rest = again.into_iter().chain(made.map(|(kernel, _)| kernel)).chain(queue);
                             self.kernels = placed.into_iter().chain([kernel]).chain(rest).collect();
                             return Ok(Err(error));

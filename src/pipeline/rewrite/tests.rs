@@ -1,5 +1,7 @@
 //! Code objects with the same code: what is taken from one for the other is what the other would get by itself.
 
+use std::io::{Seek, SeekFrom, Write};
+
 use super::*;
 use crate::emit::code_object::CODE_SECTION;
 use crate::offload_bundle::write_plain;
@@ -83,4 +85,67 @@ fn what_was_checked_before_hides_nothing_that_is_different() {
         found += usize::from(!all.is_empty());
     }
     assert!(found > 20, "{found} of them are damage");
+}
+
+/// A disk of so many bytes.
+struct Full(Cursor<Vec<u8>>, usize);
+
+impl Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.0.position() as usize + bytes.len() > self.1 {
+            return Err(std::io::ErrorKind::StorageFull.into());
+        }
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for Full {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        self.0.seek(to)
+    }
+}
+
+#[test]
+fn an_output_is_the_same_wherever_it_is_written() {
+    let sample = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/hip-samples/bin/divergence")).expect("a sample");
+    let objects: Vec<(&str, Vec<u8>)> = vec![(HOST, Vec::new()), (ONE, one()), (OTHER, other()), (HOST, vec![7; 5000])];
+    let entries: Vec<(&str, &[u8])> = objects.iter().map(|(id, bytes)| (*id, &bytes[..])).collect();
+    let plain = write_plain(&entries);
+    let packed = crate::offload_bundle::write_compressed(&plain, 2, crate::offload_bundle::Method::Zstd).expect("packed");
+    // Several bundles behind each other: pages, zeros between them, and one without code.
+    let mut bundles = plain;
+    for next in [&packed, &write_plain(&[(HOST, b"nothing")]), &packed] {
+        bundles.resize(bundles.len().next_multiple_of(4096), 0);
+        bundles.extend_from_slice(next);
+    }
+    for (input, count) in [(sample, None), (packed, Some(2)), (bundles, Some(6)), (one(), Some(1))] {
+        let options = options(Counters::Lds);
+        let whole = rewrite(&input, &options).expect("rewritten");
+        assert!(whole.bytes != input && count.is_none_or(|count| whole.maps.len() == count));
+        let mut output = tempfile::tempfile().expect("a file");
+        let scratch = Some(Scratch::new(tempfile::tempfile().expect("a file")));
+        let mut told = Vec::new();
+        let destination = Destination { output: &mut output, scratch };
+        let maps = rewrite_to(&input, &options, destination, |map| map, |progress| told.push(progress.done)).expect("rewritten");
+        assert_eq!((maps, told), (whole.maps.clone(), (0..=whole.maps.len()).collect::<Vec<_>>()));
+        let mut bytes = Vec::new();
+        output.seek(SeekFrom::Start(0)).expect("seeks");
+        std::io::Read::read_to_end(&mut output, &mut bytes).expect("reads");
+        assert!(bytes == whole.bytes);
+        // Wherever the disk is full, and with a file that cannot be written for what waits.
+        for size in (0..bytes.len()).step_by(bytes.len() / 5 + 1) {
+            let destination = Destination { output: &mut Full(Cursor::default(), size), scratch: None };
+            let error = rewrite_to(&input, &options, destination, drop, |_| {}).expect_err("full");
+            assert_eq!(error.kind(), Kind::Io, "{size}: {error}");
+        }
+        let scratch = Some(Scratch::new(std::fs::File::open("/dev/null").expect("opens")));
+        let destination = Destination { output: &mut Cursor::new(Vec::new()), scratch };
+        let error = rewrite_to(&input, &options, destination, drop, |_| {}).err().map(|error| error.kind());
+        // One by itself waits for no other.
+        assert_eq!(error, (whole.maps.len() > 1).then_some(Kind::Io));
+    }
 }

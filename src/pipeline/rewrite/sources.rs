@@ -1,0 +1,85 @@
+//! The code objects of an input, of which only those that somebody works on are in memory.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::emit::{Kept, Scratch};
+use crate::error::Result;
+use crate::offload_bundle::{Bundle, Found, Input};
+
+/// An input without the contents of its compressed bundles, and what was in all of them, entry by entry.
+pub(super) struct Sources<'d> {
+    pub(super) input: Input<'d>,
+    places: Vec<Option<(usize, usize)>>,
+    /// By bundle and entry; none for a bundle of which nothing can be replaced.
+    contents: Vec<Vec<Kept<'d>>>,
+}
+
+impl<'d> Sources<'d> {
+    /// Takes an input with code objects in these places, in the order of the file. What was unpacked of it goes to the file, if there is one.
+    pub(super) fn new(mut input: Input<'d>, places: Vec<Option<(usize, usize)>>, scratch: Option<&Arc<Scratch>>) -> Result<Sources<'d>> {
+        let mut contents = Vec::with_capacity(input.bundles.len());
+        for (index, bundle) in input.bundles.iter_mut().enumerate() {
+            let has_code = places.iter().any(|place| place.is_some_and(|(bundle, _)| bundle == index));
+            contents.push(if has_code { entries(bundle, scratch)? } else { Vec::new() });
+            bundle.content = Cow::Borrowed(&[]);
+        }
+        Ok(Sources { input, places, contents })
+    }
+
+    /// How many code objects there are.
+    pub(super) fn count(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The bytes of a code object, by its number.
+    pub(super) fn load(&self, number: usize) -> Result<Cow<'_, [u8]>> {
+        match self.places[number] {
+            Some((bundle, entry)) => self.contents[bundle][entry].bytes(),
+            None => Ok(Cow::Borrowed(self.input.data)),
+        }
+    }
+
+    /// A code object, by its number, of which these are the bytes.
+    pub(super) fn found<'i>(&'i self, number: usize, bytes: &'i [u8]) -> Found<'i> {
+        let place = self.places[number];
+        let target = place.and_then(|(bundle, entry)| self.input.bundles[bundle].entries[entry].target.as_ref());
+        Found { place, target, bytes }
+    }
+
+    /// The place of a code object, by its number.
+    pub(super) fn place(&self, number: usize) -> Option<(usize, usize)> {
+        self.places[number]
+    }
+
+    /// The contents of a bundle's entries.
+    pub(super) fn contents(&self, bundle: usize) -> Vec<Kept<'d>> {
+        self.contents[bundle].clone()
+    }
+
+    /// The code objects by what they are written with: those of a bundle, or the one that is by itself.
+    pub(super) fn units(&self) -> Vec<Range<usize>> {
+        let bundle = |number: usize| self.places[number].map(|(bundle, _)| bundle);
+        let mut units: Vec<Range<usize>> = Vec::new();
+        for number in 0..self.count() {
+            match units.last_mut() {
+                Some(unit) if bundle(unit.start) == bundle(number) => unit.end = number + 1,
+                _ => units.push(number..number + 1),
+            }
+        }
+        units
+    }
+}
+
+/// What is in each entry of a bundle.
+fn entries<'d>(bundle: &mut Bundle<'d>, scratch: Option<&Arc<Scratch>>) -> Result<Vec<Kept<'d>>> {
+    match bundle.content {
+        Cow::Borrowed(content) => {
+            let range =
+                |index: usize| bundle.entries[index].offset as usize..(bundle.entries[index].offset + bundle.entries[index].size) as usize;
+            Ok((0..bundle.entries.len()).map(|index| content.get(range(index)).unwrap_or_default().into()).collect())
+        }
+        Cow::Owned(_) => (0..bundle.entries.len()).map(|index| Kept::plain(bundle.entry_bytes(index), scratch)).collect(),
+    }
+}
