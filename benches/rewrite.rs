@@ -18,15 +18,10 @@ use std::time::Instant;
 use criterion::{Criterion, Throughput};
 use rewriter_tests::corpora::Corpus;
 use rewriter_tests::{place, real_code};
-use tikv_jemallocator::Jemalloc;
 use wavetap::offload_bundle::Input;
 use wavetap::pipeline::{Counters, Destination, Options, Probe, Scratch, rewrite, rewrite_to};
 use wavetap::profile::map::ObjectMap;
 use wavetap::report::rewrite::Summary;
-
-/// The command's.
-#[global_allocator]
-static ALLOCATOR: Jemalloc = Jemalloc;
 
 /// MB of code per second, and memory as a multiple of the unbundled file.
 const WANTED: (f64, f64) = (20.0, 3.0);

@@ -94,7 +94,7 @@ fn rewrite(data: &[u8]) -> (Vec<u8>, Vec<Vec<u8>>) {
         bytes.extend(format!("new contents of {:?}", found.place).repeat(1000).into_bytes());
         replacements.push(Replacement { place: found.place, bytes: bytes.into() });
     }
-    let expected = replacements.iter().map(|replacement| replacement.bytes.bytes().expect("kept")).collect();
+    let expected = replacements.iter().map(|replacement| replacement.bytes.bytes().expect("kept").into_owned()).collect();
     (merge(&input, &replacements, Packing::AsFound).expect("merged"), expected)
 }
 

@@ -42,19 +42,13 @@ fn rocrand_is_taken_apart_and_put_together() {
             descriptor.set_entry_byte_offset(plan.code_address().wrapping_sub(kernel.descriptor_address) as i64);
             descriptors.push((kernel.descriptor_address, descriptor));
         }
-        let changes = Changes {
-            code: &[0; 256],
-            symbols: &[],
-            descriptors: &descriptors,
-            metadata: &note.value().expect("values"),
-            control: &[0; 64],
-            map: b"map",
-        };
+        let changes =
+            Changes { code: &[0; 256], symbols: &[], descriptors: &descriptors, metadata: &encoded, control: &[0; 64], map: b"map" };
         replacements.push(Replacement { place: found.place, bytes: plan.finish(&changes).expect("written").into() });
     }
     assert_eq!(replacements.len(), 7);
     let merged = merge(&input, &replacements, Packing::AsFound).expect("merged");
     let again = Input::parse(&merged).expect("parses");
     let bytes: Vec<Vec<u8>> = again.code_objects().map(|found| found.bytes.to_vec()).collect();
-    assert!(replacements.iter().map(|replacement| replacement.bytes.bytes().expect("kept")).eq(bytes));
+    assert!(replacements.iter().map(|replacement| replacement.bytes.bytes().expect("kept").into_owned()).eq(bytes));
 }

@@ -19,12 +19,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use clap::error::ErrorKind;
-use tikv_jemallocator::Jemalloc;
 use wavetap::error::{Kind, Result};
-
-/// A rewrite must not take much more memory than what it holds.
-#[global_allocator]
-static ALLOCATOR: Jemalloc = Jemalloc;
 
 /// Exit code: bad usage or bad input.
 const BAD_INPUT: u8 = 2;
