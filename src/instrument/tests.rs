@@ -191,6 +191,10 @@ fn kernels_that_use_all_registers() {
         let code: Vec<_> = code.chain(accums.iter().map(|operands| ("v_accvgpr_write_b32", operands.as_slice()))).collect();
         let (bytes, mut kernel) = kernel(target, &code);
         metadata_of(&mut kernel).private_segment_fixed_size = 18;
+        if target.unified_accum() {
+            kernel.descriptor.set_allocated_vgprs(target, 512).expect("fits");
+            kernel.descriptor.set_accum_offset(256).expect("fits");
+        }
         (bytes, kernel)
     };
     let numbers = |planned: Instrumented| (planned.metadata.agpr_count, planned.metadata.private_segment_fixed_size);

@@ -20,8 +20,8 @@ pub(super) struct Allocation<'a> {
     pub(super) xnack: Feature,
     /// Whether anything but flat memory instructions accesses FLAT_SCRATCH.
     pub(super) names_flat_scratch: bool,
-    /// Whether accumulation registers are named, or may be by code that nobody knows.
-    pub(super) names_accum: bool,
+    /// Whether vector registers may lie behind `ACCUM_OFFSET`, as they do in an original that has no accumulation registers.
+    pub(super) vectors_behind: bool,
 }
 
 /// Whether a body has an instruction that accesses FLAT_SCRATCH and is no flat memory instruction: those need it for private memory only.
@@ -42,7 +42,7 @@ impl Allocation<'_> {
         match new.descriptor.accum_offset(target) {
             Some(offset) => {
                 // Behind the offset the two names mean the same register. Without accumulation registers all are vector registers, and hand-written kernels use them so.
-                let limit = if self.names_accum { offset.min(allocated) } else { allocated };
+                let limit = if self.vectors_behind { allocated } else { offset.min(allocated) };
                 if vectors > limit {
                     complain(format!("code uses v{} of {limit} vector registers", vectors - 1));
                 }
@@ -176,7 +176,7 @@ mod tests {
         };
         let names_flat_scratch = names_flat_scratch(&body);
         let allocation =
-            Allocation { old: &kernel, new: &kernel, target, xnack: Feature::Unsupported, names_flat_scratch, names_accum: false };
+            Allocation { old: &kernel, new: &kernel, target, xnack: Feature::Unsupported, names_flat_scratch, vectors_behind: false };
         let mut findings = Vec::new();
         allocation.check(UsedRegisters::of_body(&body).named, &mut findings);
         findings.len()
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn without_accumulation_registers_all_are_vector_registers() {
         let target = Target::by_name("gfx90a").expect("a target");
-        let findings = |names_accum: bool, highest: u16| {
+        let findings = |vectors_behind: bool, highest: u16| {
             let mut descriptor = KernelDescriptor::from_bytes([0; 64]);
             descriptor.set_allocated_vgprs(target, 16).expect("fits");
             descriptor.set_accum_offset(8).expect("fits");
@@ -211,14 +211,14 @@ mod tests {
                 metadata: None,
             };
             let xnack = Feature::Off;
-            let allocation = Allocation { old: &kernel, new: &kernel, target, xnack, names_flat_scratch: false, names_accum };
+            let allocation = Allocation { old: &kernel, new: &kernel, target, xnack, names_flat_scratch: false, vectors_behind };
             let mut findings = Vec::new();
             allocation.check(RegSet::from_iter([Reg::vector(highest, 1)]), &mut findings);
             findings.iter().map(|finding| finding.message.clone()).collect::<Vec<_>>()
         };
         let none: [String; 0] = [];
-        assert_eq!([findings(true, 7), findings(false, 15)].concat(), none);
-        assert_eq!(findings(true, 8), ["code uses v8 of 8 vector registers"]);
-        assert_eq!(findings(false, 16), ["code uses v16 of 16 vector registers"]);
+        assert_eq!([findings(false, 7), findings(true, 15)].concat(), none);
+        assert_eq!(findings(false, 8), ["code uses v8 of 8 vector registers"]);
+        assert_eq!(findings(true, 16), ["code uses v16 of 16 vector registers"]);
     }
 }

@@ -1,6 +1,7 @@
 //! Kernel descriptors, metadata and site tables of a rewritten object: in step with each other and with the code.
 
 use std::cell::LazyCell;
+use std::iter::once;
 use std::sync::OnceLock;
 
 use rayon::prelude::*;
@@ -253,8 +254,15 @@ impl Context<'_> {
         let bodies = || code.bodies().iter().chain(callees.bodies.iter().map(|id| program.body(*id)));
         let used = bodies().map(|body| UsedRegisters::of_body(body).named).fold(RegSet::EMPTY, RegSet::union);
         let names_flat_scratch = !target.all_sgprs() && bodies().any(names_flat_scratch);
-        let names_accum = callees.unknown || used.highest_agpr().is_some();
-        let allocation = Allocation { old, new, target, xnack: self.rewritten.features().xnack, names_flat_scratch, names_accum };
+        let is_behind = |kernel: &Kernel, used: RegSet| {
+            kernel.descriptor.accum_offset(target).zip(used.highest_vgpr()).is_some_and(|(offset, highest)| u32::from(highest) >= offset)
+        };
+        let before = || once(program.body(id)).chain(callees.bodies.iter().map(|id| program.body(*id)));
+        let vectors_behind = is_behind(new, used)
+            && !callees.unknown
+            && used.highest_agpr().is_none()
+            && before().any(|body| is_behind(old, UsedRegisters::of_body(body).named));
+        let allocation = Allocation { old, new, target, xnack: self.rewritten.features().xnack, names_flat_scratch, vectors_behind };
         allocation.check(used, findings);
     }
 
@@ -308,7 +316,9 @@ impl Context<'_> {
             return findings.push(Finding::new(Rule::Lds, message));
         };
         let original: LazyCell<FxHashSet<u64>, _> = LazyCell::new(|| entry.addresses.iter().map(|pair| pair.rewritten).collect());
-        for body in code.bodies() {
+        // Functions that are called where they always were are nobody's copies.
+        let image_end = self.original.image_end();
+        for body in code.bodies().iter().filter(|body| body.entry_address() >= image_end) {
             for id in body.ids().filter(|id| body.inst(*id).variant.memory == Memory::Lds) {
                 let end = i64::from(body.inst(id).modifiers.offset) + i64::from(COUNTER);
                 if end > slice as i64 && !original.contains(&body.address(id)) {
