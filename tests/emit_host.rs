@@ -141,7 +141,7 @@ fn check_image(original: &[u8], rewritten: &[u8]) {
         for offset in load.offset..load.offset + load.file_size {
             let wrapper = input.wrappers().iter().any(|wrapper| {
                 let addend = match wrapper.pointer {
-                    wavetap::offload_bundle::Pointer::Addend { file_offset } => file_offset,
+                    wavetap::offload_bundle::Pointer::Addend { file_offset, .. } => file_offset,
                     wavetap::offload_bundle::Pointer::InPlace => wrapper.file_offset + 8,
                 };
                 (addend..addend + 8).contains(&offset) || (wrapper.file_offset + 8..wrapper.file_offset + 16).contains(&offset)
@@ -331,6 +331,59 @@ fn several_translation_units_have_several_wrappers() {
         assert_ne!(again.wrappers()[1].bundle_address, input.wrappers()[1].bundle_address);
         assert_eq!(again.code_objects().filter(|found| found.bytes == b"\x7fELF alone").count(), 1);
     }
+}
+
+/// A library whose wrapper names its bundle by a symbol, as GNU's linker has it for relocatable device code.
+const NAMED_BUNDLE: &str = "
+.section .hip_fatbin,\"a\",@progbits
+.p2align 12
+.globl __hip_fatbin
+.protected __hip_fatbin
+.type __hip_fatbin,@object
+.quad 0, 0
+.p2align 12
+__hip_fatbin: .incbin \"whole.bundle\"
+.section .hipFatBinSegment,\"aw\",@progbits
+.p2align 3
+wrapper: .long 0x48495046, 1
+.quad __hip_fatbin, 0
+.text
+register: lea wrapper(%rip), %rdi
+jmp __hipRegisterFatBinary@PLT
+.section .init_array,\"aw\",@init_array
+.p2align 3
+.quad register
+.section .note.GNU-stack,\"\",@progbits
+";
+
+#[test]
+fn a_wrapper_that_names_its_bundle_by_a_symbol() {
+    if !compiler_is_there() {
+        return;
+    }
+    let workshop = workshop();
+    let compiled = host(&workshop, "compiled", &["-fPIE", "-pie"]);
+    workshop.write("whole.bundle", &Input::parse(&compiled).expect("parses").bundles[0].content);
+    workshop.write("main.c", MAIN.replace("extern \"C\" ", "").replace("thread_local", "_Thread_local"));
+    let library = |text: &str| {
+        workshop.write("device.s", text);
+        workshop.run("cc", &["-shared", "device.s", "-o", "libdevice.so", "-L.", "-lamdhip64"]);
+        workshop.read("libdevice.so")
+    };
+    let original = library(NAMED_BUNDLE);
+    workshop.run("cc", &["-w", "main.c", "-o", "named", "-L.", "-Wl,--no-as-needed,-ldevice,-lamdhip64,-rpath,$ORIGIN"]);
+    let input = Input::parse(&original).expect("parses");
+    let [wrapper] = input.wrappers() else { panic!("one wrapper") };
+    assert!(matches!(wrapper.pointer, wavetap::offload_bundle::Pointer::Addend { base, .. } if base == wrapper.bundle_address));
+    let (rewritten, expected) = rewrite(&original);
+    check_image(&original, &rewritten);
+    workshop.write("libdevice.so", &rewritten);
+    check_bundles(&run(&workshop, "named"), &original, &expected);
+    // Another library may define it first.
+    let error = Input::parse(&library(&NAMED_BUNDLE.replace(".protected __hip_fatbin", ""))).unwrap_err();
+    assert!(error.to_string().contains("of the symbol __hip_fatbin, which another file may define first"), "{error}");
+    let error = Input::parse(&library(&NAMED_BUNDLE.replace(".quad __hip_fatbin, 0", ".quad elsewhere, 0"))).unwrap_err();
+    assert!(error.to_string().contains("names a bundle in another file"), "{error}");
 }
 
 #[test]

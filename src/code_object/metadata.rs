@@ -2,12 +2,13 @@
 //!
 //! The note is kept whole as an [`rmpv::Value`], which encodes to the same bytes again; [`KernelMetadata`] is a typed view of what this program needs.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rmpv::{Value, ValueRef};
 
-use crate::elf::Elf;
 use crate::elf::constants::NoteType;
+use crate::elf::{Elf, Note};
 use crate::error::{Error, Result, ResultExt};
 
 /// Largest note that is read.
@@ -36,6 +37,8 @@ pub struct Metadata {
     pub file_offset: u64,
     /// Size of the descriptor in bytes.
     pub size: u64,
+    /// File ranges of further descriptors, ascending, of which the kernels are here as well: an object that was linked from several has a note of each.
+    pub further: Vec<Range<u64>>,
 }
 
 /// What the metadata says of one kernel.
@@ -163,13 +166,31 @@ impl ValueKind {
 }
 
 impl Metadata {
-    /// Finds and reads the metadata note; `None` when the object has none.
+    /// Finds and reads the metadata note, or several as one, as loaders do (comgr, `mergeNoteRecords`); `None` when the object has none.
     ///
     /// # Errors
-    /// Malformed when a note or its contents break the format; a limit when it is too large or too deep.
+    /// Malformed when a note or its contents break the format; unsupported when several notes do not go together; a limit when they are too large or too deep.
     pub fn read(elf: &Elf<'_>) -> Result<Option<Self>> {
-        let note = elf.note(NOTE_OWNER, NT_AMDGPU_METADATA)?;
-        note.map(|note| Self::decode(note.descriptor, note.file_offset).within(|| "the metadata note".into())).transpose()
+        let decode = |note: &Note<'_>| Self::decode(note.descriptor, note.file_offset).within(|| "the metadata note".into());
+        let notes = elf.notes(NOTE_OWNER, NT_AMDGPU_METADATA)?;
+        let Some((first, further)) = notes.split_first() else { return Ok(None) };
+        let mut metadata = decode(first)?;
+        if further.is_empty() {
+            return Ok(Some(metadata));
+        }
+        let total: u64 = notes.iter().map(|note| note.descriptor.len() as u64).sum();
+        if total > MAX_SIZE {
+            return Err(Error::limit(format!("metadata notes of {total:#x} bytes, at most {MAX_SIZE:#x} are read")).at(first.file_offset));
+        }
+        let mut value = metadata.value()?;
+        for note in further {
+            let more = decode(note)?;
+            merge(&mut value, more.value()?).map_err(|error| error.at(note.file_offset))?;
+            metadata.kernels.extend(more.kernels);
+            metadata.further.push(note.file_offset..note.file_offset + note.descriptor.len() as u64);
+        }
+        metadata.encoded = encode(&value)?;
+        Ok(Some(metadata))
     }
 
     /// Decodes the descriptor of a metadata note that lies at `file_offset`.
@@ -198,7 +219,12 @@ impl Metadata {
                 kernels.push(Arc::new(typed.map_err(|error| error.at(file_offset))?));
             }
         }
-        Ok(Metadata { encoded: encoded.to_vec(), kernels, file_offset, size })
+        Ok(Metadata { encoded: encoded.to_vec(), kernels, file_offset, size, further: Vec::new() })
+    }
+
+    /// The file ranges of the descriptors that it was read from, ascending.
+    pub fn descriptors(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        std::iter::once(self.file_offset..self.file_offset + self.size).chain(self.further.iter().cloned())
     }
 
     /// Whether it says exactly this.
@@ -215,6 +241,30 @@ impl Metadata {
     pub fn value(&self) -> Result<Value> {
         decode_value(&self.encoded, self.file_offset)
     }
+}
+
+/// Adds what a further note says: of the same version, more kernels, and what is printed only if the first does not say.
+fn merge(value: &mut Value, more: Value) -> Result<()> {
+    let refused = |what: &str| Error::unsupported(format!("a further metadata note does not go with the first: {what}"));
+    let version = lookup(&more, "amdhsa.version");
+    if version.is_none() || version != lookup(value, "amdhsa.version") {
+        return Err(refused("it is of another version"));
+    }
+    let Value::Map(pairs) = more else { return Err(refused("it is no map")) };
+    for (key, more) in pairs {
+        match (key.as_str(), more) {
+            (Some("amdhsa.kernels"), Value::Array(more)) => match lookup_mut(value, "amdhsa.kernels") {
+                Some(Value::Array(kernels)) => kernels.extend(more),
+                _ => return Err(refused("the first has no kernels")),
+            },
+            (Some("amdhsa.printf"), more) => match value {
+                Value::Map(pairs) if !pairs.iter().any(|(known, _)| *known == key) => pairs.push((key, more)),
+                _ => return Err(refused("both have strings to print")),
+            },
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// The value that bytes at a file offset encode. What follows it is not looked at.

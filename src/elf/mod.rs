@@ -10,10 +10,11 @@ use object::read::StringTable;
 use object::read::elf::{Dyn as _, FileHeader as _, NoteIterator, Rela as _, RelrIterator, SectionTable, Sym as _};
 
 use self::constants::{
-    DT_NULL, DT_RELA, DT_RELASZ, DT_RELR, DT_RELRSZ, Dyn64, DynamicTag, ELFMAG, FileHeader64, FileType, Machine, NoteType, PF_W, PF_X,
-    PN_XNUM, PT_DYNAMIC, PT_LOAD, PT_NOTE, ProgramFlags, ProgramHeader64, ProgramType, Rela64, RelocationType, Relr64, SHF_ALLOC,
-    SHF_EXECINSTR, SHN_UNDEF, SHT_DYNSYM, SHT_NOBITS, SHT_NOTE, SHT_NULL, SHT_SYMTAB, STT_FUNC, STT_OBJECT, SectionFlags, SectionHeader64,
-    SectionType, Sym64, SymbolInfo, SymbolOther, SymbolSection,
+    DF_1_PIE, DF_SYMBOLIC, DT_FLAGS, DT_FLAGS_1, DT_NULL, DT_RELA, DT_RELASZ, DT_RELR, DT_RELRSZ, DT_SYMBOLIC, Dyn64, DynamicTag, ELFMAG,
+    ET_EXEC, FileHeader64, FileType, Machine, NoteType, PF_W, PF_X, PN_XNUM, PT_DYNAMIC, PT_LOAD, PT_NOTE, ProgramFlags, ProgramHeader64,
+    ProgramType, Rela64, RelocationType, Relr64, SHF_ALLOC, SHF_EXECINSTR, SHN_ABS, SHN_UNDEF, SHT_DYNSYM, SHT_NOBITS, SHT_NOTE, SHT_NULL,
+    SHT_SYMTAB, STB_LOCAL, STT_FUNC, STT_GNU_IFUNC, STT_OBJECT, STV_DEFAULT, SectionFlags, SectionHeader64, SectionType, Sym64, SymbolInfo,
+    SymbolOther, SymbolSection,
 };
 use crate::bytes;
 use crate::error::{Error, Result, ResultExt};
@@ -457,6 +458,24 @@ impl<'d> Elf<'d> {
         Ok(table.iter().zip(offsets).map(read).collect())
     }
 
+    /// Whether a dynamic symbol means this file's own definition, whatever else a program loads: another file's is found first only if this is a library
+    /// and lets that happen (gABI, "Symbol Table", visibility; `DF_SYMBOLIC`).
+    ///
+    /// # Errors
+    /// Malformed if the dynamic table does not lie in the file.
+    pub fn defines_for_itself(&self, symbol: &Symbol<'_>) -> Result<bool> {
+        // An absolute symbol is not moved with the file, and what a function returns is known to nobody.
+        if !symbol.is_defined() || symbol.section == SHN_ABS || symbol.info.st_type() == STT_GNU_IFUNC {
+            return Ok(false);
+        }
+        if symbol.info.st_bind() == STB_LOCAL || symbol.other.visibility() != STV_DEFAULT || self.header.kind == ET_EXEC {
+            return Ok(true);
+        }
+        let flags = |tag| Ok::<_, Error>(self.dynamic_value(tag)?.unwrap_or(0));
+        let symbolic = self.dynamic_value(DT_SYMBOLIC)?.is_some() || flags(DT_FLAGS)? & DF_SYMBOLIC.0 != 0;
+        Ok(symbolic || flags(DT_FLAGS_1)? & DF_1_PIE.0 != 0)
+    }
+
     /// Whether the compact relocations of `DT_RELR` add the load address to the word at `address` (gABI, "Relative Relocation Table").
     ///
     /// # Errors
@@ -466,14 +485,21 @@ impl<'d> Elf<'d> {
         Ok(RelrIterator::<FileHeader64<LE>>::new(LE, table).any(|place| place == address))
     }
 
-    /// The first note of an owner (its terminating zero included) and type, in the note segments or else sections.
+    /// The notes of an owner (its terminating zero included) and type, in the note segments, or in the note sections if those have none.
     ///
     /// # Errors
-    /// Malformed if a note before it reaches out of its segment or section.
-    pub fn note(&self, owner: &[u8], kind: NoteType) -> Result<Option<Note<'d>>> {
+    /// Malformed if a note reaches out of its segment or section.
+    pub fn notes(&self, owner: &[u8], kind: NoteType) -> Result<Vec<Note<'d>>> {
         let segments = self.segments.iter().filter(|segment| segment.kind == PT_NOTE).map(|segment| (segment.offset, segment.file_size));
         let sections = self.sections.iter().filter(|section| section.kind == SHT_NOTE).map(|section| (section.offset, section.size));
-        for (start, size) in segments.chain(sections) {
+        let found = self.notes_in(segments, owner, kind)?;
+        if found.is_empty() { self.notes_in(sections, owner, kind) } else { Ok(found) }
+    }
+
+    /// [`Elf::notes`] in these parts of the file, each once.
+    fn notes_in(&self, parts: impl Iterator<Item = (u64, u64)>, owner: &[u8], kind: NoteType) -> Result<Vec<Note<'d>>> {
+        let mut found: Vec<Note<'d>> = Vec::new();
+        for (start, size) in parts {
             let broken = |error: object::read::Error| Error::malformed(error.to_string()).at(start).within("a table of notes");
             let notes = bytes::slice(self.data, start, size, "notes")?;
             for note in NoteIterator::<FileHeader64<LE>>::new(LE, NOTE_ALIGN, notes).map_err(broken)? {
@@ -481,11 +507,13 @@ impl<'d> Elf<'d> {
                 if note.name_bytes() == owner && note.n_type(LE) == kind {
                     // Both are parts of the file.
                     let within = note.desc().as_ptr().addr() - notes.as_ptr().addr();
-                    return Ok(Some(Note { descriptor: note.desc(), file_offset: start + within as u64 }));
+                    found.push(Note { descriptor: note.desc(), file_offset: start + within as u64 });
                 }
             }
         }
-        Ok(None)
+        found.sort_by_key(|note| note.file_offset);
+        found.dedup_by_key(|note| note.file_offset);
+        Ok(found)
     }
 }
 

@@ -117,7 +117,7 @@ fn read_all(data: &[u8]) -> Result<()> {
     elf.dynamic_symbols()?;
     elf.dynamic_relocations()?;
     elf.is_relr(0x6000)?;
-    elf.note(NOTE_OWNER, NOTE_KIND)?;
+    elf.notes(NOTE_OWNER, NOTE_KIND)?;
     for section in &elf.sections {
         elf.contents(section)?;
     }
@@ -148,9 +148,9 @@ fn every_part_is_read() {
     assert_eq!(relocation, expected);
     let relative: Vec<_> = (0x5ff0..0x6300).filter(|&place| elf.is_relr(place).expect("reads")).collect();
     assert_eq!(relative, [0x6000, 0x6008, 0x6000 + 63 * 8]);
-    let note = elf.note(NOTE_OWNER, NOTE_KIND).expect("reads").expect("there");
+    let note = elf.notes(NOTE_OWNER, NOTE_KIND).expect("reads")[0];
     assert_eq!((note.descriptor, &data[note.file_offset as usize..][..8]), (&b"contents"[..], &b"contents"[..]));
-    assert_eq!(elf.note(NOTE_OWNER, NoteType(8)).expect("reads"), None);
+    assert_eq!(elf.notes(NOTE_OWNER, NoteType(8)).expect("reads"), []);
     assert_eq!(elf.dynamic().expect("reads")[1].file_offset, DYNAMIC + 16);
 }
 

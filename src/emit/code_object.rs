@@ -13,6 +13,7 @@
 //! | read | the metadata note, `.dynsym`, the hash tables, `.dynstr`; the program headers where they could not grow in place |
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use object::{LittleEndian, pod};
 
@@ -117,13 +118,17 @@ impl<'o, 'd> Plan<'o, 'd> {
             dynamic_symbols.ok_or_else(|| Error::unsupported("the code object has no .dynsym to name the control block in"))?;
         check_dynamic(elf, dynamic_symbols)?;
         let metadata = object.metadata().ok_or_else(|| Error::unsupported("the code object has no metadata note"))?;
-        let holds_note = |segment: &Segment| {
-            let (start, end) = (metadata.file_offset, metadata.file_offset + metadata.size);
-            segment.kind == PT_NOTE && segment.offset <= start && end <= segment.offset + segment.file_size
+        let descriptors: Vec<Range<u64>> = metadata.descriptors().collect();
+        let holds_notes = |segment: &Segment| {
+            let end = segment.offset + segment.file_size;
+            let holds = |range: &Range<u64>| segment.offset <= range.start && range.end <= end;
+            if segment.kind == PT_NOTE { descriptors.iter().filter(|range| holds(range)).count() } else { 0 }
         };
-        let note = elf.segments.iter().position(holds_note);
+        let note = elf.segments.iter().position(|segment| holds_notes(segment) > 0);
         let note = note.ok_or_else(|| Error::unsupported("the code object's metadata note is in no PT_NOTE segment"))?;
-        if elf.segments.iter().filter(|segment| holds_note(segment)).count() > 1 {
+        if holds_notes(&elf.segments[note]) < descriptors.len()
+            || elf.segments.iter().filter(|segment| holds_notes(segment) > 0).count() > 1
+        {
             return Err(Error::unsupported("the code object's metadata note is in two PT_NOTE segments"));
         }
         let end = headers::image_end(elf)?;
@@ -404,15 +409,22 @@ impl<'p, 'd> Writer<'p, 'd> {
         let old = self.elf.segments[self.plan.note];
         let object_metadata = self.plan.object.metadata().ok_or_else(|| Error::internal("the metadata was lost"))?;
         let contents = bytes::slice(self.elf.data, old.offset, old.file_size, "notes")?;
-        let owner_size = align_up(NOTE_OWNER.len() as u64, 4);
-        let header = (object_metadata.file_offset - old.offset).checked_sub(12 + owner_size);
-        let header = header.ok_or_else(|| Error::internal("the metadata note has no room for its header"))?;
-        let behind = align_up(object_metadata.file_offset - old.offset + object_metadata.size, 4).min(contents.len() as u64);
-        let note = metadata::note_bytes(self.changes.metadata);
-        let mut new = contents[..header as usize].to_vec();
-        new.extend_from_slice(&note);
-        let new_behind = new.len() as u64;
-        new.extend_from_slice(&contents[behind as usize..]);
+        let header_size = 12 + align_up(NOTE_OWNER.len() as u64, 4);
+        let mut new = Vec::new();
+        // What is cut out, and what is there in its place. One note says what all said.
+        let mut cuts: Vec<(Range<u64>, u64)> = Vec::new();
+        let mut kept = 0;
+        for (index, descriptor) in object_metadata.descriptors().enumerate() {
+            let start = (descriptor.start - old.offset).checked_sub(header_size).filter(|start| *start >= kept);
+            let start = start.ok_or_else(|| Error::internal("a metadata note has no room for its header"))?;
+            new.extend_from_slice(&contents[kept as usize..start as usize]);
+            if index == 0 {
+                new.extend_from_slice(&metadata::note_bytes(self.changes.metadata));
+            }
+            kept = align_up(descriptor.end - old.offset, 4).min(contents.len() as u64);
+            cuts.push((start..kept, new.len() as u64));
+        }
+        new.extend_from_slice(&contents[kept as usize..]);
 
         let offset = headers::append(&mut self.out, headers::small_align(old.align)?.max(4), &new);
         let address = segment_place.address + (offset - segment_place.offset);
@@ -425,7 +437,10 @@ impl<'p, 'd> Writer<'p, 'd> {
                 continue;
             }
             // A boundary in front of the metadata stays, one behind it moves with what is behind.
-            let boundary = |at: u64| if at <= header { at } else { at.max(behind) - behind + new_behind };
+            let boundary = |at: u64| match cuts.iter().rfind(|(cut, _)| cut.start < at) {
+                Some((cut, end)) => at.saturating_sub(cut.end) + end,
+                None => at,
+            };
             let (start, end) = (boundary(section.offset - old.offset), boundary(section.offset + section.size - old.offset));
             let new_index = self.renumbered(index);
             let new_section = &mut self.sections[new_index];

@@ -142,11 +142,12 @@ fn repoint(out: &mut Sink<'_>, input: &Input<'_>, places: &[(usize, u64)]) -> Re
             let word = wrapper.file_offset + POINTER_OFFSET;
             match wrapper.pointer {
                 Pointer::InPlace => out.put(word, &address.to_le_bytes())?,
-                Pointer::Addend { file_offset } => {
-                    out.put(file_offset, &address.to_le_bytes())?;
-                    // Some linkers write the address in place as well.
+                Pointer::Addend { file_offset, base } => {
+                    let addend = address.wrapping_sub(base).to_le_bytes();
+                    out.put(file_offset, &addend)?;
+                    // Some linkers write the addend in place as well.
                     if wrapper.in_place != 0 {
-                        out.put(word, &address.to_le_bytes())?;
+                        out.put(word, &addend)?;
                     }
                 }
             }

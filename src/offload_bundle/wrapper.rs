@@ -1,8 +1,8 @@
 //! The wrappers in `.hipFatBinSegment`: 24 bytes per translation unit that tell the HIP runtime where its bundle is.
 
 use crate::bytes;
-use crate::elf::Elf;
-use crate::elf::constants::{ET_EXEC, R_X86_64_RELATIVE, Rela64};
+use crate::elf::constants::{ET_EXEC, R_X86_64_64, R_X86_64_RELATIVE, Rela64};
+use crate::elf::{Elf, Relocation, Symbol};
 use crate::error::{Error, Result, ResultExt};
 
 /// The section that holds the wrappers.
@@ -28,10 +28,13 @@ const ADDEND_OFFSET: u64 = std::mem::offset_of!(Rela64<object::LittleEndian>, r_
 pub enum Pointer {
     /// The word in the file, as it is (fixed-address executable) or with the load address added (`DT_RELR`).
     InPlace,
-    /// The addend of an `R_X86_64_RELATIVE` relocation; the 64-bit addend is at this file offset.
+    /// The addend of a relocation that has its place alone: `R_X86_64_RELATIVE`, or `R_X86_64_64` with a symbol that this file defines for itself
+    /// (`__hip_fatbin` of relocatable device code).
     Addend {
-        /// File offset of `r_addend`.
+        /// File offset of `r_addend`, which has 64 bits.
         file_offset: u64,
+        /// What the loader adds to the addend beside the load address: the symbol's address, or 0.
+        base: u64,
     },
 }
 
@@ -61,6 +64,8 @@ pub(super) fn read(elf: &Elf<'_>) -> Result<Vec<Wrapper>> {
     }
     let mut relocations = elf.dynamic_relocations().within(|| "the relocation table".into())?;
     relocations.sort_by_key(|relocation| relocation.address);
+    // Read when a wrapper needs them.
+    let mut symbols = None;
     for section in sections {
         let contents = elf.contents(section)?;
         if !(contents.len() as u64).is_multiple_of(SIZE) {
@@ -87,11 +92,9 @@ pub(super) fn read(elf: &Elf<'_>) -> Result<Vec<Wrapper>> {
                     let message = "a wrapper's pointer in a position-independent file is not relocated in a known way";
                     return Err(Error::unsupported(message).at(file_offset + POINTER_OFFSET));
                 }
-                (Some(one), None) if one.address == place && one.kind == R_X86_64_RELATIVE => {
-                    (Pointer::Addend { file_offset: one.file_offset + ADDEND_OFFSET }, one.addend as u64)
-                }
+                (Some(one), None) if one.address == place => relocated(elf, one, &mut symbols)?,
                 (Some(one), _) => {
-                    let message = format!("a wrapper's pointer is relocated by type {} at {:#x}", one.kind, one.address);
+                    let message = format!("a wrapper's pointer is relocated in parts, by type {} at {:#x}", one.kind, one.address);
                     return Err(Error::unsupported(message).at(one.file_offset));
                 }
             };
@@ -99,4 +102,33 @@ pub(super) fn read(elf: &Elf<'_>) -> Result<Vec<Wrapper>> {
         }
     }
     Ok(wrappers)
+}
+
+/// Where a pointer comes from that one relocation supplies, and the address that it gives.
+fn relocated<'d>(elf: &Elf<'d>, one: &Relocation, symbols: &mut Option<Vec<Symbol<'d>>>) -> Result<(Pointer, u64)> {
+    let base = match one.kind {
+        R_X86_64_RELATIVE => 0,
+        R_X86_64_64 => {
+            let symbols = match symbols {
+                Some(symbols) => symbols,
+                none => none.insert(elf.dynamic_symbols()?),
+            };
+            let symbol = symbols.get(one.symbol as usize).filter(|symbol| symbol.is_defined());
+            let symbol = symbol.ok_or_else(|| {
+                let message =
+                    format!("a wrapper names a bundle in another file: its pointer is that of the undefined symbol {}", one.symbol);
+                Error::unsupported(message).at(one.file_offset)
+            })?;
+            if !elf.defines_for_itself(symbol)? {
+                let message = format!("a wrapper's pointer is that of the symbol {}, which another file may define first", symbol.name);
+                return Err(Error::unsupported(message).at(one.file_offset));
+            }
+            symbol.address
+        }
+        kind => {
+            let message = format!("a wrapper's pointer is relocated by type {kind} at {:#x}", one.address);
+            return Err(Error::unsupported(message).at(one.file_offset));
+        }
+    };
+    Ok((Pointer::Addend { file_offset: one.file_offset + ADDEND_OFFSET, base }, base.wrapping_add(one.addend as u64)))
 }

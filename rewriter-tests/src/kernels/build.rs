@@ -216,17 +216,31 @@ pub fn assembly(source: &str, variant: Variant) -> Result<String, Failure> {
 /// # Errors
 /// If it cannot be assembled.
 pub fn assembled(text: &str, variant: Variant) -> Result<Vec<u8>, Failure> {
+    linked(&[text], variant)
+}
+
+/// [`assembled`] of several texts, each of which becomes an object, that are linked to one.
+///
+/// # Errors
+/// If they cannot be assembled or linked.
+pub fn linked(texts: &[&str], variant: Variant) -> Result<Vec<u8>, Failure> {
     let mut hasher = DefaultHasher::new();
-    (text, variant.target.name(), variant.target.wave_size()).hash(&mut hasher);
-    let source = made_folder()?.join(format!("edited-{:016x}.s", hasher.finish()));
-    write_whole(&source, text.as_bytes())?;
+    (texts, variant.target.name(), variant.target.wave_size()).hash(&mut hasher);
+    let folder = made_folder()?.join(format!("edited-{:016x}", hasher.finish()));
+    let mut sources = Vec::new();
+    for (number, text) in texts.iter().enumerate() {
+        let source = folder.with_extension(if number == 0 { "s".to_owned() } else { format!("{number}.s") });
+        write_whole(&source, text.as_bytes())?;
+        sources.push(source);
+    }
     let processor = format!("-mcpu={}", variant.target.name());
     let mut arguments = strings(&["--target=amdgcn-amd-amdhsa", "-x", "assembler", "-nogpulib", &processor]);
     if variant.target.wave_size() == 64 && variant.target.with_wave_size(32).is_some() {
         arguments.push("-mwavefrontsize64".into());
     }
-    arguments.extend([format!("-mcode-object-version={}", variant.version).into(), source.clone().into()]);
-    let name = source.with_extension("co").file_name().unwrap_or_default().to_string_lossy().into_owned();
+    arguments.push(format!("-mcode-object-version={}", variant.version).into());
+    arguments.extend(sources.into_iter().map(Into::into));
+    let name = folder.with_extension("co").file_name().unwrap_or_default().to_string_lossy().into_owned();
     let file = made(&name, CLANG, &arguments)?;
     fs::read(&file).map_err(|e| format!("{}: {e}", file.display()))
 }

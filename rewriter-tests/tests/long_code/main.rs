@@ -6,6 +6,7 @@
 
 mod assembly;
 mod generated;
+mod linked;
 mod written;
 
 use std::process::ExitCode;
@@ -41,6 +42,7 @@ fn trials() -> Vec<Trial> {
                 case.check(target).map_err(|e| Failed::from(format!("{} {name}: {e}", case.name)))
             }));
         }
+        trials.push(Trial::test(format!("linked {name} wave{lanes}"), move || linked::check(target).map_err(Failed::from)));
         let mut long = |name: &str, blocks| {
             let name = format!("{name} {} wave{lanes}", target.name());
             trials.push(Trial::test(name, move || run_long(target, blocks).map_err(Failed::from)));

@@ -89,7 +89,7 @@ fn named(names: &[String], expected: &[&str]) -> bool {
 }
 
 /// A kernel or function: a symbol with a size.
-fn kernel(name: &str, body: &str) -> String {
+pub fn kernel(name: &str, body: &str) -> String {
     format!(".globl {name}\n.p2align 8\n.type {name},@function\n{name}:\n{body}\n.L{name}_end:\n.size {name}, .L{name}_end-{name}\n")
 }
 
@@ -283,6 +283,11 @@ pub fn cases() -> Vec<Case> {
         .collect();
     let body = format!("s_bitcmp1_b32 s20, 3\n s_cbranch_scc1 .Lover\n{clauses}.Lover:\n");
     cases.push(Case::new("islands_between_clauses", Counted, &body).needing("s_clause"));
+    // On gfx10.1 no branch may come between these without a wait for stores.
+    let pairs = "ds_write_b32 v4, v1\n global_store_dword v4, v1, s[6:7]\n".repeat(95);
+    let pairs: String = (0..80).map(|n| format!("{pairs}{}", on_lanes(200 + n, n % 32))).collect();
+    let body = format!("s_cmp_eq_u32 s20, s20\n s_cbranch_scc1 .Lover\n{pairs}.Lover:\n");
+    cases.push(Case::new("islands_between_lds_and_memory", Counted, &body).needing("s_waitcnt_vscnt"));
     cases.extend(skipped());
     cases.extend(program_counters());
     cases.extend(pointers());
@@ -324,6 +329,42 @@ fn skipped() -> Vec<Case> {
     let branch = format!("s_setvskip s20, 3\n s_cbranch_scc1 .Lover\n{}.Lover:\n s_setvskip 0, 0\n", on_lanes(0, 1));
     let inside = Case::new("branch_where_vector_instructions_may_be_skipped", refused(Reason::ModeWrite), &branch).needing("s_setvskip");
     vec![counted, inside]
+}
+
+/// Branches of any length as generators of assembly (Tensile) write them: the distance is added up first, and subtracted where it is negative.
+fn long_branches() -> String {
+    format!(
+        "
+        s_mov_b32 s26, 0
+    .Lagain:
+        s_bitcmp1_b32 s20, 3
+        s_cbranch_scc0 .Lnear
+        s_getpc_b64 s[10:11]
+    .Lforward:
+        s_add_i32 s24, .Lfar-.Lforward-4, 4
+        s_add_u32 s10, s10, s24
+        s_addc_u32 s11, s11, 0
+        s_setpc_b64 s[10:11]
+    .Lnear:
+        {}
+    .Lfar:
+        {}
+        s_lshr_b32 s20, s20, 1
+        s_add_u32 s26, s26, 1
+        s_cmp_gt_u32 s26, 3
+        s_cbranch_scc1 .Lout
+        s_getpc_b64 s[10:11]
+    .Lback:
+        s_add_i32 s24, .Lagain-.Lback-4, 4
+        s_abs_i32 s24, s24
+        s_sub_u32 s10, s10, s24
+        s_subb_u32 s11, s11, 0
+        s_setpc_b64 s[10:11]
+    .Lout:
+        ",
+        on_lanes(0, 1),
+        on_lanes(1, 5)
+    )
 }
 
 /// `s_getpc_b64` and what is added to it.
@@ -379,6 +420,7 @@ fn program_counters() -> Vec<Case> {
                 on_lanes(0, 5)
             ),
         ),
+        Case::new("generated_long_branches", Counted, &long_branches()),
         Case::new(
             "program_counter_in_the_output",
             Counted,
