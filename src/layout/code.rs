@@ -4,11 +4,11 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::piece::{KeptScc, Piece, Place, adds_whole, branch_word, call_word, encode, getpc_pair};
-use super::reach::{Sequence, displacement};
+use super::reach::{Sequence, Words, displacement};
 use crate::cfg::{BodyId, Program};
 use crate::entity::{InstId, ProgramPoint, Side};
 use crate::error::{Error, Result};
-use crate::isa::{self, Branch, Counter, EventHazards, Reg, Role, Target, Traits, Value};
+use crate::isa::{self, Branch, Counter, EventHazards, Reg, Role, Target, Traits, Value, scalar};
 use crate::kernel::edit::{Edits, Item, Label, Snippet};
 use crate::kernel::{Body, BodyKind, CallTarget, Flow, Image, Reason, Refusal, Stop};
 
@@ -61,12 +61,20 @@ impl Code {
             planner.body(function, image, &edited.inserts, edits.spare_scalar)?;
         }
         let Planner { sequence, .. } = planner;
-        let (s_branch, filler) = (branch_word(target, "s_branch")?, encode(target, "s_nop", &[Value::Imm(0)])?);
-        let hangs = target.event_hazards().contains(EventHazards::BRANCH_OFFSET);
-        let mut sequence = sequence.connect(s_branch)?;
+        let filler = encode(target, "s_nop", &[Value::Imm(0)])?;
+        let hazards = target.event_hazards();
+        let hangs = hazards.contains(EventHazards::BRANCH_OFFSET);
+        // With a branch between them, LDS and vector memory need this wait.
+        let before_jump = if hazards.contains(EventHazards::LDS_BRANCH_VMEM) {
+            encode(target, "s_waitcnt_vscnt", &[Value::Reg(Reg::scalar(scalar::NULL, 1)), Value::Imm(0)])?
+        } else {
+            Vec::new()
+        };
+        let words = Words { s_branch: branch_word(target, "s_branch")?, before_jump };
+        let mut sequence = sequence.connect(&words)?;
         // What fills may push a target out of reach.
         while hangs && sequence.avoid_displacement(HANGING_DISPLACEMENT, &filler) {
-            sequence = sequence.connect(s_branch)?;
+            sequence = sequence.connect(&words)?;
         }
         Ok(Code { target, offsets: sequence.offsets(), sequence })
     }

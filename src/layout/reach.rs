@@ -17,6 +17,15 @@ pub(super) fn displacement(from: u64, to: u64) -> Option<i16> {
     i16::try_from(bytes / 4).ok()
 }
 
+/// What islands are made of.
+#[derive(Debug, Clone)]
+pub(super) struct Words {
+    /// `s_branch`, to be given a displacement.
+    pub(super) s_branch: u32,
+    /// What comes before a jump over an island, which puts a branch between original instructions.
+    pub(super) before_jump: Vec<u8>,
+}
+
 /// Pieces in order, with places that branches go to.
 #[derive(Debug, Clone)]
 pub(super) struct Sequence {
@@ -72,12 +81,12 @@ impl Sequence {
         })
     }
 
-    /// Makes every branch reach, with islands where it takes them. `s_branch` is that instruction's word.
-    pub(super) fn connect(self, s_branch: u32) -> Result<Sequence, Refusal> {
+    /// Makes every branch reach, with islands where it takes them.
+    pub(super) fn connect(self, words: &Words) -> Result<Sequence, Refusal> {
         if self.unreached().is_none() {
             return Ok(self);
         }
-        let connected = self.with_islands(s_branch);
+        let connected = self.with_islands(words);
         match connected.unreached() {
             None => Ok(connected),
             Some((origin, distance)) => {
@@ -106,7 +115,7 @@ impl Sequence {
         }
     }
 
-    fn with_islands(mut self, s_branch: u32) -> Sequence {
+    fn with_islands(mut self, words: &Words) -> Sequence {
         let offsets = self.offsets();
         let sites = self.sites(&offsets);
         // For each island, its entries by final target: the place of the entry.
@@ -128,7 +137,7 @@ impl Sequence {
                 *to = next;
             }
         }
-        self.insert(&entries, s_branch)
+        self.insert(&entries, words)
     }
 
     /// Seams that are at least [`SPACING`] apart.
@@ -143,7 +152,7 @@ impl Sequence {
     }
 
     /// Inserts islands: entries (in front of which piece, the entry's place, where it goes).
-    fn insert(mut self, entries: &[(usize, Place, Place)], s_branch: u32) -> Sequence {
+    fn insert(mut self, entries: &[(usize, Place, Place)], words: &Words) -> Sequence {
         let mut by_site: BTreeMap<usize, Vec<(Place, Place)>> = BTreeMap::new();
         for &(site, entry, to) in entries {
             by_site.entry(site).or_default().push((entry, to));
@@ -155,10 +164,13 @@ impl Sequence {
         for (index, piece) in old_pieces.into_iter().enumerate() {
             if let Some(entries) = by_site.get(&index) {
                 let behind = self.new_place();
-                self.pieces.push(Piece::Branch { word: s_branch, to: behind, origin: None });
+                if !words.before_jump.is_empty() {
+                    self.pieces.push(Piece::Bytes(words.before_jump.as_slice().into()));
+                }
+                self.pieces.push(Piece::Branch { word: words.s_branch, to: behind, origin: None });
                 for &(entry, to) in entries {
                     self.bind(entry);
-                    self.pieces.push(Piece::Branch { word: s_branch, to, origin: None });
+                    self.pieces.push(Piece::Branch { word: words.s_branch, to, origin: None });
                 }
                 self.bind(behind);
             }
