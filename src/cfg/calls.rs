@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::entity::InstId;
 use crate::error::Error;
 use crate::isa::Target;
-use crate::kernel::{Body, BodyKind, CallTarget, Flow, Image};
+use crate::kernel::{Body, BodyKind, CallTarget, Image};
 
 /// Index of a body in a [`Program`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -178,7 +178,7 @@ impl Program {
         let mut unknown = false;
         let mut work = vec![id];
         while let Some(caller) = work.pop() {
-            unknown |= self.jumps_away(caller);
+            unknown |= self.body(caller).jumps_away();
             for (_, callee) in self.call_sites(caller) {
                 match callee {
                     Some(callee) if reached.insert(callee) => work.push(callee),
@@ -190,29 +190,16 @@ impl Program {
         Callees { bodies: reached.into_iter().collect(), unknown }
     }
 
-    /// The calls of this body that are known: body and instruction. A function whose address is taken may have callers that are not listed.
-    pub fn callers(&self, id: BodyId) -> impl Iterator<Item = (BodyId, InstId)> + '_ {
-        self.ids().flat_map(move |caller| {
-            self.call_sites(caller).filter(move |(_, callee)| *callee == Some(id)).map(move |(inst, _)| (caller, inst))
-        })
-    }
-
     /// Whether some body calls or jumps to an unknown place.
     #[must_use]
     pub fn has_unknown_calls(&self) -> bool {
-        self.ids().any(|id| self.jumps_away(id) || self.call_sites(id).any(|(_, callee)| callee.is_none()))
+        self.ids().any(|id| self.body(id).jumps_away() || self.call_sites(id).any(|(_, callee)| callee.is_none()))
     }
 
     /// Whether it is one body that calls nothing and goes nowhere else: what is known of it does not depend on other code of its object.
     #[must_use]
     pub fn stands_alone(&self) -> bool {
-        let calls_nothing =
-            |body: &Body| body.ids().all(|id| !matches!(body.flow(id), Flow::Call(_) | Flow::TailCall(_) | Flow::IndirectJump));
+        let calls_nothing = |body: &Body| body.calls().next().is_none() && !body.jumps_away();
         self.undecodable.is_empty() && self.bodies.len() == 1 && self.bodies.iter().all(calls_nothing)
-    }
-
-    fn jumps_away(&self, id: BodyId) -> bool {
-        let body = self.body(id);
-        body.ids().any(|inst| body.flow(inst) == Flow::IndirectJump)
     }
 }

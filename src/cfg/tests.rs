@@ -204,6 +204,5 @@ fn the_call_graph_finds_functions_without_symbols_recursion_and_the_unknown() {
     assert!(program.callees(named).bodies.contains(&named), "recursive");
     assert!(program.callees(unknown).unknown);
     assert!(program.has_unknown_calls());
-    assert_eq!(program.callers(named).count(), 2);
     assert_eq!(names.into_inner(), ["function_at_0x3000", "k1000", "k4000", "k4100", "named"].map(str::to_owned).into());
 }

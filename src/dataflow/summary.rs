@@ -40,24 +40,28 @@ impl Summaries {
     /// Computes the summaries of all functions of a program and of what else is called, as the least fixed point over the call graph.
     #[must_use]
     pub fn compute(program: &Program) -> Summaries {
+        let mut callers: FxHashMap<BodyId, Vec<BodyId>> = FxHashMap::default();
+        for id in program.ids() {
+            for callee in program.call_sites(id).filter_map(|(_, callee)| callee) {
+                callers.entry(callee).or_default().push(id);
+            }
+        }
         // Few kernels are called, and nobody asks for the others' summaries.
-        let called: FxHashSet<BodyId> = program.ids().flat_map(|id| program.call_sites(id)).filter_map(|(_, callee)| callee).collect();
-        let is_asked_for = |id: &BodyId| program.body(*id).kind() == BodyKind::Function || called.contains(id);
+        let is_asked_for = |id: &BodyId| program.body(*id).kind() == BodyKind::Function || callers.contains_key(id);
         let cfgs: FxHashMap<BodyId, Cfg> = program.ids().filter(is_asked_for).map(|id| (id, Cfg::build(program.body(id)))).collect();
         let mut summaries = Summaries::default();
         let mut work: Vec<BodyId> = program.ids().filter(is_asked_for).collect();
+        let mut is_waiting: FxHashSet<BodyId> = work.iter().copied().collect();
         for id in &work {
             summaries.by_entry.insert(program.body(*id).entry_address(), Summary::NOTHING);
         }
         while let Some(id) = work.pop() {
+            is_waiting.remove(&id);
             let body = program.body(id);
             let summary = summarize(body, &cfgs[&id], &summaries);
             if summaries.by_entry.insert(body.entry_address(), summary) != Some(summary) {
-                for (caller, _) in program.callers(id).filter(|(caller, _)| is_asked_for(caller)) {
-                    if !work.contains(&caller) {
-                        work.push(caller);
-                    }
-                }
+                let callers = callers.get(&id).into_iter().flatten().copied().filter(is_asked_for);
+                work.extend(callers.filter(|caller| is_waiting.insert(*caller)));
             }
         }
         summaries

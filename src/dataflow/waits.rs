@@ -8,7 +8,7 @@
 //! The state at a point is, for each counter, the operations that may be pending there with the least and the greatest number of younger ones. At a join
 //! it is the union; an operation that is pending on all paths is *certain*.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::pending::{Pending, Position, Queue};
@@ -383,15 +383,19 @@ impl WaitSummaries {
             program.bodies().iter().filter(|body| body.kind() == BodyKind::Function).map(|body| (body, Cfg::build(body))).collect();
         let by_entry = functions.iter().map(|(body, _)| (body.entry_address(), WaitSummary::NOTHING)).collect();
         let mut summaries = Self { by_entry };
-        loop {
-            // What is known of a callee's effects only grows, and is finite.
-            let next =
-                functions.iter().map(|(body, cfg)| (body.entry_address(), Waits::compute(body, cfg, &summaries).summary())).collect();
-            if next == summaries.by_entry {
-                return summaries;
-            }
-            summaries.by_entry = next;
+        let calls_one = |body: &Body, changed: &FxHashSet<u64>| {
+            body.calls().any(|(_, target)| matches!(target, CallTarget::Known(address) if changed.contains(&address)))
+        };
+        // What is known of a callee's effects only grows, and is finite.
+        let mut next: Vec<&(&Body, Cfg)> = functions.iter().collect();
+        while !next.is_empty() {
+            let found: Vec<(u64, WaitSummary)> =
+                next.iter().map(|(body, cfg)| (body.entry_address(), Waits::compute(body, cfg, &summaries).summary())).collect();
+            let changed = found.into_iter().filter(|(entry, summary)| summaries.by_entry.insert(*entry, *summary) != Some(*summary));
+            let changed: FxHashSet<u64> = changed.map(|(entry, _)| entry).collect();
+            next = functions.iter().filter(|(body, _)| calls_one(body, &changed)).collect();
         }
+        summaries
     }
 
     pub(crate) fn of(&self, target: CallTarget) -> WaitSummary {

@@ -101,6 +101,10 @@ pub struct Body {
     pub(super) insts: Vec<Inst>,
     pub(super) addresses: Vec<u64>,
     pub(super) flows: Vec<Flow>,
+    /// The calls among them: functions may be asked for those often.
+    pub(super) calls: Vec<InstId>,
+    /// Whether control may go to an unknown place without a call.
+    pub(super) jumps_away: bool,
     /// The high bits of vector register numbers at each instruction, where they are known; empty if they are 0 everywhere.
     pub(super) vgpr_msb: Vec<Option<VgprMsb>>,
     /// Whether vector instructions may be skipped at each instruction; empty if they are nowhere.
@@ -361,9 +365,15 @@ impl Body {
 
     /// The calls: instruction and target, tail calls included.
     pub fn calls(&self) -> impl Iterator<Item = (InstId, CallTarget)> + '_ {
-        self.ids().filter_map(|id| match self.flow(id) {
-            Flow::Call(target) | Flow::TailCall(target) => Some((id, target)),
+        self.calls.iter().filter_map(|id| match self.flow(*id) {
+            Flow::Call(target) | Flow::TailCall(target) => Some((*id, target)),
             _ => None,
         })
+    }
+
+    /// Whether control may leave it for an unknown place other than by a call ([`Flow::IndirectJump`]).
+    #[must_use]
+    pub fn jumps_away(&self) -> bool {
+        self.jumps_away
     }
 }

@@ -70,6 +70,8 @@ impl Body {
                 entry,
                 insts,
                 addresses,
+                calls: Vec::new(),
+                jumps_away: flows.contains(&Flow::IndirectJump),
                 flows,
                 vgpr_msb: Vec::new(),
                 vskip: Vec::new(),
@@ -94,6 +96,7 @@ impl Body {
                 let states = vgpr_msb::states(&body)?;
                 body.set_vgpr_msb(states);
                 body.vskip = vskip::states(&body)?;
+                body.calls = body.ids().filter(|id| matches!(body.flow(*id), Flow::Call(_) | Flow::TailCall(_))).collect();
                 if body.insts.capacity() / 4 * 3 > body.insts.len() {
                     body.insts.shrink_to_fit();
                 }
