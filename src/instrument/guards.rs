@@ -2,7 +2,7 @@
 
 use crate::cfg::Cfg;
 use crate::code_object::{Field, KernelDescriptor, initial_registers};
-use crate::dataflow::{Indexing, RegSet};
+use crate::dataflow::{Indexing, Liveness, RegSet};
 use crate::entity::{InstId, ProgramPoint, Side};
 use crate::isa::{Memory, Reg, Role, Traits, Value};
 use crate::kernel::{Body, Flow, Neighbours, Reason, Refusal, Stop, Tie};
@@ -34,14 +34,16 @@ pub(super) fn check_allocation(body: &Body, descriptor: &KernelDescriptor) -> Re
 }
 
 /// Refuses kernels with preloaded arguments whose code does not begin by loading them itself, as it must for firmware that preloads nothing: the code
-/// from the entry up to [`PRELOADED_ENTRY`] bytes behind it.
-pub(super) fn check_preload(body: &Body, descriptor: &KernelDescriptor) -> Result<(), Stop> {
+/// from the entry up to [`PRELOADED_ENTRY`] bytes behind it. Or all of it, where the ways from the two entries meet later only: then nothing that is reached
+/// from the first reads what would be preloaded.
+pub(super) fn check_preload(body: &Body, liveness: &Liveness, descriptor: &KernelDescriptor) -> Result<(), Stop> {
     let Some(preload) = initial_registers(descriptor, body.target())?.kernarg_preload else { return Ok(()) };
     if !body.target().has_preload_prologue() {
         let detail = format!("{} dwords of kernel arguments are preloaded, and nothing else loads them", preload.length);
         return Err(Refusal::at(Reason::KernargPreload, body.entry_address(), detail).into());
     }
-    let mut missing: RegSet = (preload.first..preload.first + preload.length).map(|number| Reg::scalar(number, 1)).collect();
+    let preloaded: RegSet = (preload.first..preload.first + preload.length).map(|number| Reg::scalar(number, 1)).collect();
+    let mut missing = preloaded;
     let mut at = body.entry();
     let entry = body.address(at);
     for _ in 0..PRELOADED_ENTRY {
@@ -58,6 +60,11 @@ pub(super) fn check_preload(body: &Body, descriptor: &KernelDescriptor) -> Resul
         }
     }
     if body.address(at) == entry + PRELOADED_ENTRY && missing.is_empty() {
+        return Ok(());
+    }
+    let second = entry + PRELOADED_ENTRY;
+    let goes_another_way = body.at(second).is_none() && body.ids().any(|id| body.address(id) > second);
+    if goes_another_way && !liveness.before(body.entry()).intersects(&preloaded) {
         return Ok(());
     }
     let detail = format!("{} dwords of kernel arguments are preloaded, and the entry does not load them", preload.length);

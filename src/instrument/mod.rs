@@ -243,7 +243,7 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply) -> Resul
     let id = find(analysis.program, kernel)?;
     let target = analysis.program.body(id).target();
     let mut kernel_part = Part::of(analysis, id, &kernel.descriptor)?;
-    guards::check_preload(kernel_part.body, &kernel.descriptor)?;
+    guards::check_preload(kernel_part.body, &kernel_part.liveness, &kernel.descriptor)?;
     let mut table = sites::Table::default();
     kernel_part.sites = table.add(kernel_part.body)?;
     let functions = parts::functions(analysis, id, &kernel.descriptor);

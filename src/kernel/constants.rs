@@ -3,7 +3,7 @@
 //! A forward analysis over the instructions of one body. Each scalar register holds a known word, a half of the return address the body was
 //! entered with, or something unknown; at a join values that differ become unknown; a call makes everything unknown. Compilers form the
 //! address of a function as `s_getpc_b64` plus a 64-bit literal (`s_add_u32`, `s_addc_u32`), or load it from a slot that the loader
-//! relocates; long branches are formed in the first way and end in `s_setpc_b64`.
+//! relocates; long branches are formed in the first way and end in `s_setpc_b64`. Generators of assembly (Tensile) add up the literal first, by `s_add_i32`.
 
 use rustc_hash::FxHashMap;
 
@@ -128,6 +128,14 @@ impl State {
             "s_addc_u32" | "s_add_co_ci_u32" => (results[0], carry_out) = self.add(inst, self.scc),
             "s_sub_u32" | "s_sub_co_u32" => (results[0], carry_out) = self.subtract(inst, Some(false)),
             "s_subb_u32" | "s_sub_co_ci_u32" => (results[0], carry_out) = self.subtract(inst, self.scc),
+            // SCC is whether that overflows; only the sum is asked for.
+            "s_add_i32" | "s_add_co_i32" => results[0] = self.add(inst, Some(false)).0,
+            "s_sub_i32" | "s_sub_co_i32" => results[0] = self.subtract(inst, Some(false)).0,
+            "s_abs_i32" => {
+                if let Word::Known(value) = self.source(inst, Role::Src0, 0) {
+                    results[0] = Word::Known((value as i32).wrapping_abs() as u32);
+                }
+            }
             "s_add_nc_u64" | "s_sub_nc_u64" => {
                 if let (Some(a), Some(b)) = (self.quad(inst, Role::Src0), self.quad(inst, Role::Src1)) {
                     let result = if inst.name() == "s_add_nc_u64" { a.wrapping_add(b) } else { a.wrapping_sub(b) };

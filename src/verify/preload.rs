@@ -2,7 +2,8 @@
 //!
 //! A kernel with preloaded arguments starts, on firmware that preloads, 256 bytes behind its entry; in front of that are instructions that load the same
 //! registers for firmware that does not (AMDGPUUsage, "Preloaded Kernel Arguments"). The new code is made of the kernel from its entry on, so
-//! that has to be what those instructions do: this checks it.
+//! that has to be what those instructions do: this checks it. Hand-written kernels may have two beginnings that meet later: then none of what is preloaded
+//! may be read by the first.
 
 use super::finding::{Finding, Rule};
 use crate::cfg::Cfg;
@@ -39,6 +40,11 @@ pub(super) fn check(
     let cfg = Cfg::build(original);
     let live = Liveness::compute(original, &cfg, summaries);
     let Some(needed) = original.at(start).map(|id| *live.before(id)) else {
+        let at_entry = live.before(original.entry());
+        let reads = (preload.first..preload.first + preload.length).any(|number| at_entry.overlaps(Reg::scalar(number, 1)));
+        if !reads && original.ids().any(|id| original.address(id) > start) {
+            return;
+        }
         return complain(format!("code at {start:#x}, where the kernel starts with preloaded arguments, is not reached from its entry"));
     };
     // What each register holds there, as dwords of the arguments.
