@@ -18,6 +18,26 @@ end:
 	s_endpgm
 	.size preloaded, . - preloaded
 
+// One with two beginnings that meet later, as generators of assembly write them: with the argument preloaded it starts behind the alignment.
+	.globl preloaded_apart
+	.p2align 8
+	.type preloaded_apart,@function
+preloaded_apart:
+	s_load_dwordx2 s[8:9], s[0:1], 0x0
+	s_waitcnt lgkmcnt(0)
+	s_branch meet
+	.p2align 8
+	s_mov_b64 s[8:9], s[2:3]
+meet:
+	v_cmp_gt_u32_e32 vcc, 32, v0
+	s_and_saveexec_b64 s[6:7], vcc
+	s_cbranch_execz end_apart
+	v_lshlrev_b32_e32 v1, 2, v0
+	global_store_dword v1, v0, s[8:9]
+end_apart:
+	s_endpgm
+	.size preloaded_apart, . - preloaded_apart
+
 	.rodata
 	.p2align 6
 	.amdhsa_kernel preloaded
@@ -27,6 +47,16 @@ end:
 		.amdhsa_kernarg_size 8
 		.amdhsa_next_free_vgpr 2
 		.amdhsa_next_free_sgpr 8
+		.amdhsa_accum_offset 4
+	.end_amdhsa_kernel
+
+	.amdhsa_kernel preloaded_apart
+		.amdhsa_user_sgpr_kernarg_segment_ptr 1
+		.amdhsa_user_sgpr_kernarg_preload_length 2
+		.amdhsa_user_sgpr_kernarg_preload_offset 0
+		.amdhsa_kernarg_size 8
+		.amdhsa_next_free_vgpr 2
+		.amdhsa_next_free_sgpr 10
 		.amdhsa_accum_offset 4
 	.end_amdhsa_kernel
 
@@ -46,6 +76,23 @@ amdhsa.kernels:
     .sgpr_count: 14
     .sgpr_spill_count: 0
     .symbol: preloaded.kd
+    .vgpr_count: 2
+    .vgpr_spill_count: 0
+    .wavefront_size: 64
+  - .args:
+      - .address_space: global
+        .offset: 0
+        .size: 8
+        .value_kind: global_buffer
+    .group_segment_fixed_size: 0
+    .kernarg_segment_align: 8
+    .kernarg_segment_size: 8
+    .max_flat_workgroup_size: 256
+    .name: preloaded_apart
+    .private_segment_fixed_size: 0
+    .sgpr_count: 16
+    .sgpr_spill_count: 0
+    .symbol: preloaded_apart.kd
     .vgpr_count: 2
     .vgpr_spill_count: 0
     .wavefront_size: 64

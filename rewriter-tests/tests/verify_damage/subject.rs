@@ -92,6 +92,8 @@ impl Subject {
             ..Options::default()
         };
         let rewritten = rewrite(&original, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let refused: Vec<_> = rewritten.maps.iter().flat_map(|map| &map.refused).map(|refused| (&refused.name, &refused.reason)).collect();
+        assert!(source != PRELOADED || refused.is_empty(), "{name}: {refused:?}");
         let bytes = rewritten.bytes;
         let object = CodeObject::parse(&bytes).expect("an object");
         let section = object.elf().section(MAP_SECTION).unwrap_or_else(|| panic!("{name}: nothing was instrumented: {:?}", rewritten.maps));
