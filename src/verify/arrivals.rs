@@ -67,6 +67,7 @@ type Unknown = (Counter, Operation);
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct State {
     arrivals: Vec<Arrival>,
+    /// Ascending.
     unknown: SmallVec<[Unknown; 4]>,
 }
 
@@ -77,6 +78,7 @@ impl State {
             for counter in writing_counters(body.target()) {
                 state.unknown.push((counter, Operation::Caller));
             }
+            state.unknown.sort_unstable();
         }
         state
     }
@@ -84,11 +86,12 @@ impl State {
     /// Adds what may be under way in `other`; tells whether that is more.
     fn join(&mut self, other: &State) -> bool {
         let mut more = false;
-        for unknown in &other.unknown {
-            if !self.unknown.contains(unknown) {
-                self.unknown.push(*unknown);
-                more = true;
-            }
+        if self.unknown != other.unknown {
+            let known = self.unknown.len();
+            self.unknown.extend_from_slice(&other.unknown);
+            self.unknown.sort_unstable();
+            self.unknown.dedup();
+            more = self.unknown.len() > known;
         }
         if other.arrivals.is_empty() || self.arrivals == other.arrivals {
             return more;
@@ -207,6 +210,7 @@ pub(super) struct Arrivals<'a> {
     cfg: &'a Cfg,
     summaries: &'a WaitSummaries,
     queues: Vec<Queue>,
+    /// Ascending.
     unknown: SmallVec<[Unknown; 4]>,
     /// By whose: whether an operation may still write a register.
     writing: [bool; 2],
@@ -401,8 +405,10 @@ impl<'a> Arrivals<'a> {
                     queue.complete = queue.youngest;
                     self.unknown.retain(|(other, _)| *other != counter);
                 }
-                if summary.leaves[counter as usize] && !self.unknown.contains(&(counter, Operation::Callee(id))) {
-                    self.unknown.push((counter, Operation::Callee(id)));
+                if summary.leaves[counter as usize]
+                    && let Err(place) = self.unknown.binary_search(&(counter, Operation::Callee(id)))
+                {
+                    self.unknown.insert(place, (counter, Operation::Callee(id)));
                 }
             }
         }
