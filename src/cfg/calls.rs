@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::entity::InstId;
 use crate::error::Error;
 use crate::isa::Target;
-use crate::kernel::{Body, BodyKind, CallTarget, Image};
+use crate::kernel::{Body, BodyKind, CallTarget, Flow, Image};
 
 /// Index of a body in a [`Program`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -188,6 +188,32 @@ impl Program {
             }
         }
         Callees { bodies: reached.into_iter().collect(), unknown }
+    }
+
+    /// Whether a function that is called here cannot come back: no path of it, or of those that it ends by going to, returns.
+    #[must_use]
+    pub fn never_returns(&self, target: CallTarget) -> bool {
+        let mut seen = std::collections::BTreeSet::new();
+        let mut work = vec![target];
+        while let Some(target) = work.pop() {
+            let Some(id) = self.callee(target) else { return false };
+            if !seen.insert(id) {
+                continue;
+            }
+            let body = self.body(id);
+            if body.jumps_away() || body.ids().any(|inst| body.flow(inst) == Flow::Return) {
+                return false;
+            }
+            let last = body.calls().filter(|(inst, _)| matches!(body.flow(*inst), Flow::TailCall(_)));
+            work.extend(last.chain(body.last_calls()).map(|(_, target)| target));
+        }
+        true
+    }
+
+    /// The first call of a body that nothing is behind although what it calls may come back, or is not known.
+    #[must_use]
+    pub fn runs_past_its_end(&self, body: &Body) -> Option<InstId> {
+        body.last_calls().find(|(_, target)| !self.never_returns(*target)).map(|(inst, _)| inst)
     }
 
     /// Whether some body calls or jumps to an unknown place.

@@ -1,6 +1,6 @@
 //! What must not be in a kernel, or not where code is inserted.
 
-use crate::cfg::Cfg;
+use crate::cfg::{Cfg, Program};
 use crate::code_object::{Field, KernelDescriptor, initial_registers};
 use crate::dataflow::{Indexing, Liveness, RegSet};
 use crate::entity::{InstId, ProgramPoint, Side};
@@ -118,6 +118,16 @@ pub(super) fn check_clause(body: &Body, neighbours: &Neighbours, point: ProgramP
         return Err(Refusal::at(Reason::InsideClause, body.address(point.inst), detail));
     }
     Ok(())
+}
+
+/// Refuses code that ends with a call which may come back: control would go on in whatever lies behind.
+pub(super) fn check_ends(program: &Program, body: &Body) -> Result<(), Refusal> {
+    match program.runs_past_its_end(body) {
+        Some(id) => {
+            Err(Refusal::at(Reason::Undecodable, body.address(id), "control runs off the end of its code behind a call that may come back"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Refuses writes to the parts of MODE that would change what inserted instructions do.

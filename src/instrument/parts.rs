@@ -33,6 +33,7 @@ impl<'a> Part<'a> {
     pub(super) fn of(analysis: &Analysis<'a>, id: BodyId, descriptor: &KernelDescriptor) -> Result<Part<'a>, Stop> {
         let body = analysis.program.body(id);
         let cfg = Cfg::build(body);
+        guards::check_ends(analysis.program, body)?;
         guards::check_mode(body)?;
         guards::check_allocation(body, descriptor)?;
         guards::check_dealloc(body, &cfg)?;

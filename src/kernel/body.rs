@@ -371,6 +371,11 @@ impl Body {
         })
     }
 
+    /// The calls that nothing comes back from, as nothing of this body follows them: see [`Image::set_end`](super::Image::set_end).
+    pub fn last_calls(&self) -> impl Iterator<Item = (InstId, CallTarget)> + '_ {
+        self.calls().filter(|(id, _)| matches!(self.flow(*id), Flow::Call(_)) && self.next(*id).is_none())
+    }
+
     /// Whether control may leave it for an unknown place other than by a call ([`Flow::IndirectJump`]).
     #[must_use]
     pub fn jumps_away(&self) -> bool {

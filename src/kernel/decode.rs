@@ -55,7 +55,7 @@ impl Body {
         entry: u64,
         decode: impl Fn(&mut Inst, u64) -> Result<()>,
     ) -> Result<Body> {
-        let mut reached = Reached::for_code_of(image.distance_to_next(entry));
+        let mut reached = Reached::for_code_of(image.distance_to_next(entry), image.end_of(entry));
         let mut resolved = BTreeMap::new();
         let mut work = vec![entry];
         loop {
@@ -133,6 +133,8 @@ struct Reached {
     insts: Vec<Inst>,
     addresses: Vec<u64>,
     seen: Seen,
+    /// Where the body's own code ends, if that is known.
+    end: Option<u64>,
 }
 
 /// Addresses that are multiples of 4.
@@ -172,9 +174,9 @@ const MOST_EXPECTED: u64 = 1 << 14;
 
 impl Reached {
     /// Expects as many instructions as there usually are in so many bytes: growing moves everything.
-    fn for_code_of(bytes: u64) -> Reached {
+    fn for_code_of(bytes: u64, end: Option<u64>) -> Reached {
         let expected = (bytes / AVERAGE_SIZE).min(MOST_EXPECTED) as usize + 16;
-        Reached { insts: Vec::with_capacity(expected), addresses: Vec::with_capacity(expected), seen: Seen::default() }
+        Reached { insts: Vec::with_capacity(expected), addresses: Vec::with_capacity(expected), seen: Seen::default(), end }
     }
 
     /// Adds everything that control reaches from the addresses in `work`.
@@ -204,6 +206,10 @@ impl Reached {
                 }
                 self.addresses.push(pc);
                 if matches!(branch, Branch::Jump | Branch::End | Branch::IndirectJump) {
+                    break;
+                }
+                // Nothing comes back from there: see `Image::set_end`.
+                if matches!(branch, Branch::Call | Branch::IndirectCall | Branch::Trap) && self.end == Some(next) {
                     break;
                 }
                 pc = next;

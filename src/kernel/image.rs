@@ -21,6 +21,8 @@ const NOWHERE: u64 = u64::MAX;
 pub struct Image<'d> {
     code: BTreeMap<u64, &'d [u8]>,
     entries: BTreeMap<u64, (String, BodyKind)>,
+    /// Where the code of an entry ends, where that is known.
+    ends: BTreeMap<u64, u64>,
     pointers: BTreeMap<u64, u64>,
     /// Those of them that can be overwritten once the object is loaded.
     variables: BTreeMap<u64, u64>,
@@ -46,9 +48,15 @@ impl<'d> Image<'d> {
         }
         for function in object.functions() {
             image.add_entry(function.code.start, BodyKind::Function, &function.name);
+            if function.sized {
+                image.set_end(function.code.start, function.code.end);
+            }
         }
         for kernel in object.kernels() {
             image.add_entry(kernel.entry, BodyKind::Kernel, &kernel.name);
+            if kernel.sized {
+                image.set_end(kernel.entry, kernel.code.end);
+            }
             image.set_wave_size(kernel.entry, if kernel.descriptor.is_set(Field::ENABLE_WAVEFRONT_SIZE32) { 32 } else { 64 });
         }
         let kept = |slot: u64| {
@@ -81,6 +89,17 @@ impl<'d> Image<'d> {
     /// Adds the start of a kernel or device function and its name.
     pub fn add_entry(&mut self, address: u64, kind: BodyKind, name: impl Into<String>) {
         self.entries.insert(address, (name.into(), kind));
+    }
+
+    /// Says where the code of the kernel or function at `address` ends. A call or trap that is the last of it is taken for one that nothing comes back from: compilers
+    /// write nothing behind such.
+    pub fn set_end(&mut self, address: u64, end: u64) {
+        self.ends.insert(address, end);
+    }
+
+    /// Where the code of the kernel or function at `address` ends, if that was said.
+    pub(super) fn end_of(&self, address: u64) -> Option<u64> {
+        self.ends.get(&address).copied()
     }
 
     /// Says how many lanes the waves of the kernel at `address` have. Without it they have as many as the processor's have by default.

@@ -256,7 +256,11 @@ impl Planner {
             }
         }
         // What falls through must meet the same instruction as before.
-        if body.flow(id).falls_through() && body.next(id) != Some(InstId(id.0 + 1)) {
+        let next = body.next(id);
+        if next.is_none() && (matches!(body.flow(id), Flow::Call(_)) || inst.variant.branch == Branch::Trap) {
+            // Nothing comes back from there; what lies behind here is not what lay behind the original.
+            self.push(Piece::Bytes(encode(self.target, "s_endpgm", &[Value::Imm(0)])?.as_slice().into()));
+        } else if body.flow(id).falls_through() && next != Some(InstId(id.0 + 1)) {
             return Err(Refusal::at(Reason::Undecodable, address, "control falls through to something that is not decoded").into());
         }
         Ok(())

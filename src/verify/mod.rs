@@ -212,6 +212,10 @@ pub fn check_code(code: &KernelCode<'_>) -> Vec<Finding> {
         }
         let original = code.program.body(id);
         let mut found = Vec::new();
+        if let Some(call) = code.program.runs_past_its_end(original) {
+            let message = "nothing follows a call that may come back".to_owned();
+            found.push(Finding::new(Rule::Skeleton, message).at(original.address(call)));
+        }
         let Some(new) = code.new.at(entry).map(|new| code.new.body(new)) else {
             let why = code.new.undecodable().iter().find(|(_, address, _)| *address == entry);
             let why = why.map_or_else(String::new, |(_, _, error)| format!(": {error}"));

@@ -522,6 +522,13 @@ fn pointers() -> Vec<Case> {
 }
 
 /// Functions, near and far.
+/// A kernel of which some waves end with a call.
+fn last_call(function: &str) -> String {
+    let die = format!("s_bitcmp1_b32 s20, 3\n s_cbranch_scc1 .Ldie\n{}{FINISH}.Ldie:\n", on_lanes(1, 4));
+    let call = format!("{}s_swappc_b64 s[30:31], s[10:11]", address(0, function));
+    kernel("k", &format!("{START}{}{die}{}{call}", on_lanes(0, 1), on_lanes(2, 7))) + "\n.fill 64, 4, 0\n"
+}
+
 fn calls() -> Vec<Case> {
     let call = "s_swappc_b64 s[30:31], s[10:11]\n";
     let caller = |body: &str| kernel("k", &format!("{START}{CALLER}{body}{CALLED}{}{FINISH}", on_lanes(0, 5)));
@@ -580,6 +587,20 @@ fn calls() -> Vec<Case> {
                 address(0, "second")
             )) + &functions()
                 + "\n.data\n.p2align 3\nsymbol: .quad first\n",
+        ),
+        // Nothing comes back from its last call, and nothing that is an instruction lies behind it.
+        Case::file(
+            "call_that_nothing_comes_back_from",
+            &["k"],
+            Counted,
+            last_call("dies") + &kernel("dies", &format!("{}\n s_endpgm\n", on_lanes(11, 2))),
+        ),
+        Case::file(
+            "last_call_of_what_may_come_back",
+            &["k"],
+            refused(Reason::Undecodable),
+            last_call("dies")
+                + &kernel("dies", &format!("s_cbranch_scc0 .Ldies\n{}\n s_endpgm\n.Ldies:\n s_setpc_b64 s[30:31]\n", on_lanes(11, 2))),
         ),
         // It is no function that anybody has named, and returns its own way.
         Case::file(
