@@ -2,7 +2,7 @@
 //!
 //! [`args`] defines every flag once; each subcommand is one file in [`commands`]. Exit codes: 0 done; 1 it ran, but something that was asked for was refused
 //! (said on stderr); 2 bad usage or bad input; `run` and `profile` pass the application's own code on.
-// One map of a file, in `map_file`.
+// One map of a file, in `map_file`, and two numbers of the allocator's, in `memory`.
 #![deny(unsafe_code)]
 
 mod args;
@@ -11,6 +11,7 @@ mod disassembly;
 mod files;
 mod launch;
 mod map_file;
+mod memory;
 mod output;
 mod progress;
 mod stand_in;

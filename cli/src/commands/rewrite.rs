@@ -8,7 +8,7 @@ use wavetap::profile::map::ObjectMap;
 use wavetap::report::rewrite::{Maps, Summary};
 
 use crate::args::{ColorChoice, RewriteArgs};
-use crate::{files, map_file, output, progress};
+use crate::{files, map_file, memory, output, progress};
 
 /// Exit code: it ran, and something that was asked for was refused.
 const REFUSED: u8 = 1;
@@ -24,6 +24,7 @@ pub fn run(args: &RewriteArgs, colour: ColorChoice) -> Result<ExitCode> {
     let input = map_file::open(&args.input)?;
     let permissions = std::fs::metadata(&args.input).map_err(|error| files::io(&args.input, "cannot read", &error))?.permissions();
     let options = Options { packing: args.bundles.into(), keep_addresses: args.map.is_some(), ..args.instrument.options(&args.select) };
+    memory::keep_little();
     let mut pending = files::Pending::new(&args.output, force)?;
     // Where no map is asked for, the sites are not kept: there are many.
     let keep = |map: ObjectMap| (Summary::of(std::slice::from_ref(&map)), args.map.is_some().then_some(map));

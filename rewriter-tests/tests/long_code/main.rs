@@ -5,6 +5,7 @@
 //! `WAVETAP_KERNEL_TARGETS=gfx1030,gfx1100` takes these targets alone. The texts and code objects are then in `target/debug/kernels`.
 
 mod assembly;
+mod calls;
 mod generated;
 mod linked;
 mod written;
