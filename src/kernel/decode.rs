@@ -11,7 +11,7 @@ use super::image::Image;
 use super::{vgpr_msb, vskip};
 use crate::entity::InstId;
 use crate::error::{Error, Result, ResultExt};
-use crate::isa::{self, Branch, Inst, Reg, Role, Target, Traits};
+use crate::isa::{self, Branch, Inst, Reg, Role, Target, Traits, Value};
 
 /// Return address of a device function (AMDGPUUsage, "Call convention").
 pub(super) const RETURN_ADDRESS: Reg = Reg::scalar(30, 2);
@@ -209,7 +209,7 @@ impl Reached {
                     break;
                 }
                 // Nothing comes back from there: see `Image::set_end`.
-                if matches!(branch, Branch::Call | Branch::IndirectCall | Branch::Trap) && self.end == Some(next) {
+                if self.end == Some(next) && (matches!(branch, Branch::Call | Branch::IndirectCall) || aborts(inst)) {
                     break;
                 }
                 pc = next;
@@ -241,6 +241,13 @@ impl Reached {
         let entry = id_at(&addresses, entry)?;
         Ok((insts, addresses, flows, entry))
     }
+}
+
+/// The trap that ends a wave, as compilers make it of what must not happen; debuggers' traps come back (AMDGPUUsage, "Trap Handler ABI": 2 is `llvm.trap`).
+const ABORT: i64 = 2;
+
+fn aborts(inst: &Inst) -> bool {
+    inst.variant.branch == Branch::Trap && matches!(inst.operands.first().map(|operand| operand.value), Some(Value::Imm(ABORT)))
 }
 
 /// The address a direct jump or conditional branch goes to. Calls are not followed: their targets are bodies of their own.
