@@ -153,6 +153,19 @@ mod tests {
     use crate::kernel::assembly::{Listing, end, op};
     use crate::kernel::{BodyKind, Image};
 
+    fn kernel(descriptor: KernelDescriptor) -> Kernel {
+        Kernel {
+            name: "kernel".to_owned(),
+            descriptor_address: 0,
+            descriptor_offset: 0,
+            descriptor,
+            entry: 0,
+            code: 0..16,
+            sized: true,
+            metadata: None,
+        }
+    }
+
     /// What is said of gfx802 code, where every wave has 96 scalar registers, that names this one, VCC, and what a flat load or `explicit` accesses.
     fn findings(highest: u16, explicit: bool, initialised: bool) -> usize {
         let target = Target::by_name("gfx802").expect("a target");
@@ -164,16 +177,7 @@ mod tests {
         let body = listing.try_body_for(target, &Image::new(), BodyKind::Kernel, 0).expect("a body");
         let mut descriptor = KernelDescriptor::from_bytes([0; 64]);
         descriptor.set(Field::ENABLE_SGPR_FLAT_SCRATCH_INIT, initialised.into()).expect("fits");
-        let kernel = Kernel {
-            name: "kernel".to_owned(),
-            descriptor_address: 0,
-            descriptor_offset: 0,
-            descriptor,
-            entry: 0,
-            code: 0..16,
-            sized: true,
-            metadata: None,
-        };
+        let kernel = kernel(descriptor);
         let names_flat_scratch = names_flat_scratch(&body);
         let allocation =
             Allocation { old: &kernel, new: &kernel, target, xnack: Feature::Unsupported, names_flat_scratch, vectors_behind: false };
@@ -200,16 +204,7 @@ mod tests {
             descriptor.set_allocated_vgprs(target, 16).expect("fits");
             descriptor.set_accum_offset(8).expect("fits");
             descriptor.set_allocated_sgprs(16).expect("fits");
-            let kernel = Kernel {
-                name: "kernel".to_owned(),
-                descriptor_address: 0,
-                descriptor_offset: 0,
-                descriptor,
-                entry: 0,
-                code: 0..16,
-                sized: true,
-                metadata: None,
-            };
+            let kernel = kernel(descriptor);
             let xnack = Feature::Off;
             let allocation = Allocation { old: &kernel, new: &kernel, target, xnack, names_flat_scratch: false, vectors_behind };
             let mut findings = Vec::new();
