@@ -5,6 +5,9 @@ use crate::error::{Error, Result};
 use crate::isa::{self, Counter, Modifiers, Reg, Target, Value, WaitCount, WaitStates, scalar};
 use crate::kernel::edit::{Item, Label, Snippet};
 
+/// Most snippets have no more items than this: growing moves them, and they are large.
+const USUAL_ITEMS: usize = 32;
+
 /// A snippet under construction. Mnemonics are those of the library ([`isa::operation`]); the target's own spelling is looked up.
 #[derive(Debug)]
 pub(super) struct Asm {
@@ -60,7 +63,7 @@ pub(super) struct Global {
 
 impl Asm {
     pub(super) fn new(target: Target, place: Place) -> Asm {
-        Asm { target, place, items: Vec::new(), labels: 0 }
+        Asm { target, place, items: Vec::with_capacity(USUAL_ITEMS), labels: 0 }
     }
 
     /// The target that is written for.
