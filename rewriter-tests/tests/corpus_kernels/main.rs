@@ -29,6 +29,7 @@ use rewriter_tests::random::Random;
 use rewriter_tests::{Failure, chosen, full, place, some_processors};
 use wavetap::code_object::CodeObject;
 use wavetap::emulator::{Fault, FaultKind};
+use wavetap::isa::EventHazards;
 use wavetap::offload_bundle::Input;
 
 /// Kernels of a full run.
@@ -128,6 +129,9 @@ fn candidates() -> BTreeMap<&'static str, Vec<Candidate>> {
     all
 }
 
+/// What hand-written code leaves to luck: AMD's generator of matrix products uses results of `v_rcp_f32` on gfx11 without the wait that compilers insert there.
+const LEFT_IN: EventHazards = EventHazards::VALU_TRANS_USE;
+
 /// Takes a kernel or leaves it out.
 fn look_at(candidate: &Candidate) -> Result<Outcome, Failure> {
     let code = CodeObject::parse(&candidate.object).map_err(|e| e.to_string())?;
@@ -141,10 +145,15 @@ fn look_at(candidate: &Candidate) -> Result<Outcome, Failure> {
     }
     let (mut compared, mut faulted, mut why) = (Compared::default(), 0, String::new());
     for set in 0..SETS {
-        let launch = arguments::launch(kernel, set);
+        let mut launch = arguments::launch(kernel, set);
         let seeds = set * 10..set * 10 + 2;
+        let mut original = subject.original(&launch, seeds.start);
+        if matches!(&original, Err(Stopped::Fault(fault)) if matches!(fault.kind, FaultKind::Hazard { .. })) {
+            launch.tolerated = LEFT_IN;
+            original = subject.original(&launch, seeds.start);
+        }
         let at = |e: Failure| format!("{} {} {}, arguments {set}: {e}", candidate.library, target.name(), candidate.name);
-        match subject.original(&launch, seeds.start) {
+        match original {
             Ok(_) => compared.add(subject.compare(&launch, seeds).map_err(at)?),
             Err(Stopped::Fault(fault)) if fault.kind == FaultKind::OutOfFuel => why = "does not end within its fuel".to_owned(),
             Err(Stopped::Fault(fault)) => {
