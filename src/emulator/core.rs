@@ -75,6 +75,8 @@ pub(super) struct Wave {
     pub vgpr_msb: VgprMsb,
     /// Behind the last instruction that wrote a literal to MODE (gfx125x).
     pub behind_mode_write: Option<u64>,
+    /// Bits 1:0 of the scheduling mode (gfx12): whether the hardware looks after vector registers between VALU and memory, as it does at first.
+    pub scheduling: u32,
     pub trapsts: u32,
     pub pc: u64,
     /// The instruction took a branch.

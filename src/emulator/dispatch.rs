@@ -291,6 +291,7 @@ impl Plan {
             way: Way::of(mode),
             vgpr_msb: VgprMsb::default(),
             behind_mode_write: None,
+            scheduling: 0,
             trapsts: 0,
             pc: self.descriptor.entry(self.launch.target),
             jumped: false,

@@ -8,9 +8,11 @@ use crate::isa::{
 };
 
 use super::core::{Core, Step, register_name, stop};
+use super::dependences::Dependences;
 use super::fault::FaultKind;
 use super::op::{Class, Op};
 use super::pending::{ACCUM_SLOTS, slot};
+use super::scalar_control::SOFTWARE;
 
 /// A set of scalar registers by code.
 #[derive(Clone, Copy, Default)]
@@ -77,6 +79,7 @@ pub(super) struct Events {
     exec_at: u32,
     /// Writes by vector ALU instructions up to this one are done.
     done: u32,
+    dependences: Dependences,
 }
 
 /// The most vector ALU instructions, and transcendentals, between a transcendental and a use of its result that is too early.
@@ -149,12 +152,12 @@ pub(super) struct Facts {
     named_writes: Codes,
     mask: Codes,
     /// The vector registers that it names as sources, and all that it writes: first ones and how many.
-    sources: SmallVec<[(u16, u16); 4]>,
-    results: SmallVec<[(u16, u16); 2]>,
+    pub(super) sources: SmallVec<[(u16, u16); 4]>,
+    pub(super) results: SmallVec<[(u16, u16); 2]>,
     /// It waits until a field of the dependency counters is zero.
     waits_for_scalar: bool,
-    waits_for_vmem_reads: bool,
-    waits_for_vector: bool,
+    pub(super) waits_for_vmem_reads: bool,
+    pub(super) waits_for_vector: bool,
     /// It waits for all that scalar memory does, and for any counter.
     waits_for_smem: bool,
     waits_for_all_of_one: bool,
@@ -246,6 +249,7 @@ pub(super) fn check(core: &mut Core, op: &Op) -> Step {
 fn check_facts(core: &mut Core, op: &Op, facts: &Facts) -> Step {
     let rules = core.launch.event_hazards;
     let wave64 = core.launch.lanes == 64;
+    let unchecked = core.wave.scheduling == SOFTWARE;
     let events = &mut core.wave.checks.events;
     if rules.intersects(SCALAR) {
         events.scalar(op, facts, rules)?;
@@ -258,6 +262,9 @@ fn check_facts(core: &mut Core, op: &Op, facts: &Facts) -> Step {
     }
     if op.class == Class::Valu {
         events.vector(op, facts, rules, wave64)?;
+    }
+    if rules.contains(Rules::EXPERT_SCHEDULING) {
+        events.dependences.issue(op, facts, unchecked)?;
     }
     if is_vmem(op) || op.class == Class::Lds || op.inst.variant.encoding == Encoding::Exp || facts.waits_for_vector {
         events.done = events.valu;

@@ -35,6 +35,7 @@ mod convert;
 mod copied;
 mod core;
 mod delayed;
+mod dependences;
 mod device;
 mod dispatch;
 mod dot;

@@ -52,6 +52,9 @@ mod hwreg {
     pub(super) const IB_STS2: usize = 28;
 }
 
+/// The scheduling mode in which code looks after vector registers between VALU and memory.
+pub(super) const SOFTWARE: u32 = 2;
+
 fn get_register(core: &mut Core, op: &Op) -> Step {
     let (id, offset, size) = hardware_register(op);
     if core.launch.strict {
@@ -72,6 +75,7 @@ fn get_register(core: &mut Core, op: &Op) -> Step {
         hwreg::IB_STS | hwreg::XCC_ID | hwreg::IB_STS2 => 0,
         // Bits 63:48 of the private and shared apertures.
         hwreg::SH_MEM_BASES => super::core::PRIVATE_APERTURE >> 16 | super::core::SHARED_APERTURE >> 16 << 16,
+        id if is_scheduling_mode(core, id) => wave.scheduling,
         id => return undefined(format!("s_getreg of hardware register {id}")),
     };
     let field = (u64::from(value) >> offset) & ((1_u64 << size) - 1);
@@ -103,9 +107,18 @@ fn set_register(core: &mut Core, op: &Op, value: u32) -> Step {
             let high = merge((core.wave.flat_scratch >> 32) as u32);
             core.wave.flat_scratch = core.wave.flat_scratch & 0xffff_ffff | u64::from(high) << 32;
         }
+        id if is_scheduling_mode(core, id) => match merge(core.wave.scheduling) {
+            mode @ (0 | SOFTWARE) => core.wave.scheduling = mode,
+            mode => return undefined(format!("scheduling mode {mode}")),
+        },
         id => return undefined(format!("s_setreg of hardware register {id}")),
     }
     Ok(())
+}
+
+/// Whether a hardware register is the one of which bits 1:0 take checks away from the hardware.
+fn is_scheduling_mode(core: &Core, id: usize) -> bool {
+    core.launch.target.scheduling_mode_hwreg().map(usize::from) == Some(id)
 }
 
 fn wait(core: &mut Core, op: &Op) -> Step {

@@ -5,7 +5,7 @@ use crate::code_object::{Field, KernelDescriptor, initial_registers};
 use crate::dataflow::{Indexing, Liveness, RegSet};
 use crate::entity::{InstId, ProgramPoint, Side};
 use crate::isa::{Memory, Reg, Role, Traits, Value};
-use crate::kernel::{Body, Flow, Neighbours, Reason, Refusal, Stop, Tie};
+use crate::kernel::{Body, BodyKind, Flow, Neighbours, Reason, Refusal, Scheduling, Stop, Tie};
 
 /// `HW_REG_MODE` in a `hwreg` operand (bits 5:0).
 const HWREG_MODE: u8 = 1;
@@ -146,7 +146,9 @@ pub(super) fn check_mode(body: &Body) -> Result<(), Refusal> {
                 format!("{} writes MODE bits {} and up", inst.name(), bits.start),
             ));
         }
-        if body.target().hardware_register(register) == Some(SCHED_MODE) {
+        // As far as it is followed, inserted code sees to it.
+        let followed = body.kind() == BodyKind::Kernel && body.sets_scheduling() && body.scheduling_after(id) != Scheduling::Unknown;
+        if body.target().hardware_register(register) == Some(SCHED_MODE) && !followed {
             let detail = format!("{} writes {SCHED_MODE}: dependences may be left to software", inst.name());
             return Err(Refusal::at(Reason::ModeWrite, body.address(id), detail));
         }
@@ -154,10 +156,30 @@ pub(super) fn check_mode(body: &Body) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Refuses an insertion where the index mode may be on, or vector instructions may be skipped.
+/// Refuses code that enters other code while dependences may be left to software, and code whose functions may leave them so: nothing follows that.
+pub(super) fn check_scheduling(program: &Program, body: &Body) -> Result<(), Refusal> {
+    let left = |id: &InstId| body.scheduling_before(*id) != Scheduling::Hardware;
+    let leaves = |id: &InstId| matches!(body.flow(*id), Flow::Call(_) | Flow::TailCall(_) | Flow::Return | Flow::IndirectJump);
+    if let Some(id) = body.ids().find(|id| left(id) && leaves(id)) {
+        let detail = format!("other code is entered while dependences may be left to software ({SCHED_MODE})");
+        return Err(Refusal::at(Reason::ModeWrite, body.address(id), detail));
+    }
+    let function_sets = || program.bodies().iter().any(|other| other.kind() == BodyKind::Function && other.sets_scheduling());
+    if let Some((id, _)) = body.calls().next().filter(|_| function_sets()) {
+        let detail = format!("a function leaves dependences to software ({SCHED_MODE})");
+        return Err(Refusal::at(Reason::ModeWrite, body.address(id), detail));
+    }
+    Ok(())
+}
+
+/// Refuses an insertion where the index mode may be on, vector instructions may be skipped, or it is not known who sees to dependences.
 pub(super) fn check_modes(body: &Body, indexing: &Indexing, id: InstId) -> Result<(), Refusal> {
     if body.skips_vectors_before(id) {
         let detail = format!("{} where vector instructions may be skipped (s_setvskip)", body.inst(id).name());
+        return Err(Refusal::at(Reason::ModeWrite, body.address(id), detail));
+    }
+    if body.scheduling_before(id) == Scheduling::Unknown {
+        let detail = format!("{} where it depends on the path who sees to dependences ({SCHED_MODE})", body.inst(id).name());
         return Err(Refusal::at(Reason::ModeWrite, body.address(id), detail));
     }
     if indexing.may_be_on(id) {

@@ -24,6 +24,7 @@ mod parts;
 mod plan;
 mod prologue;
 mod registers;
+mod scheduling;
 mod settle;
 mod sites;
 #[cfg(test)]
@@ -503,6 +504,7 @@ fn insertions(plan: &Plan, lender: &Lender<'_>, part: &Part<'_>) -> Result<Vec<(
     }
     for (point, snippet) in &mut inserts {
         guards::check_clause(part.body, &part.neighbours, *point)?;
+        scheduling::bracket(part.body, *point, snippet)?;
         high_registers::bracket(part.body, *point, snippet)?;
     }
     inserts.sort_by_key(|(point, _)| *point);

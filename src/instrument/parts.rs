@@ -35,6 +35,7 @@ impl<'a> Part<'a> {
         let cfg = Cfg::build(body);
         guards::check_ends(analysis.program, body)?;
         guards::check_mode(body)?;
+        guards::check_scheduling(analysis.program, body)?;
         guards::check_allocation(body, descriptor)?;
         guards::check_dealloc(body, &cfg)?;
         let liveness = Liveness::compute(body, &cfg, &analysis.summaries);

@@ -93,6 +93,9 @@ const VECTOR_RESULTS: AluWait = AluWait { va_sdst: Some(0), va_vcc: Some(0), ..N
 const MEMORY_SOURCES: AluWait = AluWait { vm_vsrc: Some(0), ..NOTHING };
 /// Vector registers that vector instructions write.
 pub(super) const VECTOR_REGISTERS: AluWait = AluWait { va_vdst: Some(0), ..NOTHING };
+/// All that vector instructions read and write, and what memory instructions have yet to read.
+pub(super) const ALL_REGISTERS: AluWait =
+    AluWait { va_vdst: Some(0), va_sdst: Some(0), vm_vsrc: Some(0), va_vcc: Some(0), sa_sdst: Some(0), ..NOTHING };
 const NOTHING: AluWait =
     AluWait { va_vdst: None, va_sdst: None, va_ssrc: None, hold_cnt: None, vm_vsrc: None, va_vcc: None, sa_sdst: None };
 

@@ -47,6 +47,8 @@ bitflags::bitflags! {
         const DEALLOC_VGPRS = 1 << 12;
         /// VALU read a scalar register at some time, SALU or VALU writes it, it is read.
         const VALU_READ_SGPR = 1 << 13;
+        /// Vector registers between VALU and memory, where code has switched the hardware's checks off ([`Target::scheduling_mode_hwreg`]).
+        const EXPERT_SCHEDULING = 1 << 14;
     }
 }
 

@@ -88,6 +88,17 @@ impl Target {
         self.names(NameList::HardwareRegisters).iter().find(|(_, name)| *name == "HW_REG_FLAT_SCR_LO").map(|(number, _)| *number)
     }
 
+    /// The hardware register with the scheduling mode, of which bits 1:0 say whether dependences of vector registers are left to code: 0 no, 2 those of
+    /// [`EventHazards::EXPERT_SCHEDULING`](super::EventHazards::EXPERT_SCHEDULING). None where there is no such mode, or what it leaves to code is not known well enough.
+    #[must_use]
+    pub fn scheduling_mode_hwreg(self) -> Option<u8> {
+        let register = || self.names(NameList::HardwareRegisters).iter().find(|(_, name)| *name == "HW_REG_WAVE_SCHED_MODE");
+        if !self.event_hazards().contains(super::EventHazards::EXPERT_SCHEDULING) {
+            return None;
+        }
+        register().map(|(number, _)| *number)
+    }
+
     /// The name of a message (`s_sendmsg`).
     #[must_use]
     pub fn message(self, number: u8) -> Option<&'static str> {

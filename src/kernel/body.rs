@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{vgpr_msb, vskip};
+use super::{Scheduling, scheduling, vgpr_msb, vskip};
 use crate::entity::InstId;
 use crate::isa::{Access, Inst, Operand, Reg, Target, Traits, VgprMsb, scalar};
 
@@ -109,6 +109,8 @@ pub struct Body {
     pub(super) vgpr_msb: Vec<Option<VgprMsb>>,
     /// Whether vector instructions may be skipped at each instruction; empty if they are nowhere.
     pub(super) vskip: Vec<bool>,
+    /// Who sees to dependences of vector registers at each instruction; empty if the hardware does everywhere.
+    pub(super) scheduling: Vec<Scheduling>,
     /// What its instructions read and write, with those high bits.
     pub(super) registers: Registers,
     /// Those of its instructions.
@@ -235,6 +237,30 @@ impl Body {
     #[must_use]
     pub fn skips_vectors_before(&self, id: InstId) -> bool {
         !self.vskip.is_empty() && self.vskip[id.index()]
+    }
+
+    /// Who sees to dependences of vector registers in front of an instruction (`HW_REG_WAVE_SCHED_MODE`, gfx12).
+    ///
+    /// # Panics
+    /// If `id` is not of this body and its code sets that.
+    #[must_use]
+    pub fn scheduling_before(&self, id: InstId) -> Scheduling {
+        if self.scheduling.is_empty() { Scheduling::Hardware } else { self.scheduling[id.index()] }
+    }
+
+    /// [`Body::scheduling_before`] the instruction that `id` falls through to, by that way.
+    ///
+    /// # Panics
+    /// If `id` is not of this body.
+    #[must_use]
+    pub fn scheduling_after(&self, id: InstId) -> Scheduling {
+        scheduling::after(self, id, self.scheduling_before(id))
+    }
+
+    /// Whether some code of it sets who sees to these dependences.
+    #[must_use]
+    pub fn sets_scheduling(&self) -> bool {
+        !self.scheduling.is_empty()
     }
 
     /// Whether an instruction is one that may be skipped where it is: what it says of registers and counters may then not happen.

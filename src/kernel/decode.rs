@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::body::{Body, BodyKind, CallTarget, Flow, Registers};
 use super::constants;
 use super::image::Image;
-use super::{vgpr_msb, vskip};
+use super::{scheduling, vgpr_msb, vskip};
 use crate::entity::InstId;
 use crate::error::{Error, Result, ResultExt};
 use crate::isa::{self, Branch, Inst, Reg, Role, Target, Traits, Value};
@@ -75,6 +75,7 @@ impl Body {
                 flows,
                 vgpr_msb: Vec::new(),
                 vskip: Vec::new(),
+                scheduling: Vec::new(),
                 registers,
                 traits,
             };
@@ -96,6 +97,7 @@ impl Body {
                 let states = vgpr_msb::states(&body)?;
                 body.set_vgpr_msb(states);
                 body.vskip = vskip::states(&body)?;
+                body.scheduling = scheduling::states(&body);
                 body.calls = body.ids().filter(|id| matches!(body.flow(*id), Flow::Call(_) | Flow::TailCall(_))).collect();
                 if body.insts.capacity() / 4 * 3 > body.insts.len() {
                     body.insts.shrink_to_fit();

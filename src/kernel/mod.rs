@@ -14,6 +14,7 @@ mod decode;
 pub mod edit;
 mod image;
 mod refusal;
+mod scheduling;
 mod vgpr_msb;
 mod vskip;
 
@@ -24,6 +25,7 @@ pub use body::{Body, BodyKind, CallTarget, Flow};
 pub use constants::formed_addresses;
 pub use image::Image;
 pub use refusal::{Reason, Refusal, Stop};
+pub use scheduling::Scheduling;
 
 #[cfg(test)]
 pub(crate) mod assembly;

@@ -75,7 +75,7 @@ pub(crate) fn writes_literal_to_mode(inst: &Inst) -> bool {
 }
 
 /// The literal of an instruction.
-fn literal(inst: &Inst) -> Option<u32> {
+pub(super) fn literal(inst: &Inst) -> Option<u32> {
     inst.operands.iter().find_map(|operand| if let Value::Literal(value) = operand.value { Some(value) } else { None })
 }
 

@@ -7,6 +7,7 @@
 use rustc_hash::FxHashSet;
 
 use super::finding::{Finding, Rule};
+use super::scheduling;
 use crate::entity::InstId;
 use crate::isa::{Branch, Flags, Inst, Memory, RegFile, Role, Target, Traits, scalar};
 use crate::kernel::{Body, CallTarget, Flow};
@@ -185,8 +186,10 @@ impl Alignment {
                 findings.push(Finding::new(Rule::Forbidden, message).at(new.address(id)));
             }
             let bad = match inst.variant.branch {
-                // Whether it may, is checked in `preserve`.
-                Branch::None => forbidden(inst) && !sets_flat_scratch(inst, new.target()) && !sets_high_bits(inst),
+                // Whether it may, is checked in `preserve` and `scheduling`.
+                Branch::None => {
+                    forbidden(inst) && !sets_flat_scratch(inst, new.target()) && !sets_high_bits(inst) && !scheduling::sets(new, id)
+                }
                 Branch::Jump | Branch::Conditional(_) | Branch::End => false,
                 _ => true,
             };

@@ -10,7 +10,7 @@
 //! * `preserve`, `homes`, `high_registers`: no original instruction reads anything that inserted code changed, EXEC and SCC included;
 //! * `defined`: inserted code reads no register that nothing has set;
 //! * `outstanding`, `accessed`, `translations`: inserted code waits for what it uses;
-//! * `hazards`, `matrix`, `events`, `forwarding`: what the target leaves to software holds around inserted code.
+//! * `hazards`, `matrix`, `events`, `forwarding`, `scheduling`: what the target leaves to software holds around inserted code.
 //!
 //! A kernel's new code is the kernel and copies of functions that it calls; each is checked against its original by itself. At a call everything that the
 //! function reads is what it is in the original; at a function's entry that is taken for granted, and at its return everything that original
@@ -40,6 +40,7 @@ mod object;
 mod outstanding;
 mod preload;
 mod preserve;
+mod scheduling;
 mod scratch;
 mod tables;
 #[cfg(test)]
@@ -253,6 +254,7 @@ pub fn check_code(code: &KernelCode<'_>) -> Vec<Finding> {
             let cfg = Cfg::build(new);
             adjacent::check(original, new, &alignment, &mut found);
             high_registers::check(original, new, &alignment, &mut found);
+            scheduling::check(code.program, original, new, &cfg, &alignment, &mut found);
             preserve::check(&subject, &cfg, &mut found);
             if id == code.kernel {
                 defined::check(new, &cfg, &alignment, code.entry_after, &mut found);

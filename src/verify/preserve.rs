@@ -10,6 +10,7 @@ use super::adjacent;
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
 use super::homes;
+use super::scheduling;
 use super::scratch::{self, RESOURCE_CARRY};
 use super::values::{FlatScratch, State, Word};
 use crate::cfg::{Cfg, Worklist};
@@ -379,8 +380,8 @@ impl Machine<'_> {
 /// The rewritten machine alone executes an inserted instruction.
 fn inserted(state: &mut State, body: &Body, id: InstId) {
     let inst = body.inst(id);
-    if inst.variant.traits.contains(Traits::SET_VGPR_MSB) {
-        // What it sets of MODE is what the original has at each original instruction: `high_registers` checks that.
+    // What these set is what the original has at each original instruction: `high_registers` and `scheduling` check that.
+    if inst.variant.traits.contains(Traits::SET_VGPR_MSB) || scheduling::sets(body, id) {
         return;
     }
     let other = Word::Other(id.0);

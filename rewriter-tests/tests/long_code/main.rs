@@ -8,6 +8,7 @@ mod assembly;
 mod calls;
 mod generated;
 mod linked;
+mod scheduling;
 mod written;
 
 use std::process::ExitCode;

@@ -7,7 +7,7 @@ use wavetap::isa::{self, Target};
 use wavetap::kernel::Reason;
 
 use super::assembly::{FINISH, START, counted, file, instrumented, on_lanes, variant};
-use super::{calls, seeds};
+use super::{calls, scheduling, seeds};
 
 /// What becomes of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct Case {
 }
 
 impl Case {
-    fn new(name: &'static str, outcome: Outcome, body: &str) -> Case {
+    pub fn new(name: &'static str, outcome: Outcome, body: &str) -> Case {
         Case { name, code: kernel("k", &format!("{START}{body}{FINISH}")), kernels: &["k"], outcome, needs: "s_endpgm" }
     }
 
@@ -282,6 +282,7 @@ pub fn cases() -> Vec<Case> {
     cases.extend(program_counters());
     cases.extend(pointers());
     cases.extend(calls::cases());
+    cases.extend(scheduling::cases());
     cases
 }
 

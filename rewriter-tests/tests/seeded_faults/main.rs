@@ -4,6 +4,7 @@
 //! changed, instructions put in front of the end of which one that keeps them apart is left out. The kernel as it was, and with the instructions and what keeps them apart, must pass
 //! on several seeds with the right output; the edited one must stop on each seed with the fault that `faults.rs` names. The list is printed as a table with `--nocapture`.
 
+mod dependences;
 mod faults;
 mod moved;
 mod replays;
@@ -33,6 +34,7 @@ fn main() {
     let wanted = std::env::args().nth(1).filter(|argument| !argument.starts_with('-'));
     let chosen: Vec<&Fault> = FAULTS
         .iter()
+        .chain(dependences::FAULTS)
         .chain(textures::FAULTS)
         .chain(moved::FAULTS)
         .chain(selected::FAULTS)

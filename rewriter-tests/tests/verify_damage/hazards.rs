@@ -209,7 +209,56 @@ pub const KINDS: &[Kind] = &[
             })
         },
     },
+    Kind {
+        name: "mode_not_given_back",
+        what: "inserted code leaves the checks of vector registers on where original code goes without (gfx12)",
+        rules: HAZARD,
+        harm: |t| t.each(|c, i| sets_mode(c, i, 2).then(|| c.nothing(i)).flatten()),
+    },
+    Kind {
+        name: "mode_not_changed",
+        what: "inserted code runs without checks of vector registers (gfx12)",
+        rules: HAZARD,
+        harm: |t| t.each(|c, i| sets_mode(c, i, 0).then(|| c.nothing(i)).flatten()),
+    },
+    Kind {
+        name: "mode_changed_too_early",
+        what: "inserted code changes who looks after vector registers while some are under way (gfx12)",
+        rules: HAZARD,
+        harm: |t| t.each(|c, i| before_mode(c, i).then(|| c.nothing(i)).flatten()),
+    },
+    Kind {
+        name: "mode_changed_without_vm_vsrc",
+        what: "inserted code changes who looks after vector registers without a wait for what memory reads (gfx12)",
+        rules: HAZARD,
+        harm: |t| t.each(|c, i| before_mode(c, i).then(|| c.instead(i, "s_waitcnt_depctr", &[Value::Imm(0x0fff)])).flatten()),
+    },
+    Kind {
+        name: "mode_of_another_field",
+        what: "inserted code sets another field than the one of the checks of vector registers (gfx12)",
+        rules: HAZARD,
+        harm: |t| {
+            t.each(|c, i| {
+                sets_mode(c, i, 2)
+                    .then(|| c.instead(i, "s_setreg_imm32_b32", &[Value::Imm(26 | 2 << 6 | 1 << 11), Value::Literal(2)]))
+                    .flatten()
+            })
+        },
+    },
 ];
+
+/// Whether inserted code sets who looks after vector registers, to this mode.
+fn sets_mode(code: &Code, index: usize, mode: u32) -> bool {
+    let line = &code.lines[index];
+    let number = code.target.scheduling_mode_hwreg();
+    let sets = number.is_some() && line.is_inserted() && line.inst.sets_hwreg() == number;
+    sets && line.inst.operands.iter().any(|operand| operand.value == Value::Literal(mode))
+}
+
+/// Whether it is the wait before that.
+fn before_mode(code: &Code, index: usize) -> bool {
+    code.line(index + 1).is_some() && (sets_mode(code, index + 1, 0) || sets_mode(code, index + 1, 2))
+}
 
 /// Where wait states are left to software.
 fn counted(code: &Code, index: usize, insts: Sequence<'_>) -> Patch {

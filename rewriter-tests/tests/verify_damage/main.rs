@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rewriter_tests::full;
-use subject::{Harm, OWN, PRELOADED, Subject};
+use subject::{Harm, OWN, PRELOADED, SCHEDULED, Subject};
 use wavetap::code_object::CodeObject;
 use wavetap::error::{Error, Kind as ErrorKind};
 use wavetap::isa::Target;
@@ -60,6 +60,7 @@ const SUBJECTS: &[What] = &[
     (OWN, "gfx1010", 32, "O2", Counters::Global),
     (OWN, "gfx1100", 32, "O2", Counters::Lds),
     (PRELOADED, "gfx90a", 64, "O2", Counters::Global),
+    (SCHEDULED, "gfx1200", 32, "O2", Counters::Global),
 ];
 
 /// Those of the long run alone.

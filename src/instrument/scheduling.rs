@@ -1,0 +1,43 @@
+//! Code that sees to dependences of vector registers by itself (`HW_REG_WAVE_SCHED_MODE`, gfx12): inserted code has the hardware see to them.
+
+use super::settle::{ALL_REGISTERS, wait};
+use crate::entity::{ProgramPoint, Side};
+use crate::error::{Error, Result};
+use crate::isa::{self, Value};
+use crate::kernel::edit::{Item, Snippet};
+use crate::kernel::{Body, Scheduling};
+
+/// Where the mode is in an operand of `s_setreg`: two bits from the first.
+const FIELD: i64 = 1 << 11;
+/// The mode with all checks, and that of the code around.
+const ALL_CHECKS: u32 = 0;
+const FEWER_CHECKS: u32 = 2;
+
+/// Lets a snippet run with all checks where the code around it runs without. At either end nothing is under way that the other side would not look after.
+pub(super) fn bracket(body: &Body, point: ProgramPoint, snippet: &mut Snippet) -> Result<()> {
+    let state = match point.side {
+        Side::Before => body.scheduling_before(point.inst),
+        Side::After => body.scheduling_after(point.inst),
+    };
+    match state {
+        Scheduling::Hardware => return Ok(()),
+        Scheduling::Software => {}
+        Scheduling::Unknown => {
+            return Err(Error::internal("inserted code where the scheduling mode is not known").at(body.address(point.inst)));
+        }
+    }
+    let target = body.target();
+    let number = target.scheduling_mode_hwreg().ok_or_else(|| Error::internal("no scheduling mode"))?;
+    let turn = |items: &mut Vec<Item>, mode: u32| -> Result<()> {
+        items.push(Item::Inst(wait(target, "s_waitcnt_depctr", ALL_REGISTERS.bits())?));
+        let operands = [Value::Imm(i64::from(number) | FIELD), Value::Literal(mode)];
+        items.push(Item::Inst(isa::build(target, "s_setreg_imm32_b32", &operands)?));
+        Ok(())
+    };
+    let mut items = Vec::with_capacity(snippet.items.len() + 4);
+    turn(&mut items, ALL_CHECKS)?;
+    items.append(&mut snippet.items);
+    turn(&mut items, FEWER_CHECKS)?;
+    snippet.items = items;
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! Code that sees to dependences of vector registers by itself (`HW_REG_WAVE_SCHED_MODE`, gfx12).
+//!
+//! Original instructions run in the mode that they have in the original. Inserted ones that have to do with vector registers or memory run with the hardware's
+//! checks, and where inserted code changes the mode nothing is under way: the instruction right before waits for all that vector instructions write and all that memory
+//! instructions have yet to read.
+
+use super::align::Alignment;
+use super::finding::{Finding, Rule};
+use super::hazards::{is_valu, predecessors};
+use crate::cfg::{Cfg, Program};
+use crate::entity::InstId;
+use crate::isa::{Memory, RegFile, alu_wait};
+use crate::kernel::{Body, BodyKind, Scheduling};
+
+/// Whether an instruction sets the mode.
+pub(super) fn sets(body: &Body, id: InstId) -> bool {
+    let number = body.target().scheduling_mode_hwreg();
+    number.is_some() && body.inst(id).sets_hwreg() == number
+}
+
+/// Checks one body's new code.
+pub(super) fn check(program: &Program, original: &Body, new: &Body, cfg: &Cfg, alignment: &Alignment, findings: &mut Vec<Finding>) {
+    let function_sets = || program.bodies().iter().any(|body| body.kind() == BodyKind::Function && body.sets_scheduling());
+    if new.target().scheduling_mode_hwreg().is_none() {
+        return;
+    }
+    let mut found = |id: InstId, what: &str| {
+        findings.push(Finding::new(Rule::Hazard, format!("{}: {what} (HW_REG_WAVE_SCHED_MODE)", new.inst(id).name())).at(new.address(id)));
+    };
+    if let Some((id, _)) = new.calls().next().filter(|_| function_sets()) {
+        found(id, "a function that may be called changes the mode");
+    }
+    if !original.sets_scheduling() && !new.sets_scheduling() {
+        return;
+    }
+    for id in new.ids() {
+        let now = new.scheduling_before(id);
+        if let Some(before) = alignment.original(id) {
+            if original.scheduling_before(before) != now {
+                found(id, "an original instruction runs in another mode than in the original");
+                // All that follow say the same.
+                return;
+            }
+            continue;
+        }
+        if now != Scheduling::Hardware && needs_checks(new, id) {
+            found(id, "inserted code runs where dependences of vector registers may be left to software");
+        }
+        if sets(new, id) && !is_quiet(new, cfg, id) {
+            found(
+                id,
+                "inserted code changes the mode, and the instruction before does not wait for vector instructions and for memory instructions' sources",
+            );
+        }
+    }
+    for (id, _) in new.calls().filter(|(id, _)| new.scheduling_before(*id) != Scheduling::Hardware) {
+        found(id, "other code is entered while dependences may be left to software");
+    }
+}
+
+/// Whether the checks that are off concern an instruction.
+fn needs_checks(body: &Body, id: InstId) -> bool {
+    let inst = body.inst(id);
+    let vector = inst.operands.iter().filter_map(|operand| operand.reg()).any(|reg| reg.file != RegFile::Scalar);
+    vector || is_valu(inst) || inst.variant.memory != Memory::None
+}
+
+/// Whether the only way to an instruction is from one that waits for all that could be under way.
+fn is_quiet(body: &Body, cfg: &Cfg, id: InstId) -> bool {
+    let before = predecessors(cfg, id);
+    let waits = |id: &InstId| alu_wait(body.inst(*id)).is_some_and(|wait| wait.va_vdst == Some(0) && wait.vm_vsrc == Some(0));
+    !before.is_empty() && before.iter().all(waits)
+}
