@@ -169,6 +169,11 @@ pub(super) struct Facts {
 }
 
 impl Facts {
+    /// Whether it is a matrix instruction.
+    pub(super) fn is_matrix(&self) -> bool {
+        self.names.is_matrix
+    }
+
     pub(super) fn new(inst: &Inst, names: EventNames, waits: &WaitCount) -> Facts {
         let explicit = |not: Access| inst.operands.iter().filter(move |operand| operand.access != not).filter_map(|operand| operand.reg());
         let codes = |all: Codes, reg: Reg| Codes(all.0 | Codes::of(reg).0);

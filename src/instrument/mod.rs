@@ -337,13 +337,16 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply) -> Resul
     let mut inserts = inserts.into_iter();
     let of_kernel = inserts.next().unwrap_or_default();
     let of_functions = parts[1..].iter().zip(inserts).map(|(part, inserts)| FunctionEdits { entry: part.body.entry_address(), inserts });
-    let edits = Edits {
+    let mut edits = Edits {
         prologue,
         inserts: of_kernel,
         functions: of_functions.collect(),
         spare_scalar: kept.map(|scalars| Reg::scalar(scalars.saved_scc, 1)),
     };
 
+    if parts[0].body.sets_scheduling() {
+        scheduling::leave_nothing(target, &mut edits)?;
+    }
     let extra = slices.map_or(0, |slices| slices.extra);
     if descriptor.get(Field::GROUP_SEGMENT_FIXED_SIZE) != 0 || extra != 0 {
         descriptor.set(Field::GROUP_SEGMENT_FIXED_SIZE, lds_bytes + extra)?;

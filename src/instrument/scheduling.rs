@@ -3,8 +3,8 @@
 use super::settle::{ALL_REGISTERS, wait};
 use crate::entity::{ProgramPoint, Side};
 use crate::error::{Error, Result};
-use crate::isa::{self, Value};
-use crate::kernel::edit::{Item, Snippet};
+use crate::isa::{self, Target, Value};
+use crate::kernel::edit::{Edits, Item, Snippet};
 use crate::kernel::{Body, Scheduling};
 
 /// Where the mode is in an operand of `s_setreg`: two bits from the first.
@@ -39,5 +39,18 @@ pub(super) fn bracket(body: &Body, point: ProgramPoint, snippet: &mut Snippet) -
     items.append(&mut snippet.items);
     turn(&mut items, FEWER_CHECKS)?;
     snippet.items = items;
+    Ok(())
+}
+
+/// Lets nothing be under way behind snippets that run with all checks: original code, which knows nothing of that, may switch them off next.
+pub(super) fn leave_nothing(target: Target, edits: &mut Edits) -> Result<()> {
+    let inserts = edits.inserts.iter_mut().chain(edits.functions.iter_mut().flat_map(|function| &mut function.inserts));
+    for snippet in std::iter::once(&mut edits.prologue).chain(inserts.map(|(_, snippet)| snippet)) {
+        // One that gives the mode back has waited.
+        let given_back = matches!(snippet.items.last(), Some(Item::Inst(inst)) if inst.sets_hwreg() == target.scheduling_mode_hwreg());
+        if !given_back && !snippet.items.is_empty() {
+            snippet.items.push(Item::Inst(wait(target, "s_waitcnt_depctr", ALL_REGISTERS.bits())?));
+        }
+    }
     Ok(())
 }

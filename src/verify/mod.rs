@@ -254,7 +254,7 @@ pub fn check_code(code: &KernelCode<'_>) -> Vec<Finding> {
             let cfg = Cfg::build(new);
             adjacent::check(original, new, &alignment, &mut found);
             high_registers::check(original, new, &alignment, &mut found);
-            scheduling::check(code.program, original, new, &cfg, &alignment, &mut found);
+            scheduling::check((code.program, kernel), original, new, &cfg, &alignment, &mut found);
             preserve::check(&subject, &cfg, &mut found);
             if id == code.kernel {
                 defined::check(new, &cfg, &alignment, code.entry_after, &mut found);

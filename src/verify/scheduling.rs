@@ -1,8 +1,8 @@
 //! Code that sees to dependences of vector registers by itself (`HW_REG_WAVE_SCHED_MODE`, gfx12).
 //!
 //! Original instructions run in the mode that they have in the original. Inserted ones that have to do with vector registers or memory run with the hardware's
-//! checks, and where inserted code changes the mode nothing is under way: the instruction right before waits for all that vector instructions write and all that memory
-//! instructions have yet to read.
+//! checks, and have nothing under way any more where an original one follows. Where inserted code changes the mode nothing is under way: the instruction right
+//! before waits for all that vector instructions write and all that memory instructions have yet to read.
 
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
@@ -18,8 +18,15 @@ pub(super) fn sets(body: &Body, id: InstId) -> bool {
     number.is_some() && body.inst(id).sets_hwreg() == number
 }
 
-/// Checks one body's new code.
-pub(super) fn check(program: &Program, original: &Body, new: &Body, cfg: &Cfg, alignment: &Alignment, findings: &mut Vec<Finding>) {
+/// Checks one body's new code: a kernel's, or that of a function that was copied for it.
+pub(super) fn check(
+    (program, kernel): (&Program, &Body),
+    original: &Body,
+    new: &Body,
+    cfg: &Cfg,
+    alignment: &Alignment,
+    findings: &mut Vec<Finding>,
+) {
     let function_sets = || program.bodies().iter().any(|body| body.kind() == BodyKind::Function && body.sets_scheduling());
     if new.target().scheduling_mode_hwreg().is_none() {
         return;
@@ -29,6 +36,11 @@ pub(super) fn check(program: &Program, original: &Body, new: &Body, cfg: &Cfg, a
     };
     if let Some((id, _)) = new.calls().next().filter(|_| function_sets()) {
         found(id, "a function that may be called changes the mode");
+    }
+    if kernel.sets_scheduling()
+        && let Some(id) = disturbed(new, alignment)
+    {
+        found(id, "inserted code before it leaves something under way, and the original may switch the checks off");
     }
     if !original.sets_scheduling() && !new.sets_scheduling() {
         return;
@@ -65,9 +77,33 @@ fn needs_checks(body: &Body, id: InstId) -> bool {
     vector || is_valu(inst) || inst.variant.memory != Memory::None
 }
 
+/// The first original instruction that inserted ones lead to without a wait for all that they may have under way.
+fn disturbed(new: &Body, alignment: &Alignment) -> Option<InstId> {
+    let mut before: Vec<Option<bool>> = vec![None; new.len()];
+    before[new.entry().index()] = Some(false);
+    let mut work = vec![new.entry()];
+    while let Some(id) = work.pop() {
+        let under_way = before[id.index()] == Some(true);
+        let inserted = alignment.original(id).is_none();
+        let after = !waits_for_all(new, id) && (under_way || inserted && needs_checks(new, id));
+        for next in new.successors(id) {
+            let joined = after || before[next.index()] == Some(true);
+            if before[next.index()] != Some(joined) {
+                before[next.index()] = Some(joined);
+                work.push(next);
+            }
+        }
+    }
+    new.ids().find(|id| alignment.original(*id).is_some() && before[id.index()] == Some(true))
+}
+
+/// Whether an instruction waits for all that vector instructions write and all that memory instructions have yet to read.
+fn waits_for_all(body: &Body, id: InstId) -> bool {
+    alu_wait(body.inst(id)).is_some_and(|wait| wait.va_vdst == Some(0) && wait.vm_vsrc == Some(0))
+}
+
 /// Whether the only way to an instruction is from one that waits for all that could be under way.
 fn is_quiet(body: &Body, cfg: &Cfg, id: InstId) -> bool {
     let before = predecessors(cfg, id);
-    let waits = |id: &InstId| alu_wait(body.inst(*id)).is_some_and(|wait| wait.va_vdst == Some(0) && wait.vm_vsrc == Some(0));
-    !before.is_empty() && before.iter().all(waits)
+    !before.is_empty() && before.iter().all(|id| waits_for_all(body, *id))
 }

@@ -6,6 +6,8 @@ use rewriter_tests::random::Random;
 use wavetap::code_object::{Field, Kernel, KernelMetadata, ValueKind};
 use wavetap::isa::EventHazards;
 
+use super::products::Product;
+
 /// Bytes of a buffer.
 const BUFFER: usize = 1 << 15;
 /// Wave-instructions: what is made up may loop for long.
@@ -37,9 +39,14 @@ pub fn cannot_be_made_up(kernel: &Kernel) -> Option<&'static str> {
 pub fn launch(kernel: &Kernel, seed: u64) -> Launch<'_> {
     let metadata = kernel.metadata.as_ref().expect("looked at before");
     let mut random = Random::new(seed ^ kernel.name.bytes().fold(0, |hash: u64, byte| hash.wrapping_mul(131).wrapping_add(byte.into())));
-    let group = workgroup(kernel, metadata, &mut random);
+    let product = Product::of(metadata, &mut random);
+    let group = match product {
+        // It is made for workgroups of one size.
+        Some(_) => [metadata.max_flat_workgroup_size.min(1024) as u16, 1, 1],
+        None => workgroup(kernel, metadata, &mut random),
+    };
     let mut grid = group.map(u32::from);
-    grid[0] *= 1 + random.below(3) as u32;
+    grid[0] *= product.map_or_else(|| 1 + random.below(3) as u32, |product| product.workgroups);
     // Sometimes the last workgroup is partial.
     let remainder = metadata.args.iter().any(|argument| argument.value_kind == ValueKind::HiddenRemainderX);
     if metadata.reqd_workgroup_size.is_none() && remainder && group[0] > 8 && random.chance(30) {
@@ -58,7 +65,7 @@ pub fn launch(kernel: &Kernel, seed: u64) -> Launch<'_> {
         buffers,
         arguments: Box::new(move |kernel, at| {
             let metadata = kernel.metadata.as_ref().ok_or("no metadata")?;
-            Ok(kernarg(metadata, grid, group.map(u32::from), dynamic, at, &mut Random::new(scalars)))
+            Ok(kernarg(metadata, product, [grid, group.map(u32::from)], dynamic, at, &mut Random::new(scalars)))
         }),
         fuel: FUEL,
         tolerated: EventHazards::empty(),
@@ -81,13 +88,23 @@ fn workgroup(kernel: &Kernel, metadata: &KernelMetadata, random: &mut Random) ->
     if fits.is_empty() || random.chance(50) { [largest, 1, 1] } else { fits[random.below(fits.len())] }
 }
 
-fn kernarg(metadata: &KernelMetadata, grid: [u32; 3], group: [u32; 3], dynamic: u32, at: &[u64], random: &mut Random) -> Vec<u8> {
+fn kernarg(
+    metadata: &KernelMetadata,
+    product: Option<Product>,
+    [grid, group]: [[u32; 3]; 2],
+    dynamic: u32,
+    at: &[u64],
+    random: &mut Random,
+) -> Vec<u8> {
     let mut bytes = vec![0; metadata.kernarg_segment_size as usize];
     let mut pointers = at.iter();
     for argument in &metadata.args {
         let value: u64 = match argument.value_kind {
             ValueKind::GlobalBuffer => *pointers.next().unwrap_or(&0),
-            ValueKind::ByValue => scalar(argument.size, random),
+            ValueKind::ByValue => {
+                let known = product.zip(argument.name.as_deref()).and_then(|(product, name)| product.argument(name));
+                known.map_or_else(|| scalar(argument.size, random), u64::from)
+            }
             ValueKind::HiddenBlockCountX => (grid[0] / group[0]).into(),
             ValueKind::HiddenBlockCountY => (grid[1] / group[1]).into(),
             ValueKind::HiddenBlockCountZ => (grid[2] / group[2]).into(),

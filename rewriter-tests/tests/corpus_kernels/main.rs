@@ -16,6 +16,7 @@
 //! document.
 
 mod arguments;
+mod products;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write;
@@ -129,8 +130,8 @@ fn candidates() -> BTreeMap<&'static str, Vec<Candidate>> {
     all
 }
 
-/// What hand-written code leaves to luck: AMD's generator of matrix products uses results of `v_rcp_f32` on gfx11 without the wait that compilers insert there.
-const LEFT_IN: EventHazards = EventHazards::VALU_TRANS_USE;
+/// What AMD's generator of matrix products leaves to luck: results of `v_rcp_f32` on gfx11, and on gfx12 a few registers where the hardware does not look after them.
+const LEFT_IN: EventHazards = EventHazards::VALU_TRANS_USE.union(EventHazards::EXPERT_SCHEDULING);
 
 /// Takes a kernel or leaves it out.
 fn look_at(candidate: &Candidate) -> Result<Outcome, Failure> {
@@ -158,7 +159,17 @@ fn look_at(candidate: &Candidate) -> Result<Outcome, Failure> {
             Err(Stopped::Fault(fault)) if fault.kind == FaultKind::OutOfFuel => why = "does not end within its fuel".to_owned(),
             Err(Stopped::Fault(fault)) => {
                 why = format!("faults with all arguments: {}", kind(&fault));
-                faulted += subject.compare_faults(&launch, seeds).map_err(at)?;
+                if folder().is_some() {
+                    println!("{}, arguments {set}: {fault}", candidate.name);
+                }
+                match subject.compare_faults(&launch, seeds) {
+                    Ok(compared) => faulted += compared,
+                    // Then the code as it was does not always do the same either. Nobody has looked at these files before.
+                    Err(_) if folder().is_some() && matches!(fault.kind, FaultKind::Uninitialised { .. }) => {
+                        why = "does what registers say that nothing has set".to_owned();
+                    }
+                    Err(failure) => return Err(at(failure)),
+                }
             }
             Err(Stopped::Failure(failure)) => return Err(at(failure)),
         }

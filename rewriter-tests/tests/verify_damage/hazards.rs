@@ -1,7 +1,9 @@
 //! Damages that bring instructions closer together than the target keeps apart by itself. Each kind's sequence takes the place of inserted instructions.
 
 use wavetap::code_object::Feature;
-use wavetap::isa::{Branch, Condition, EventHazards as Rules, Flags, Inst, Memory, Reg, RegFile, Role, Value, WaitStates, build, scalar};
+use wavetap::isa::{
+    Branch, Condition, EventHazards as Rules, Flags, Inst, Memory, Reg, RegFile, Role, Value, WaitStates, alu_wait, build, scalar,
+};
 use wavetap::verify::Rule;
 
 use super::Kind;
@@ -234,6 +236,12 @@ pub const KINDS: &[Kind] = &[
         harm: |t| t.each(|c, i| before_mode(c, i).then(|| c.instead(i, "s_waitcnt_depctr", &[Value::Imm(0x0fff)])).flatten()),
     },
     Kind {
+        name: "mode_leaves_something",
+        what: "inserted code with checks has vector registers under way where original code may switch these off (gfx12)",
+        rules: HAZARD,
+        harm: |t| t.each(|c, i| last_wait(c, i).then(|| c.nothing(i)).flatten()),
+    },
+    Kind {
         name: "mode_of_another_field",
         what: "inserted code sets another field than the one of the checks of vector registers (gfx12)",
         rules: HAZARD,
@@ -258,6 +266,13 @@ fn sets_mode(code: &Code, index: usize, mode: u32) -> bool {
 /// Whether it is the wait before that.
 fn before_mode(code: &Code, index: usize) -> bool {
     code.line(index + 1).is_some() && (sets_mode(code, index + 1, 0) || sets_mode(code, index + 1, 2))
+}
+
+/// Whether it is a wait for everything at the end of inserted code that runs with checks as the original does.
+fn last_wait(code: &Code, index: usize) -> bool {
+    let line = &code.lines[index];
+    let waits = alu_wait(&line.inst).is_some_and(|wait| wait.va_vdst == Some(0) && wait.vm_vsrc == Some(0));
+    waits && line.is_inserted() && !before_mode(code, index) && code.line(index + 1).is_some_and(|next| !next.is_inserted())
 }
 
 /// Where wait states are left to software.
