@@ -88,9 +88,8 @@ fn measured(file: &Path, counters: Counters) -> Measured {
     let itself = std::env::current_exe().expect("a benchmark is a file");
     let mode = if counters == Counters::Lds { "lds" } else { "global" };
     // As the command has it, which tells the allocator itself (`cli/src/memory.rs`).
-    let arenas = std::thread::available_parallelism().map_or(1, usize::from).div_ceil(2).to_string();
     let mut command = Command::new(itself);
-    command.env("MALLOC_ARENA_MAX", arenas).env("MALLOC_TRIM_THRESHOLD_", (1 << 20).to_string());
+    command.env("MALLOC_TRIM_THRESHOLD_", (8 << 20).to_string()).env("MALLOC_TOP_PAD_", (4 << 20).to_string());
     let output = command.arg(ONE).arg(file).arg(mode).output().expect("runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8_lossy(&output.stdout);

@@ -120,7 +120,7 @@ impl Reason {
                 "Between `s_set_gpr_idx_on` and `off` the registers that an instruction names are others, so nothing can be counted there."
             }
             Reason::ModeWrite => {
-                "It switches what instructions mean (wave mode bits that change which of them run or which registers they name), or leaves their dependences to software (the scheduling mode of gfx12, which matrix kernels of hipBLASLt use)."
+                "It switches what instructions mean (wave mode bits that change which of them run or which registers they name), or leaves their dependences to software in a way that is not followed: the scheduling mode of gfx12 where it depends on the path or on a value, is not 0 or 2, or is set where other code is entered."
             }
             Reason::MaskOperand => {
                 "The condition of a branch on lanes is read from a register that is another one once it has been looked at (SCC, VCCZ, EXECZ)."

@@ -33,7 +33,7 @@ fn number(text: &str) -> Option<i64> {
     }
 }
 
-/// `s4`, `s[4:5]`, `v3`, `vcc`, `exec_lo`, a number, `off`; `#5` is an immediate beside constants.
+/// `s4`, `s[4:5]`, `v3`, `vcc`, `exec_lo`, a number, `off`; `#5` is an immediate beside constants, `=5` a literal where a constant would do.
 fn value(text: &str, immediate: bool) -> Option<Value> {
     let named = |first, dwords| Some(Value::Reg(Reg::scalar(first, dwords)));
     let run = |text: &str| {
@@ -55,6 +55,9 @@ fn value(text: &str, immediate: bool) -> Option<Value> {
     }
     if let Some(immediate) = text.strip_prefix('#') {
         return number(immediate).map(Value::Imm);
+    }
+    if let Some(literal) = text.strip_prefix('=') {
+        return number(literal).map(|number| Value::Literal(number as u32));
     }
     if let Some(number) = number(text) {
         return Some(match number {

@@ -6,6 +6,7 @@ mod high_registers;
 mod homes;
 mod listing;
 mod preserve;
+mod scheduling;
 mod translations;
 
 use super::align::Alignment;
