@@ -30,8 +30,8 @@ const FEWER_CHECKS: u32 = 2;
 
 /// Whether an instruction sets the mode; to what.
 fn set_by(body: &Body, inst: &Inst) -> Option<Scheduling> {
-    let number = body.target().scheduling_mode_hwreg()?;
-    if inst.sets_hwreg()? != number {
+    let number = inst.sets_hwreg()?;
+    if body.target().scheduling_mode_hwreg()? != number {
         return None;
     }
     let bits = inst.hardware_register().map(|(_, bits)| bits);

@@ -14,8 +14,7 @@ use crate::kernel::{Body, BodyKind, Scheduling};
 
 /// Whether an instruction sets the mode.
 pub(super) fn sets(body: &Body, id: InstId) -> bool {
-    let number = body.target().scheduling_mode_hwreg();
-    number.is_some() && body.inst(id).sets_hwreg() == number
+    body.inst(id).sets_hwreg().is_some_and(|number| body.target().scheduling_mode_hwreg() == Some(number))
 }
 
 /// Checks one body's new code: a kernel's, or that of a function that was copied for it.
