@@ -5,13 +5,10 @@ use crate::entity::{ProgramPoint, Side};
 use crate::error::{Error, Result};
 use crate::isa::{self, Target, Value};
 use crate::kernel::edit::{Edits, Item, Snippet};
-use crate::kernel::{Body, Scheduling};
+use crate::kernel::{ALL_CHECKS, Body, FEWER_CHECKS, Scheduling};
 
 /// Where the mode is in an operand of `s_setreg`: two bits from the first.
 const FIELD: i64 = 1 << 11;
-/// The mode with all checks, and that of the code around.
-const ALL_CHECKS: u32 = 0;
-const FEWER_CHECKS: u32 = 2;
 
 /// Lets a snippet run with all checks where the code around it runs without. At either end nothing is under way that the other side would not look after.
 pub(super) fn bracket(body: &Body, point: ProgramPoint, snippet: &mut Snippet) -> Result<()> {

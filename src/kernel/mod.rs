@@ -18,6 +18,7 @@ mod scheduling;
 mod vgpr_msb;
 mod vskip;
 
+pub(crate) use scheduling::{ALL_CHECKS, FEWER_CHECKS};
 pub(crate) use vgpr_msb::writes_literal_to_mode;
 
 pub use adjacency::{Clause, Delay, Dependency, Neighbours, Tie};

@@ -25,8 +25,8 @@ pub enum Scheduling {
 /// The bits of the register that are followed: DEP_MODE.
 const BITS: std::ops::Range<u32> = 0..2;
 /// DEP_MODE of a wave that starts, and without these checks.
-const ALL_CHECKS: u32 = 0;
-const FEWER_CHECKS: u32 = 2;
+pub(crate) const ALL_CHECKS: u32 = 0;
+pub(crate) const FEWER_CHECKS: u32 = 2;
 
 /// Whether an instruction sets the mode; to what.
 fn set_by(body: &Body, inst: &Inst) -> Option<Scheduling> {
