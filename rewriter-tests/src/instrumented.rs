@@ -30,6 +30,9 @@ const FEW: u32 = 3;
 const OTHER_SEEDS: u64 = 200;
 /// Seeds that the original's faults are collected from.
 const FAULT_SEEDS: usize = 200;
+const GIBIBYTE: u64 = 1 << 30;
+/// How many of them lie between buffers and code: what 32 bits reach.
+const WIDTH_OF_GAP: usize = 4;
 /// Scratch of a lane where calls go to a depth that the compiler does not know.
 const STACK: u32 = 16 << 10;
 
@@ -466,7 +469,8 @@ fn seen(outcome: &Outcome, addresses: &[u64], kind: SiteKind) -> Counts {
     }
 }
 
-/// Runs a kernel of a bare code object. Buffers come before the object, so that they lie at the same addresses whatever the object's size.
+/// Runs a kernel of a bare code object. Buffers come before the object, so that they lie at the same addresses whatever the object's size, and far from it: a wild
+/// access of the original's is to meet the same nothing, not an object and counters that are larger when instrumented.
 fn run(object: &[u8], target: Target, launch: &Launch<'_>, options: &Options, counting: Option<Counting<'_>>) -> Result<Outcome, Stopped> {
     let text = |e: wavetap::error::Error| e.to_string();
     let code = CodeObject::parse(object).map_err(text)?;
@@ -481,6 +485,9 @@ fn run(object: &[u8], target: Target, launch: &Launch<'_>, options: &Options, co
     };
     let addresses = launch.buffers.iter().map(|buffer| allocate(buffer)).collect::<Result<Vec<u64>, Failure>>()?;
     let kernarg_address = allocate(&(launch.arguments)(kernel, &addresses)?)?;
+    for _ in 0..WIDTH_OF_GAP {
+        device.malloc(1, GIBIBYTE).map_err(text)?;
+    }
     let loaded = device.load(object).map_err(text)?;
     let mut records = None;
     if let Some(Counting { map, records: kind @ (Records::Own | Records::Shared), .. }) = &counting {

@@ -3,28 +3,30 @@
 
 use rewriter_tests::instrumented::Launch;
 use rewriter_tests::random::Random;
-use wavetap::code_object::{Field, Kernel, KernelMetadata, ValueKind};
+use wavetap::code_object::{Argument, Field, Kernel, KernelMetadata, ValueKind};
 use wavetap::isa::EventHazards;
 
 use super::products::Product;
 
 /// Bytes of a buffer.
 const BUFFER: usize = 1 << 15;
+/// So many pointers are at the start of a structure.
+const MOST_IN_STRUCTURE: u64 = 16;
 /// Wave-instructions: what is made up may loop for long.
 const FUEL: u64 = 150_000;
 /// Where the emulator puts the apertures: high halves of flat addresses of LDS and of scratch.
 const HIGH_SHARED: u32 = 0x0001_0000;
 const HIGH_PRIVATE: u32 = 0x0002_0000;
 
-/// Why a kernel's arguments cannot be made up.
-pub fn cannot_be_made_up(kernel: &Kernel) -> Option<&'static str> {
+/// Why a kernel's arguments cannot be made up. What is in a structure nobody says: it is made up where `structures` may be.
+pub fn cannot_be_made_up(kernel: &Kernel, structures: bool) -> Option<&'static str> {
     let Some(metadata) = &kernel.metadata else { return Some("no metadata") };
     if metadata.max_flat_workgroup_size == 0 {
         return Some("no size of a workgroup");
     }
     for argument in &metadata.args {
         match &argument.value_kind {
-            ValueKind::ByValue if argument.size > 8 => return Some("a structure by value, which may hold pointers"),
+            ValueKind::ByValue if argument.size > 8 && !structures => return Some("a structure by value, which may hold pointers"),
             ValueKind::DynamicSharedPointer | ValueKind::Sampler | ValueKind::Image | ValueKind::Pipe | ValueKind::Queue => {
                 return Some("an argument that is neither a pointer to memory nor a number");
             }
@@ -54,7 +56,7 @@ pub fn launch(kernel: &Kernel, seed: u64) -> Launch<'_> {
     }
     let dynamic = if metadata.args.iter().any(|a| a.value_kind == ValueKind::HiddenDynamicLdsSize) { 4096 } else { 0 };
     let limit = [3, 50, 1 << 11][random.below(3)];
-    let pointers = metadata.args.iter().filter(|argument| argument.value_kind == ValueKind::GlobalBuffer).count();
+    let pointers: u64 = metadata.args.iter().map(pointers).sum();
     let buffers = (0..pointers).map(|_| (0..BUFFER / 4).flat_map(|_| ((random.bits() % limit) as u32).to_le_bytes()).collect()).collect();
     let scalars = random.bits();
     Launch {
@@ -70,6 +72,15 @@ pub fn launch(kernel: &Kernel, seed: u64) -> Launch<'_> {
         fuel: FUEL,
         tolerated: EventHazards::empty(),
         undefined: false,
+    }
+}
+
+/// How many pointers an argument may have.
+fn pointers(argument: &Argument) -> u64 {
+    match argument.value_kind {
+        ValueKind::GlobalBuffer => 1,
+        ValueKind::ByValue if argument.size > 8 => (argument.size / 8).min(MOST_IN_STRUCTURE),
+        _ => 0,
     }
 }
 
@@ -97,10 +108,20 @@ fn kernarg(
     random: &mut Random,
 ) -> Vec<u8> {
     let mut bytes = vec![0; metadata.kernarg_segment_size as usize];
-    let mut pointers = at.iter();
+    let mut buffers = at.iter();
     for argument in &metadata.args {
+        let place = bytes.get_mut(argument.offset as usize..(argument.offset + argument.size) as usize).unwrap_or_default();
+        if argument.value_kind == ValueKind::ByValue && argument.size > 8 {
+            let mut members = buffers.by_ref().take(pointers(argument) as usize);
+            for word in place.chunks_mut(8) {
+                let pointer = members.next().filter(|_| word.len() == 8 && random.chance(50));
+                let value = pointer.copied().unwrap_or_else(|| scalar(4, random) | scalar(4, random) << 32);
+                word.copy_from_slice(&value.to_le_bytes()[..word.len()]);
+            }
+            continue;
+        }
         let value: u64 = match argument.value_kind {
-            ValueKind::GlobalBuffer => *pointers.next().unwrap_or(&0),
+            ValueKind::GlobalBuffer => *buffers.next().unwrap_or(&0),
             ValueKind::ByValue => {
                 let known = product.zip(argument.name.as_deref()).and_then(|(product, name)| product.argument(name));
                 known.map_or_else(|| scalar(argument.size, random), u64::from)
@@ -120,7 +141,6 @@ fn kernarg(
             ValueKind::HiddenPrivateBase => HIGH_PRIVATE.into(),
             _ => 0,
         };
-        let place = bytes.get_mut(argument.offset as usize..(argument.offset + argument.size) as usize).unwrap_or_default();
         let length = place.len().min(8);
         place[..length].copy_from_slice(&value.to_le_bytes()[..length]);
     }

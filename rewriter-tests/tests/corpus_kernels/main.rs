@@ -12,8 +12,8 @@
 //!     BLESS=1 WAVETAP_FULL_TESTS=1 cargo test --release -p rewriter-tests --test corpus_kernels -- --nocapture
 //!
 //! The quick run takes a few kernels of the first libraries. `WAVETAP_KERNEL_TARGETS=gfx1030` takes these targets alone, `WAVETAP_KERNEL=generate` kernels
-//! with this in their mangled names. `WAVETAP_KERNEL_FILES=folder` takes the kernels of all files below a folder in place of the libraries', all of them, and writes no
-//! document.
+//! with this in their mangled names. `WAVETAP_KERNEL_FILES=folder` takes the kernels of all files below a folder in place of the libraries', all of them or
+//! `WAVETAP_KERNELS=100` of each target, and writes no document; structures by value are made up there, too, as pointers and numbers by chance.
 
 mod arguments;
 mod products;
@@ -72,6 +72,11 @@ enum Outcome {
 /// The folder that files of somebody's choice are in.
 fn folder() -> Option<PathBuf> {
     std::env::var_os("WAVETAP_KERNEL_FILES").map(PathBuf::from)
+}
+
+/// How many kernels of each target are taken from somebody's folder.
+fn most() -> usize {
+    std::env::var("WAVETAP_KERNELS").map_or(usize::MAX, |most| most.parse().expect("WAVETAP_KERNELS is a number"))
 }
 
 /// The files that kernels are taken from.
@@ -137,7 +142,7 @@ const LEFT_IN: EventHazards = EventHazards::VALU_TRANS_USE.union(EventHazards::E
 fn look_at(candidate: &Candidate) -> Result<Outcome, Failure> {
     let code = CodeObject::parse(&candidate.object).map_err(|e| e.to_string())?;
     let (kernel, target) = (code.kernel(&candidate.name).ok_or("no kernel")?, code.target().ok_or("no target")?);
-    if let Some(why) = arguments::cannot_be_made_up(kernel) {
+    if let Some(why) = arguments::cannot_be_made_up(kernel, folder().is_some()) {
         return Ok(Outcome::LeftOut(why.to_owned()));
     }
     let subject = Subject::of_kernel(&candidate.object, target, &candidate.name)?;
@@ -193,7 +198,7 @@ fn kernels_of_the_corpora_do_the_same_when_they_count() {
     }
     for (n, (target, kernels)) in order.iter().enumerate() {
         let share = match folder() {
-            Some(_) => usize::MAX,
+            Some(_) => most(),
             None if full() => left.div_ceil(order.len() - n),
             None => QUICK,
         };
