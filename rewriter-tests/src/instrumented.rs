@@ -31,8 +31,8 @@ const OTHER_SEEDS: u64 = 200;
 /// Seeds that the original's faults are collected from.
 const FAULT_SEEDS: usize = 200;
 const GIBIBYTE: u64 = 1 << 30;
-/// How many of them lie between buffers and code: what 32 bits reach.
-const WIDTH_OF_GAP: usize = 4;
+/// How many of them lie between buffers and code: what an index of 32 bits reaches where elements have 16 bytes.
+const WIDTH_OF_GAP: usize = 64;
 /// Scratch of a lane where calls go to a depth that the compiler does not know.
 const STACK: u32 = 16 << 10;
 

@@ -1,11 +1,11 @@
 //! A whole code object's code: every kernel and function, and who calls whom.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::entity::InstId;
 use crate::error::Error;
 use crate::isa::Target;
-use crate::kernel::{Body, BodyKind, CallTarget, Flow, Image};
+use crate::kernel::{Body, BodyKind, CallTarget, Flow, Image, Kept, kept_by};
 
 /// Index of a body in a [`Program`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,7 +49,7 @@ impl Program {
     /// Decodes the bodies at `entries` (name, kind, address) and all that they call.
     #[must_use]
     pub fn build(target: Target, image: &Image<'_>, entries: impl IntoIterator<Item = (String, BodyKind, u64)>) -> Program {
-        let decode = |target, name: &str, kind, address| Body::decode(target, image, name, kind, address);
+        let decode = |target, name: &str, kind, address, kept: &Kept| Body::decode_with(target, image, name, kind, address, kept);
         Self::build_with(target, image, entries, decode)
     }
 
@@ -57,7 +57,7 @@ impl Program {
         target: Target,
         image: &Image<'_>,
         entries: impl IntoIterator<Item = (String, BodyKind, u64)>,
-        decode: impl Fn(Target, &str, BodyKind, u64) -> Result<Body, Error>,
+        decode: impl Fn(Target, &str, BodyKind, u64, &Kept) -> Result<Body, Error>,
     ) -> Program {
         let mut program = Program { target, bodies: Vec::new(), by_entry: BTreeMap::new(), undecodable: Vec::new() };
         let mut work: Vec<_> = entries.into_iter().collect();
@@ -68,38 +68,90 @@ impl Program {
         }
         work.reverse();
         let mut wave_sizes = BTreeMap::new();
-        let mut seen = std::collections::BTreeSet::new();
-        while let Some((name, kind, address)) = work.pop() {
-            if !seen.insert(address) {
-                continue;
-            }
-            let lanes = image.wave_size(address).or(common).or_else(|| wave_sizes.get(&address).copied());
-            let target = lanes.and_then(|lanes| target.with_wave_size(lanes)).unwrap_or(target);
-            match decode(target, &name, kind, address) {
-                Ok(body) => {
-                    for (_, call) in body.calls() {
-                        if let CallTarget::Known(to) = call {
-                            wave_sizes.entry(to).or_insert(target.wave_size());
-                            let name = image.entry_name(to).map_or_else(|| format!("function_at_{to:#x}"), str::to_owned);
-                            // Entries that were asked for come first, with the kind that was asked for.
-                            work.insert(0, (name, BodyKind::Function, to));
-                        }
-                    }
-                    let id = BodyId(program.bodies.len() as u32);
-                    program.by_entry.insert(address, id);
-                    program.bodies.push(body);
+        let mut seen = BTreeSet::new();
+        loop {
+            while let Some((name, kind, address)) = work.pop() {
+                if !seen.insert(address) {
+                    continue;
                 }
-                Err(error) => program.undecodable.push((name, address, error)),
+                let lanes = image.wave_size(address).or(common).or_else(|| wave_sizes.get(&address).copied());
+                let target = lanes.and_then(|lanes| target.with_wave_size(lanes)).unwrap_or(target);
+                match decode(target, &name, kind, address, &Kept::default()) {
+                    Ok(body) => {
+                        // Entries that were asked for come first, with the kind that was asked for.
+                        called(&body, image, &mut wave_sizes).for_each(|function| work.insert(0, function));
+                        program.by_entry.insert(address, BodyId(program.bodies.len() as u32));
+                        program.bodies.push(body);
+                    }
+                    Err(error) => program.undecodable.push((name, address, error)),
+                }
+            }
+            program.forget_ambiguous();
+            // Until here a call left no register alone. What its function is seen to leave alone may tell where the next one goes, and that more of who calls it: what follows
+            // is right as what was there before is, and ends with the unknown places.
+            for id in program.knows_more(&decode) {
+                work.extend(called(program.body(id), image, &mut wave_sizes));
+            }
+            if work.iter().all(|(_, _, address)| seen.contains(address)) {
+                return program;
             }
         }
-        program.forget_ambiguous();
-        program
+    }
+
+    /// Decodes again what calls known and unknown places, given what is known of functions, until no place becomes known; tells which bodies changed.
+    fn knows_more(&mut self, decode: &impl Fn(Target, &str, BodyKind, u64, &Kept) -> Result<Body, Error>) -> BTreeSet<BodyId> {
+        let mut changed = BTreeSet::new();
+        loop {
+            let calls_both = |id: &BodyId| unknown_places(self.body(*id)) > 0 && self.call_sites(*id).any(|(_, callee)| callee.is_some());
+            let callers: Vec<BodyId> = self.ids().filter(calls_both).collect();
+            if callers.is_empty() {
+                return changed;
+            }
+            let kept = self.kept(&callers);
+            let mut more = false;
+            for id in callers {
+                let body = self.body(id);
+                // What cannot be decoded with what more is known is what it was.
+                let Ok(again) = decode(body.target(), body.name(), body.kind(), body.entry_address(), &kept) else { continue };
+                if unknown_places(&again) < unknown_places(body) {
+                    self.bodies[id.index()] = again;
+                    changed.insert(id);
+                    more = true;
+                }
+            }
+            if !more {
+                return changed;
+            }
+        }
+    }
+
+    /// Decodes a body as it is in another image: one with the same code, and other entries. What functions leave alone is as it is here.
+    ///
+    /// # Errors
+    /// As [`Body::decode`].
+    pub fn decode_in(&self, image: &Image<'_>, id: BodyId) -> Result<Body, Error> {
+        let body = self.body(id);
+        let within: Vec<BodyId> = std::iter::once(id).chain(self.callees(id).bodies).collect();
+        Body::decode_with(body.target(), image, body.name(), body.kind(), body.entry_address(), &self.kept(&within))
+    }
+
+    /// What functions that these bodies call leave alone, with all that they call; a function of which not all is known is not there.
+    fn kept(&self, callers: &[BodyId]) -> Kept {
+        let functions: BTreeSet<BodyId> = callers.iter().flat_map(|id| self.call_sites(*id).filter_map(|(_, callee)| callee)).collect();
+        let mut own: BTreeMap<BodyId, u128> = BTreeMap::new();
+        let mut kept_by = |id: BodyId| *own.entry(id).or_insert_with(|| kept_by(self.body(id)));
+        let all = functions.into_iter().filter_map(|id| {
+            let callees = self.callees(id);
+            let kept = callees.bodies.into_iter().fold(kept_by(id), |kept, callee| kept & kept_by(callee));
+            (!callees.unknown && kept != 0).then_some((self.body(id).entry_address(), kept))
+        });
+        all.collect()
     }
 
     /// Functions that waves of different sizes call mean different things to these: calls of them count as unknown.
     fn forget_ambiguous(&mut self) {
         let callers = self.bodies.iter().flat_map(|body| body.calls().map(|(_, target)| (body.target().wave_size(), target)));
-        let ambiguous: std::collections::BTreeSet<u64> = callers
+        let ambiguous: BTreeSet<u64> = callers
             .filter_map(|(lanes, target)| {
                 let CallTarget::Known(address) = target else { return None };
                 (self.body(self.at(address)?).target().wave_size() != lanes).then_some(address)
@@ -174,7 +226,7 @@ impl Program {
     /// Everything that `id` can execute besides its own instructions.
     #[must_use]
     pub fn callees(&self, id: BodyId) -> Callees {
-        let mut reached = std::collections::BTreeSet::new();
+        let mut reached = BTreeSet::new();
         let mut unknown = false;
         let mut work = vec![id];
         while let Some(caller) = work.pop() {
@@ -193,7 +245,7 @@ impl Program {
     /// Whether a function that is called here cannot come back: no path of it, or of those that it ends by going to, returns.
     #[must_use]
     pub fn never_returns(&self, target: CallTarget) -> bool {
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         let mut work = vec![target];
         while let Some(target) = work.pop() {
             let Some(id) = self.callee(target) else { return false };
@@ -228,4 +280,19 @@ impl Program {
         let calls_nothing = |body: &Body| body.calls().next().is_none() && !body.jumps_away();
         self.undecodable.is_empty() && self.bodies.len() == 1 && self.bodies.iter().all(calls_nothing)
     }
+}
+
+/// Places that a body calls or jumps to, and nothing says which.
+fn unknown_places(body: &Body) -> usize {
+    body.ids().filter(|id| matches!(body.flow(*id), Flow::Call(CallTarget::Unknown) | Flow::IndirectJump)).count()
+}
+
+/// The functions that a body calls, as entries; they have the waves of the body if nothing else has told already.
+fn called(body: &Body, image: &Image<'_>, wave_sizes: &mut BTreeMap<u64, u32>) -> impl Iterator<Item = (String, BodyKind, u64)> {
+    body.calls().filter_map(|(_, call)| {
+        let CallTarget::Known(to) = call else { return None };
+        wave_sizes.entry(to).or_insert(body.target().wave_size());
+        let name = image.entry_name(to).map_or_else(|| format!("function_at_{to:#x}"), str::to_owned);
+        Some((name, BodyKind::Function, to))
+    })
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use super::{BodyId, Cfg, EdgeKind, Exit, Program};
 use crate::entity::{BlockId, InstId};
-use crate::isa::{Reg, Target};
+use crate::isa::{Implicit, Reg, Target};
 use crate::kernel::assembly::{Listing, branch_scc1, end, jump, op, setpc, swappc};
 use crate::kernel::random::{Random, random_kernel};
-use crate::kernel::{Body, BodyKind, Image};
+use crate::kernel::{Body, BodyKind, Image, Kept};
 
 /// Blocks reachable from `from` without entering `without`.
 fn reach(cfg: &Cfg, from: BlockId, without: Option<BlockId>) -> BTreeSet<BlockId> {
@@ -157,26 +157,7 @@ fn calls_and_exits_are_told_apart() {
 #[test]
 fn the_call_graph_finds_functions_without_symbols_recursion_and_the_unknown() {
     let target = Target::by_name("gfx90a").expect("target");
-    let call = |listing: Listing, to: u64, pc: u64| {
-        let offset = to.wrapping_sub(pc + 4);
-        listing
-            .push(op("s_getpc_b64").writes(Reg::scalar(4, 2)))
-            .push(
-                op("s_add_u32")
-                    .writes(Reg::scalar(4, 1))
-                    .reads(Reg::scalar(4, 1))
-                    .literal(offset as u32)
-                    .implicit(crate::isa::Implicit::empty(), crate::isa::Implicit::SCC),
-            )
-            .push(
-                op("s_addc_u32")
-                    .writes(Reg::scalar(5, 1))
-                    .reads(Reg::scalar(5, 1))
-                    .literal((offset >> 32) as u32)
-                    .implicit(crate::isa::Implicit::SCC, crate::isa::Implicit::SCC),
-            )
-            .push(swappc(30, 4))
-    };
+    let call = |listing: Listing, to: u64, pc: u64| address_of(listing, 4, to, pc).push(swappc(30, 4));
     let listing = |address: u64| match address {
         0x1000 => call(Listing::at(0x1000), 0x2000, 0x1000).push(end()),
         // Calls itself and then another one.
@@ -189,7 +170,7 @@ fn the_call_graph_finds_functions_without_symbols_recursion_and_the_unknown() {
     image.add_code(0x1000, vec![0; 0x4000].leak());
     image.add_entry(0x2000, BodyKind::Function, "named");
     let names = std::cell::RefCell::new(BTreeSet::new());
-    let decode = |_, name: &str, kind, address| -> Result<Body, _> {
+    let decode = |_, name: &str, kind, address, _: &Kept| -> Result<Body, _> {
         names.borrow_mut().insert(name.to_owned());
         listing(address).try_body(&image, kind, address)
     };
@@ -205,4 +186,55 @@ fn the_call_graph_finds_functions_without_symbols_recursion_and_the_unknown() {
     assert!(program.callees(unknown).unknown);
     assert!(program.has_unknown_calls());
     assert_eq!(names.into_inner(), ["function_at_0x3000", "k1000", "k4000", "k4100", "named"].map(str::to_owned).into());
+}
+
+/// `s_getpc_b64 s[low:low+1]` at `pc` and what makes the address `to` of it.
+fn address_of(listing: Listing, low: u16, to: u64, pc: u64) -> Listing {
+    let offset = to.wrapping_sub(pc + 4);
+    let add = |name, register, part: u64, carry_in| {
+        let (reads, writes) = (if carry_in { Implicit::SCC } else { Implicit::empty() }, Implicit::SCC);
+        op(name).writes(Reg::scalar(register, 1)).reads(Reg::scalar(register, 1)).literal(part as u32).implicit(reads, writes)
+    };
+    let listing = listing.push(op("s_getpc_b64").writes(Reg::scalar(low, 2)));
+    listing.push(add("s_add_u32", low, offset, false)).push(add("s_addc_u32", low + 1, offset >> 32, true))
+}
+
+#[test]
+fn calls_behind_calls_are_known_where_functions_leave_the_address_alone() {
+    let target = Target::by_name("gfx90a").expect("target");
+    let sets = |register| op("s_mov_b32").writes(Reg::scalar(register, 1)).literal(7);
+    // What the function at 0x2000 does before it returns, and whether the second call through s[18:19] is then known.
+    let second = |function: &dyn Fn(Listing) -> Listing| {
+        let listing = |address: u64| match address {
+            0x1000 => address_of(Listing::at(0x1000), 18, 0x2000, 0x1000).push(swappc(30, 18)).push(swappc(30, 18)).push(end()),
+            0x2000 => function(Listing::at(0x2000)).push(setpc(30)),
+            _ => Listing::at(address).push(sets(19)).push(setpc(30)),
+        };
+        let mut image = Image::new();
+        image.add_code(0x1000, vec![0; 0x4000].leak());
+        let decode = |_, _: &str, kind, address, kept: &Kept| listing(address).try_body_with(&image, kind, address, kept);
+        let program = Program::build_with(target, &image, [("kernel".to_owned(), BodyKind::Kernel, 0x1000)], decode);
+        let calls: Vec<_> = program.call_sites(BodyId(0)).map(|(_, callee)| callee).collect();
+        assert_eq!((calls.len(), calls[0]), (2, program.at(0x2000)));
+        calls[1].is_some()
+    };
+    assert!(second(&|listing| listing));
+    assert!(second(&|listing| listing.push(sets(17)).push(sets(20))));
+    for register in [18, 19] {
+        assert!(!second(&|listing| listing.push(sets(register))), "s{register}");
+    }
+    // Nor if what the function calls sets it, or nobody knows what that is.
+    assert!(!second(&|listing| address_of(listing, 8, 0x3000, 0x2000).push(swappc(30, 8))));
+    assert!(!second(&|listing| listing.push(swappc(30, 8))));
+    assert!(!second(&|listing| listing.push(op("s_movreld_b32").writes(Reg::scalar(4, 1)).reads(Reg::scalar(5, 1)))));
+    // The call itself sets the return address.
+    let listing = |address: u64| match address {
+        0x1000 => address_of(Listing::at(0x1000), 30, 0x2000, 0x1000).push(swappc(30, 30)).push(swappc(30, 30)).push(end()),
+        _ => Listing::at(address).push(setpc(30)),
+    };
+    let mut image = Image::new();
+    image.add_code(0x1000, vec![0; 0x4000].leak());
+    let decode = |_, _: &str, kind, address, kept: &Kept| listing(address).try_body_with(&image, kind, address, kept);
+    let program = Program::build_with(target, &image, [("kernel".to_owned(), BodyKind::Kernel, 0x1000)], decode);
+    assert_eq!(program.call_sites(BodyId(0)).filter(|(_, callee)| callee.is_some()).count(), 1);
 }

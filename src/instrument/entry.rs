@@ -127,6 +127,11 @@ impl Entry {
         Ok(Entry { old, new })
     }
 
+    /// The registers that the original asked for.
+    pub(super) fn original(&self) -> &InitialRegisters {
+        &self.old
+    }
+
     /// How many scalar registers are set at entry, or expected to be by the original code.
     pub(super) fn scalars(&self) -> u16 {
         self.old.total.max(self.new.total)

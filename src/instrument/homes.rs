@@ -88,8 +88,8 @@ impl Homes {
             },
             MovedTo::Scratch => {
                 let access = ScratchAccess::of(allocation.target);
-                if access == ScratchAccess::FlatScratch && allocation.sets_flat_scratch {
-                    return refuse("the original code sets FLAT_SCRATCH itself");
+                if access == ScratchAccess::FlatScratch && !allocation.keeps_flat_scratch {
+                    return refuse("the original code sets FLAT_SCRATCH itself, in another way than a prologue does");
                 }
                 if access == ScratchAccess::Buffer && !allocation.descriptor.is_set(Field::ENABLE_SGPR_PRIVATE_SEGMENT_BUFFER) {
                     return refuse("the kernel does not ask for the registers that describe it");
@@ -241,7 +241,10 @@ impl Homes {
         let base = found.next();
         let moves = Moves { homes: self, exec, base, wait };
         if moves.exec.len() + usize::from(base.is_some()) < wanted {
-            let detail = format!("{wanted} scalar registers that are dead there are needed to move vector registers away");
+            let detail = format!(
+                "{wanted} scalar registers that are dead there are needed to move vector registers away, there are {}",
+                moves.exec.len() + usize::from(base.is_some())
+            );
             return Err(Refusal::at(Reason::VectorRegisters, part.body.address(point.inst), detail));
         }
         Ok(moves)

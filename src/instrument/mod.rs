@@ -15,6 +15,7 @@ mod borrow;
 mod branch_probe;
 mod entry;
 mod epilogue;
+mod flat_scratch;
 mod guards;
 mod high_registers;
 mod homes;
@@ -284,7 +285,7 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply) -> Resul
         used: used(analysis, id),
         accum: metadata.agpr_count,
         bounded_calls: has_bounded_calls(analysis.program, id),
-        sets_flat_scratch: original_sets_flat_scratch(analysis.program, id),
+        keeps_flat_scratch: sets_flat_scratch && flat_scratch::stays(analysis.program, id, entry.original()),
     };
     allocation.check_names()?;
     let mut free = allocation.free_scalars(entry.scalars());
@@ -485,11 +486,6 @@ fn used(analysis: &Analysis<'_>, id: BodyId) -> UsedRegisters {
 fn has_bounded_calls(program: &Program, kernel: BodyId) -> bool {
     let callees = program.callees(kernel);
     !callees.unknown && callees.bodies.iter().all(|callee| !program.callees(*callee).bodies.contains(callee))
-}
-
-/// Whether a kernel or something that it may call changes FLAT_SCRATCH; of what is not known, nothing is said.
-fn original_sets_flat_scratch(program: &Program, kernel: BodyId) -> bool {
-    std::iter::once(kernel).chain(program.callees(kernel).bodies).any(|id| program.body(id).sets_flat_scratch())
 }
 
 /// A body's snippets, by their place.

@@ -135,8 +135,8 @@ pub(super) struct Allocation<'a> {
     pub(super) accum: u64,
     /// Whether all that it may call is known, and nothing calls itself.
     pub(super) bounded_calls: bool,
-    /// Whether its own code or anything it may call changes FLAT_SCRATCH.
-    pub(super) sets_flat_scratch: bool,
+    /// Whether FLAT_SCRATCH, which the prologue is asked to set, keeps that value.
+    pub(super) keeps_flat_scratch: bool,
 }
 
 impl Allocation<'_> {

@@ -381,7 +381,7 @@ fn accumulation_registers_move_behind_a_grown_allocation() {
         used: UsedRegisters::default(),
         accum: 50,
         bounded_calls: true,
-        sets_flat_scratch: false,
+        keeps_flat_scratch: true,
     };
     let grown = |sgprs, vgprs| {
         let mut after = before;

@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::body::{Body, BodyKind};
+use super::constants::Kept;
 use super::image::Image;
 use crate::error::{Error, Result};
 use crate::isa::{
@@ -244,13 +245,22 @@ impl Listing {
 
     /// The body that starts at `entry`.
     pub(crate) fn try_body(self, image: &Image<'_>, kind: BodyKind, entry: u64) -> Result<Body> {
-        self.try_body_for(Target::by_name("gfx90a").expect("a target"), image, kind, entry)
+        self.try_body_with(image, kind, entry, &Kept::default())
+    }
+
+    /// [`Listing::try_body`], given what functions leave alone.
+    pub(crate) fn try_body_with(self, image: &Image<'_>, kind: BodyKind, entry: u64, kept: &Kept) -> Result<Body> {
+        self.decoded(Target::by_name("gfx90a").expect("a target"), image, kind, entry, kept)
     }
 
     /// [`Listing::try_body`] for a given processor.
     pub(crate) fn try_body_for(self, target: Target, image: &Image<'_>, kind: BodyKind, entry: u64) -> Result<Body> {
+        self.decoded(target, image, kind, entry, &Kept::default())
+    }
+
+    fn decoded(self, target: Target, image: &Image<'_>, kind: BodyKind, entry: u64, kept: &Kept) -> Result<Body> {
         let insts = self.assemble();
-        Body::from_decoder(target, image, "test", kind, entry, |inst, address| {
+        Body::from_decoder(target, image, "test", kind, entry, kept, |inst, address| {
             *inst = insts.get(&address).cloned().ok_or_else(|| Error::malformed("no instruction").at(address))?;
             Ok(())
         })

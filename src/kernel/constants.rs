@@ -1,14 +1,15 @@
 //! Constants in scalar registers, followed far enough to know where `s_swappc_b64` and `s_setpc_b64` go.
 //!
 //! A forward analysis over the instructions of one body. Each scalar register holds a known word, a half of the return address the body was
-//! entered with, or something unknown; at a join values that differ become unknown; a call makes everything unknown. Compilers form the
+//! entered with, or something unknown; at a join values that differ become unknown; a call makes everything unknown but what its function is known to leave alone
+//! ([`Kept`]; compilers that know the function keep its address there for the next call). Compilers form the
 //! address of a function as `s_getpc_b64` plus a 64-bit literal (`s_add_u32`, `s_addc_u32`), or load it from a slot that the loader
 //! relocates; long branches are formed in the first way and end in `s_setpc_b64`. Generators of assembly (Tensile) add up the literal first, by `s_add_i32`.
 
 use rustc_hash::FxHashMap;
 
 use super::body::{Body, BodyKind, Flow};
-use super::decode::RETURN_ADDRESS;
+use super::decode::{RETURN_ADDRESS, displaced};
 use super::image::Image;
 use crate::entity::InstId;
 use crate::isa::{Branch, Inst, Reg, RegFile, Role, Traits, Value, scalar};
@@ -20,6 +21,9 @@ pub(super) enum Target {
     ReturnAddress,
     Unknown,
 }
+
+/// The scalar registers that functions leave alone, with all that they call: by the address of a function, a bit for each register by operand code.
+pub type Kept = FxHashMap<u64, u128>;
 
 /// What a scalar register holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,10 +103,9 @@ impl State {
     }
 
     /// The effect of one instruction.
-    fn step(&mut self, inst: &Inst, next_pc: u64, image: &Image<'_>) {
+    fn step(&mut self, inst: &Inst, next_pc: u64, image: &Image<'_>, kept: &Kept) {
         if matches!(inst.variant.branch, Branch::Call | Branch::IndirectCall) {
-            *self = State::UNKNOWN;
-            return;
+            return self.call(inst, next_pc, kept);
         }
         let destination = inst.operand(Role::Sdst).or_else(|| inst.operand(Role::Sdata)).and_then(|operand| operand.reg());
         let mut results: [Word; 16] = [Word::Unknown; 16];
@@ -157,6 +160,23 @@ impl State {
         if indirectly_writes_scalars(inst) {
             self.words = [Word::Unknown; SCALARS];
         }
+    }
+
+    /// The effect of a call.
+    fn call(&mut self, inst: &Inst, next_pc: u64, kept: &Kept) {
+        let target = match inst.variant.branch {
+            Branch::Call => displaced(inst, next_pc.wrapping_sub(inst.size.into())),
+            _ => match self.target(inst, next_pc) {
+                Target::Address(address) => Some(address),
+                Target::ReturnAddress | Target::Unknown => None,
+            },
+        };
+        let kept = target.and_then(|address| kept.get(&address)).copied().unwrap_or(0);
+        let lost = self.words.iter_mut().enumerate().filter(|(code, _)| kept >> code & 1 == 0);
+        lost.for_each(|(_, word)| *word = Word::Unknown);
+        self.scc = None;
+        let link = inst.operand(Role::Sdst).and_then(|operand| operand.reg());
+        link.into_iter().for_each(|link| (0..link.dwords).for_each(|half| self.set(link, half, Word::Unknown)));
     }
 
     fn add(&self, inst: &Inst, carry_in: Option<bool>) -> (Word, Option<bool>) {
@@ -220,13 +240,30 @@ impl State {
     }
 }
 
+/// The scalar registers that a body's own instructions leave alone, a bit for each by operand code.
+#[must_use]
+pub fn kept_by(body: &Body) -> u128 {
+    let mut kept = u128::MAX;
+    for inst in body.insts() {
+        if indirectly_writes_scalars(inst) {
+            return 0;
+        }
+        for reg in inst.writes().filter(|reg| reg.file == RegFile::Scalar && !reg.is_null()) {
+            (reg.first..reg.first + u16::from(reg.dwords))
+                .filter(|code| usize::from(*code) < SCALARS)
+                .for_each(|code| kept &= !(1 << code));
+        }
+    }
+    kept
+}
+
 /// Whether the instruction writes scalar registers that M0 chooses.
 fn indirectly_writes_scalars(inst: &Inst) -> bool {
     inst.name().starts_with("s_movreld")
 }
 
 /// The targets of all indirect calls and jumps of a body.
-pub(super) fn indirect_targets(body: &Body, image: &Image<'_>) -> Vec<(InstId, Target)> {
+pub(super) fn indirect_targets(body: &Body, image: &Image<'_>, kept: &Kept) -> Vec<(InstId, Target)> {
     let indirect = |id: InstId| matches!(body.inst(id).variant.branch, Branch::IndirectCall | Branch::IndirectJump);
     if !body.ids().any(indirect) {
         return Vec::new();
@@ -237,7 +274,7 @@ pub(super) fn indirect_targets(body: &Body, image: &Image<'_>) -> Vec<(InstId, T
             found.insert(id, state.target(body.inst(id), body.end_address(id)));
         }
     };
-    walk(body, image, before, |_, _| {});
+    walk(body, image, kept, before, |_, _| {});
     let mut found: Vec<_> = found.into_iter().collect();
     found.sort_by_key(|(id, _)| *id);
     found
@@ -289,7 +326,7 @@ pub fn formed_addresses(body: &Body, image: &Image<'_>) -> Vec<(InstId, u64)> {
             found.insert(id, address);
         }
     };
-    walk(body, image, |_, _| {}, after);
+    walk(body, image, &Kept::default(), |_, _| {}, after);
     let mut found: Vec<_> = found.into_iter().filter_map(|(id, address)| Some((id, address?))).collect();
     found.sort_by_key(|(id, _)| *id);
     found
@@ -297,7 +334,7 @@ pub fn formed_addresses(body: &Body, image: &Image<'_>) -> Vec<(InstId, u64)> {
 
 /// Follows constants through a body. `before` and `after` are called with every reachable instruction and the state there, again whenever less is known: the
 /// last call holds on every path.
-fn walk(body: &Body, image: &Image<'_>, mut before: impl FnMut(InstId, &State), mut after: impl FnMut(InstId, &State)) {
+fn walk(body: &Body, image: &Image<'_>, kept: &Kept, mut before: impl FnMut(InstId, &State), mut after: impl FnMut(InstId, &State)) {
     // States are kept where control joins or turns only; straight code is walked again from there.
     let mut states: FxHashMap<InstId, State> = FxHashMap::default();
     let mut leaders = vec![false; body.len()];
@@ -314,7 +351,7 @@ fn walk(body: &Body, image: &Image<'_>, mut before: impl FnMut(InstId, &State), 
         let mut id = leader;
         loop {
             before(id, &state);
-            state.step(body.inst(id), body.end_address(id), image);
+            state.step(body.inst(id), body.end_address(id), image, kept);
             after(id, &state);
             let mut following = None;
             for to in body.successors(id) {

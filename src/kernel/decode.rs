@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use rustc_hash::FxHashMap;
 
 use super::body::{Body, BodyKind, CallTarget, Flow, Registers};
-use super::constants;
+use super::constants::{self, Kept};
 use super::image::Image;
 use super::{scheduling, vgpr_msb, vskip};
 use crate::entity::InstId;
@@ -33,6 +33,14 @@ impl Body {
     /// instructions overlap, an obsolete instruction changes the flow of control in a way that nothing here follows, it depends on the path
     /// which vector registers an instruction means (`s_set_vgpr_msb`), or vector instructions may be skipped in more than one body (`s_setvskip`).
     pub fn decode(target: Target, image: &Image<'_>, name: &str, kind: BodyKind, entry: u64) -> Result<Body> {
+        Self::decode_with(target, image, name, kind, entry, &Kept::default())
+    }
+
+    /// [`Body::decode`], given what functions leave in scalar registers: then more is known of where calls behind calls go.
+    ///
+    /// # Errors
+    /// As [`Body::decode`].
+    pub fn decode_with(target: Target, image: &Image<'_>, name: &str, kind: BodyKind, entry: u64, kept: &Kept) -> Result<Body> {
         // Nearly all of it is in one range.
         let range = image.range_of(entry);
         let decode = |inst: &mut Inst, address: u64| {
@@ -43,7 +51,7 @@ impl Body {
             let bytes = bytes.ok_or_else(|| Error::malformed("control runs off the executable code").at(address))?;
             isa::decode_into(inst, target, bytes).map_err(|error| error.within(format!("code at {address:#x}")))
         };
-        Self::from_decoder(target, image, name, kind, entry, decode).within(|| name.to_owned())
+        Self::from_decoder(target, image, name, kind, entry, kept, decode).within(|| name.to_owned())
     }
 
     /// [`Body::decode`] with any source of instructions.
@@ -53,6 +61,7 @@ impl Body {
         name: &str,
         kind: BodyKind,
         entry: u64,
+        kept: &Kept,
         decode: impl Fn(&mut Inst, u64) -> Result<()>,
     ) -> Result<Body> {
         let mut reached = Reached::for_code_of(image.distance_to_next(entry), image.end_of(entry));
@@ -81,7 +90,7 @@ impl Body {
             };
             work = Vec::new();
             let mut changed = false;
-            for (id, found) in constants::indirect_targets(&body, image) {
+            for (id, found) in constants::indirect_targets(&body, image, kept) {
                 let address = body.address(id);
                 let mut resolution = resolve(&body, image, id, found);
                 // Code that a resolved jump reaches can make the jump's own register ambiguous. Then it stays unknown for good.

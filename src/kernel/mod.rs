@@ -5,7 +5,7 @@
 //! lists of edits that later stages apply while they write new code.
 //!
 //! Calls and jumps through registers are resolved by following constants (`s_getpc_b64` and additions, pointers loaded from relocated
-//! slots). What cannot be resolved says so ([`CallTarget::Unknown`], [`Flow::IndirectJump`]); nothing is guessed.
+//! slots), through other calls as well where it is told what these leave alone ([`Kept`]). What cannot be resolved says so ([`CallTarget::Unknown`], [`Flow::IndirectJump`]); nothing is guessed.
 
 mod adjacency;
 mod body;
@@ -23,7 +23,7 @@ pub(crate) use vgpr_msb::writes_literal_to_mode;
 
 pub use adjacency::{Clause, Delay, Dependency, Neighbours, Tie};
 pub use body::{Body, BodyKind, CallTarget, Flow};
-pub use constants::formed_addresses;
+pub use constants::{Kept, formed_addresses, kept_by};
 pub use image::Image;
 pub use refusal::{Reason, Refusal, Stop};
 pub use scheduling::Scheduling;

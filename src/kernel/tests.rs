@@ -1,7 +1,7 @@
 //! Tests of decoding by reachability and of the resolution of indirect calls and jumps.
 
 use super::assembly::{Listing, branch_scc1, end, jump, op, setpc, swappc};
-use super::{Body, BodyKind, CallTarget, Flow, Image};
+use super::{Body, BodyKind, CallTarget, Flow, Image, Kept};
 use crate::entity::InstId;
 use crate::isa::{Branch, Implicit, Memory, Reg, Role};
 
@@ -69,7 +69,7 @@ fn overlapping_instructions_are_refused() {
     let target = crate::isa::Target::by_name("gfx90a").expect("target");
     let mut inside = insts[&0x100].clone();
     inside.operands.iter_mut().for_each(|operand| operand.value = crate::isa::Value::Imm(1));
-    let error = Body::from_decoder(target, &Image::new(), "test", BodyKind::Kernel, 0x100, |inst, address| {
+    let error = Body::from_decoder(target, &Image::new(), "test", BodyKind::Kernel, 0x100, &Kept::default(), |inst, address| {
         *inst = match address {
             0x100 => inside.clone(),
             0x108 => insts[&0x10c].clone(),

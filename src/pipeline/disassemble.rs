@@ -188,7 +188,7 @@ fn list(
             };
             let target = part.kernel.and_then(|kernel| kernel_target(code, kernel)).unwrap_or(target);
             let rest = &bytes[(part.range.start - range.start) as usize..];
-            let kernel_body = part.kernel.map(|kernel| Body::decode(target, &image, &kernel.name, BodyKind::Kernel, kernel.entry));
+            let kernel_body = part.kernel.map(|kernel| kernel_body(target, &image, kernel));
             let body = match &kernel_body {
                 Some(Ok(body)) => Some(body),
                 Some(Err(error)) => {
@@ -213,6 +213,16 @@ fn list(
     Ok(())
 }
 
+/// A kernel by itself, with what the functions that it calls tell of where it goes.
+fn kernel_body(target: Target, image: &Image<'_>, kernel: &Kernel) -> Result<Body> {
+    let body = Body::decode(target, image, &kernel.name, BodyKind::Kernel, kernel.entry)?;
+    if !body.jumps_away() && body.calls().all(|(_, to)| to != CallTarget::Unknown) {
+        return Ok(body);
+    }
+    let program = Program::build(target, image, [(kernel.name.clone(), BodyKind::Kernel, kernel.entry)]);
+    Ok(program.at(kernel.entry).map_or(body, |id| program.body(id).clone()))
+}
+
 /// What of an object is listed.
 struct Choice {
     /// Addresses of the kernels and functions; none selects all code.
@@ -229,7 +239,7 @@ impl Choice {
         // A kernel is decoded here for its calls and again when it is listed: a library's kernels are too many to keep.
         for kernel in code.kernels().iter().filter(|kernel| everything || wanted(kernel)) {
             let target = kernel_target(code, kernel).unwrap_or(target);
-            if let Ok(body) = Body::decode(target, image, &kernel.name, BodyKind::Kernel, kernel.entry) {
+            if let Ok(body) = kernel_body(target, image, kernel) {
                 called.extend(body.calls().filter_map(|(_, to)| match to {
                     CallTarget::Known(address) => Some(address),
                     CallTarget::Unknown => None,

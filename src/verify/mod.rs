@@ -176,11 +176,11 @@ pub struct KernelCode<'a> {
 
 /// A copied function may end in a jump to the copy of another one where the original calls that in its place. The new body then has the instructions of both:
 /// this is the original that has as well, if it is so.
-fn with_tail_calls(code: &KernelCode<'_>, original: &Body, new: &Body) -> Option<Body> {
+fn with_tail_calls(code: &KernelCode<'_>, original: BodyId, new: &Body) -> Option<Body> {
     let mut merged: Option<Body> = None;
     let mut jumps = BTreeSet::new();
     loop {
-        let body = merged.as_ref().unwrap_or(original);
+        let body = merged.as_ref().unwrap_or_else(|| code.program.body(original));
         let before = jumps.len();
         for (id, target) in body.calls().filter(|(id, _)| matches!(body.flow(*id), Flow::TailCall(_))) {
             let CallTarget::Known(function) = target else { continue };
@@ -194,7 +194,7 @@ fn with_tail_calls(code: &KernelCode<'_>, original: &Body, new: &Body) -> Option
             return merged;
         }
         let image = code.image.without_entries(&jumps);
-        merged = Some(Body::decode(original.target(), &image, original.name(), original.kind(), original.entry_address()).ok()?);
+        merged = Some(code.program.decode_in(&image, original).ok()?);
     }
 }
 
@@ -207,6 +207,10 @@ pub fn check_code(code: &KernelCode<'_>) -> Vec<Finding> {
     let mut belongs = vec![false; code.addresses.len()];
     let mut seen = BTreeSet::new();
     let mut work = vec![(code.kernel, code.entry)];
+    let target = kernel.target();
+    if code.scratch.0 < code.scratch.1 && !target.architected_flat_scratch() && !target.offset_flat_scratch() {
+        scratch::stays(code.program, code.kernel, code.entry_before, code.summaries, &mut findings);
+    }
     while let Some((id, entry)) = work.pop() {
         if !seen.insert((id, entry)) {
             continue;
@@ -223,7 +227,7 @@ pub fn check_code(code: &KernelCode<'_>) -> Vec<Finding> {
             findings.push(Finding::new(Rule::Skeleton, format!("the new code of {} cannot be decoded{why}", original.name())).at(entry));
             continue;
         };
-        let merged = with_tail_calls(code, original, new);
+        let merged = with_tail_calls(code, id, new);
         let original = merged.as_ref().unwrap_or(original);
         if original.target() != new.target() {
             found.push(Finding::new(Rule::Descriptor, "the new code runs in waves of another size").at(entry));

@@ -7,9 +7,12 @@ use std::ops::Range;
 
 use super::finding::{Finding, Rule};
 use super::values::{State, Word};
-use crate::cfg::{BodyId, Program};
+use crate::cfg::{BodyId, Cfg, Program};
 use crate::code_object::{Field, InitialRegisters, Kernel};
-use crate::isa::{Reg, RegFile, Target};
+use crate::dataflow::{Definition, Definitions, Summaries};
+use crate::entity::InstId;
+use crate::isa::{Operand, Reg, RegFile, Role, Target, Value, scalar};
+use crate::kernel::Body;
 
 /// Checks that scratch memory only grew, the same in descriptor and metadata, and only where the original cannot notice; gives what was added, for each
 /// work-item.
@@ -48,11 +51,6 @@ pub(super) fn added(
         if !new.descriptor.is_set(Field::ENABLE_SGPR_PRIVATE_SEGMENT_BUFFER) {
             complain("what describes scratch memory is not asked for".to_owned());
         }
-    } else if !target.architected_flat_scratch() {
-        // Inserted code sets FLAT_SCRATCH at the entry, which is looked at where it does; and then it stays as it is.
-        if std::iter::once(id).chain(callees.bodies.iter().copied()).any(|body| program.body(body).sets_flat_scratch()) {
-            complain("the original sets FLAT_SCRATCH itself".to_owned());
-        }
     }
     if old.descriptor.is_set(Field::ENABLE_SGPR_PRIVATE_SEGMENT_SIZE) {
         complain("the original is told how much scratch memory there is".to_owned());
@@ -63,6 +61,94 @@ pub(super) fn added(
         complain("nobody knows how much scratch memory the original uses".to_owned());
     }
     before..now
+}
+
+/// Checks that FLAT_SCRATCH, which inserted code has set at the entry, stays as it is: nothing sets it, or the kernel does, from what it was entered with and as
+/// inserted code has to. `entry` are the original's registers.
+pub(super) fn stays(program: &Program, kernel: BodyId, entry: &InitialRegisters, summaries: &Summaries, findings: &mut Vec<Finding>) {
+    let mut complain = |body: &Body, id: InstId| {
+        let message = format!("the original sets FLAT_SCRATCH in its own way: {}", body.inst(id).name());
+        findings.push(Finding::new(Rule::Scratch, message).at(body.address(id)));
+    };
+    let sets = |body: &Body, id: InstId| match body.target().flat_scratch_hwreg() {
+        None => body.writes(id).any(|reg| reg.overlaps(Reg::scalar(scalar::FLAT_SCRATCH, 2))),
+        Some(low) => body.inst(id).sets_hwreg().is_some_and(|number| number == low || number == low + 1),
+    };
+    for callee in program.callees(kernel).bodies {
+        let body = program.body(callee);
+        body.ids().filter(|id| sets(body, *id)).for_each(|id| complain(body, id));
+    }
+    let body = program.body(kernel);
+    let setting: Vec<InstId> = body.ids().filter(|id| sets(body, *id)).collect();
+    if setting.is_empty() {
+        return;
+    }
+    let cfg = Cfg::build(body);
+    let sums = Sums { body, definitions: Definitions::new(body, &cfg, summaries), entry };
+    setting.into_iter().filter(|id| !sums.sets_flat_scratch(*id)).for_each(|id| complain(body, id));
+}
+
+/// The sums that lead to a wave's scratch memory, by where what is added comes from.
+struct Sums<'a> {
+    body: &'a Body,
+    definitions: Definitions<'a>,
+    entry: &'a InitialRegisters,
+}
+
+impl Sums<'_> {
+    /// Whether an instruction sets FLAT_SCRATCH, or the half that it sets, as it has to be.
+    fn sets_flat_scratch(&self, id: InstId) -> bool {
+        let inst = self.body.inst(id);
+        let Some(low) = self.body.target().flat_scratch_hwreg() else {
+            let destination = inst.operands.iter().find(|operand| operand.access.writes()).and_then(Operand::reg);
+            return match destination {
+                Some(reg) if reg == Reg::scalar(scalar::FLAT_SCRATCH, 1) => self.is_low(id),
+                Some(reg) if reg == Reg::scalar(scalar::FLAT_SCRATCH + 1, 1) => self.is_high(id),
+                _ => false,
+            };
+        };
+        let source = inst.operands.iter().find_map(Operand::reg).map(|reg| self.definitions.reaching(id, reg));
+        let number = inst.hardware_register().filter(|(_, bits)| *bits == (0..32)).map(|(number, _)| number);
+        match (number, source.as_deref()) {
+            (Some(number), Some([Definition::Inst(sum)])) => {
+                if number == low {
+                    self.is_low(*sum)
+                } else {
+                    self.is_high(*sum)
+                }
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a source of an instruction is a register with what it had at the kernel's entry.
+    fn is_given(&self, id: InstId, operand: Option<&Operand>, code: Option<u16>) -> bool {
+        let reg = operand.and_then(Operand::reg).filter(|reg| code.is_some_and(|code| *reg == Reg::scalar(code, 1)));
+        reg.is_some_and(|reg| self.definitions.reaching(id, reg) == [Definition::Entry])
+    }
+
+    /// Whether an instruction adds the low half of the address of scratch memory and the wave's offset.
+    fn is_low(&self, id: InstId) -> bool {
+        let inst = self.body.inst(id);
+        let (base, offset) = (self.entry.flat_scratch_init, self.entry.private_segment_wave_offset);
+        let (a, b) = (inst.operand(Role::Src0), inst.operand(Role::Src1));
+        let adds = |a, b| self.is_given(id, a, base) && self.is_given(id, b, offset);
+        inst.name() == "s_add_u32" && (adds(a, b) || adds(b, a))
+    }
+
+    /// Whether an instruction adds the carry from there to the high half.
+    fn is_high(&self, id: InstId) -> bool {
+        let inst = self.body.inst(id);
+        let base = self.entry.flat_scratch_init.map(|base| base + 1);
+        let (a, b) = (inst.operand(Role::Src0), inst.operand(Role::Src1));
+        let is_zero = |operand: Option<&Operand>| operand.is_some_and(|operand| operand.value == Value::InlineInt(0));
+        let adds = self.is_given(id, a, base) && is_zero(b) || self.is_given(id, b, base) && is_zero(a);
+        let carries = || match self.definitions.reaching(id, Reg::SCC)[..] {
+            [Definition::Inst(sum)] => self.is_low(sum),
+            _ => false,
+        };
+        inst.name() == "s_addc_u32" && adds && carries()
+    }
 }
 
 /// [`Word::Resource`] of the carry from the first register to the second.

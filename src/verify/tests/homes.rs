@@ -168,6 +168,47 @@ fn flat_scratch_leads_to_scratch_memory() {
     }
 }
 
+#[test]
+fn original_prologues_may_set_flat_scratch_to_what_it_is() {
+    let pairs = [("gfx906", "s102", "s103", ""), ("gfx1030/64", "s30", "s31", "s_setreg_b32 63508, s30\ns_setreg_b32 63509, s31\n")];
+    for (target, low, high, set) in pairs {
+        let original = format!("s_add_u32 {low}, s2, s4\ns_mov_b32 s5, 0\ns_addc_u32 {high}, 0, s3\n{set}");
+        let inserted: String = original.lines().filter(|line| !line.contains("s5")).map(|line| format!("+ {line}\n")).collect();
+        let check = |original: &str| moved_behind(target, &format!("{inserted}{original}"));
+        accepts(target, &check(&original));
+        accepts(target, &check(&original.replace("s2, s4", "s4, s2").replace("0, s3", "s3, 0")));
+        // Of a part of it there is as little to say.
+        accepts(target, &check(original.split_inclusive('\n').filter(|line| !line.contains("63509")).collect::<String>().as_str()));
+        for (from, to) in [
+            ("s2, s4", "s2, s5"),
+            ("s2, s4", "s3, s4"),
+            ("s2, s4", "s2, 0"),
+            ("s_add_u32", "s_sub_u32"),
+            ("0, s3", "1, s3"),
+            ("0, s3", "0, s2"),
+            ("s_addc_u32", "s_add_u32"),
+            ("s_mov_b32 s5, 0", "s_mov_b32 s3, 0"),
+            ("s_mov_b32 s5, 0", "s_add_u32 s5, s2, s5"),
+            ("63508", "30740"),
+            ("63509, s31", "63509, s30"),
+        ] {
+            if original.contains(from) {
+                finds(target, &check(&original.replacen(from, to, 1)), Rule::Scratch, "sets FLAT_SCRATCH in its own way");
+            }
+        }
+        // Where it comes again, the registers may be others.
+        let again = check(&format!("top:\n{original}s_mov_b32 s4, 7\ns_cbranch_vccnz @top\n"));
+        finds(target, &again, Rule::Scratch, "sets FLAT_SCRATCH in its own way");
+    }
+    let whole = "s_mov_b64 s[102:103], s[2:3]\n";
+    finds(
+        "gfx906",
+        &moved_behind("gfx906", &format!("+ s_add_u32 s102, s2, s4\n+ s_addc_u32 s103, s3, 0\n{whole}")),
+        Rule::Scratch,
+        "in its own way",
+    );
+}
+
 /// What makes s[24:27] describe the wave's scratch memory, and these lines behind it.
 const DESCRIBED: &str = "+ s_add_u32 s24, s4, s8\n+ s_addc_u32 s25, s5, 0\n+ s_mov_b64 s[26:27], s[6:7]";
 const BUFFER_OUT: &str = "+ buffer_store_dword v3, off, s[24:27], 0 offset:20";

@@ -135,8 +135,8 @@ fn assemble(target: Target, lines: &[&Line], base: u64) -> (Vec<u8>, Vec<u64>) {
 }
 
 /// What the checker finds in a kernel whose lines that begin with `+` were inserted. Kernel arguments are in s[0:1]; bytes 16 to 40 of
-/// scratch memory are there for inserted code that accesses it; where software sets FLAT_SCRATCH, s[2:3] and s4 have what it is made of, and where buffer
-/// instructions reach scratch memory, s[4:7] describe that of all waves and s8 is the wave's offset. A line `LABEL:` in front of a function that is called is a label
+/// scratch memory are there for inserted code that accesses it; where software sets FLAT_SCRATCH, s[2:3] and s4 have what it is made of (for the original, too, if
+/// it sets it), and where buffer instructions reach scratch memory, s[4:7] describe that of all waves and s8 is the wave's offset. A line `LABEL:` in front of a function that is called is a label
 /// like any other.
 pub(super) fn check(target: Target, text: &str) -> Vec<Finding> {
     let lines = parse(target, text);
@@ -162,18 +162,15 @@ pub(super) fn check(target: Target, text: &str) -> Vec<Finding> {
     let registers = InitialRegisters { private_segment_buffer: by_buffer.then_some(4), ..registers };
     let accesses = |inst: &Inst| inst.variant.memory == if by_buffer { Memory::Buffer } else { Memory::Scratch };
     let added = new.ids().flat_map(|id| new.body(id).insts()).any(accesses);
+    let (base, offset) = (Some(2), Some(4));
+    let (used_user_sgprs, user_sgprs, total) = (4, 4, 5);
+    let led =
+        InitialRegisters { flat_scratch_init: base, private_segment_wave_offset: offset, used_user_sgprs, user_sgprs, total, ..registers };
+    let registers = if program.ids().any(|id| program.body(id).sets_flat_scratch()) { led } else { registers };
     let after = if added && by_buffer {
         InitialRegisters { private_segment_wave_offset: Some(8), total: 9, ..registers }
     } else if added && !target.architected_flat_scratch() {
-        let (base, offset) = (Some(2), Some(4));
-        InitialRegisters {
-            flat_scratch_init: base,
-            private_segment_wave_offset: offset,
-            used_user_sgprs: 4,
-            user_sgprs: 4,
-            total: 5,
-            ..registers
-        }
+        led
     } else {
         registers
     };

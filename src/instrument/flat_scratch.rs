@@ -1,0 +1,114 @@
+//! FLAT_SCRATCH as original code sets it: where the hardware leaves it to software, prologues of kernels that call functions let it lead to the wave's scratch
+//! memory (AMDGPUUsage, "Flat Scratch"), as inserted prologues do.
+
+use rustc_hash::FxHashMap;
+
+use crate::cfg::{BodyId, Cfg, Program};
+use crate::code_object::InitialRegisters;
+use crate::isa::{Inst, Reg, RegFile, Role, Value, scalar};
+use crate::kernel::{Body, Flow};
+
+/// What is known of a scalar register, or of SCC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// It holds what this register held at the entry.
+    Initial(u16),
+    /// It holds the low half of where the wave's scratch memory is.
+    Low,
+    /// It is the carry from the low half to the high one.
+    Carry,
+    /// It holds the high half.
+    High,
+    /// Nothing.
+    Nothing,
+}
+
+/// Whether FLAT_SCRATCH, once it leads to the wave's scratch memory, does so as long as a kernel runs, whatever the kernel and the functions do that it may call, as far as these
+/// are known: nothing changes it, or the kernel alone does before its first branch, and gives it the value that it has. `entry` are the original's registers.
+pub(super) fn stays(program: &Program, kernel: BodyId, entry: &InitialRegisters) -> bool {
+    if program.callees(kernel).bodies.into_iter().any(|id| program.body(id).sets_flat_scratch()) {
+        return false;
+    }
+    let body = program.body(kernel);
+    !body.sets_flat_scratch() || sets_once(body, entry)
+}
+
+/// Whether the instructions that set FLAT_SCRATCH are all in a block that runs once, at the entry, and set it to where the wave's scratch memory is.
+fn sets_once(body: &Body, entry: &InitialRegisters) -> bool {
+    let (Some(base), Some(offset)) = (entry.flat_scratch_init, entry.private_segment_wave_offset) else { return false };
+    let cfg = Cfg::build(body);
+    let first = cfg.block(cfg.entry());
+    if first.first != body.entry() || !first.predecessors.is_empty() {
+        return false;
+    }
+    let mut values = Values { base, offset, known: FxHashMap::default() };
+    let mut right = 0;
+    for id in first.insts() {
+        let inst = body.inst(id);
+        values.step(inst);
+        match sets(body, inst) {
+            Some(halves) if values.are_right(body, inst, halves) => right += 1,
+            Some(_) => return false,
+            None => {}
+        }
+        // What a function leaves in registers is not known here.
+        if matches!(body.flow(id), Flow::Call(_)) {
+            break;
+        }
+    }
+    right == body.insts().iter().filter(|inst| sets(body, inst).is_some()).count()
+}
+
+/// Which halves of FLAT_SCRATCH an instruction sets, if it does.
+fn sets(body: &Body, inst: &Inst) -> Option<[bool; 2]> {
+    let halves = match body.target().flat_scratch_hwreg() {
+        Some(low) => [low, low + 1].map(|number| inst.sets_hwreg() == Some(number)),
+        None => [0, 1].map(|half| inst.writes().any(|reg| reg.overlaps(Reg::scalar(scalar::FLAT_SCRATCH + half, 1)))),
+    };
+    (halves != [false; 2]).then_some(halves)
+}
+
+/// What is known where instructions have run one after the other from the entry.
+struct Values {
+    base: u16,
+    offset: u16,
+    known: FxHashMap<u16, Known>,
+}
+
+impl Values {
+    fn of(&self, code: u16) -> Known {
+        self.known.get(&code).copied().unwrap_or(if code == scalar::SCC { Known::Nothing } else { Known::Initial(code) })
+    }
+
+    fn source(&self, inst: &Inst, role: Role) -> Option<Known> {
+        inst.operand(role)?.reg().filter(|reg| reg.file == RegFile::Scalar).map(|reg| self.of(reg.first))
+    }
+
+    fn step(&mut self, inst: &Inst) {
+        let (first, second) = (self.source(inst, Role::Src0), self.source(inst, Role::Src1));
+        let is_zero = |role| inst.operand(role).is_some_and(|operand| operand.value == Value::InlineInt(0));
+        let adds = |one, other| [(one, other), (other, one)].contains(&(first, second));
+        let (sum, carry) = match inst.name() {
+            "s_add_u32" if adds(Some(Known::Initial(self.base)), Some(Known::Initial(self.offset))) => (Known::Low, Known::Carry),
+            "s_addc_u32" if self.of(scalar::SCC) == Known::Carry => {
+                let high = Some(Known::Initial(self.base + 1));
+                let is_high = first == high && is_zero(Role::Src1) || second == high && is_zero(Role::Src0);
+                (if is_high { Known::High } else { Known::Nothing }, Known::Nothing)
+            }
+            _ => (Known::Nothing, Known::Nothing),
+        };
+        for reg in inst.writes().filter(|reg| reg.file == RegFile::Scalar) {
+            let known = if reg == Reg::SCC { carry } else { sum };
+            self.known.extend((reg.first..reg.first + u16::from(reg.dwords)).map(|code| (code, known)));
+        }
+    }
+
+    /// Whether the halves that an instruction, the last one, has set are right.
+    fn are_right(&self, body: &Body, inst: &Inst, halves: [bool; 2]) -> bool {
+        let is_register = body.target().flat_scratch_hwreg().is_none();
+        let is_whole = is_register || inst.hardware_register().is_some_and(|(_, bits)| bits == (0..32));
+        let moved = inst.operands.iter().find_map(|operand| operand.reg()).map(|reg| self.of(reg.first));
+        let value = |half: u16| if is_register { Some(self.of(scalar::FLAT_SCRATCH + half)) } else { moved };
+        is_whole && (0..).zip(halves).zip([Known::Low, Known::High]).all(|((half, is_set), right)| !is_set || value(half) == Some(right))
+    }
+}
