@@ -231,6 +231,7 @@ pub fn branches(analysis: &Analysis<'_>, request: &Request<'_>) -> Result<Instru
             Ok(planned) => return Ok(planned),
             Err(Stop::Refused(last)) if supply == LAST_RESORT && refusal.reason == last.reason => {
                 refusal.detail = format!("{}; and none can be moved to scratch memory: {}", refusal.detail, last.detail);
+                refusal.address = refusal.address.or(last.address);
             }
             Err(Stop::Refused(_)) => {}
             Err(stop) => return Err(stop),

@@ -135,6 +135,9 @@ fn list(
     refused: &mut Vec<String>,
 ) -> Result<()> {
     let code = &object.code;
+    if !has_wanted(code, listed) {
+        return Ok(());
+    }
     let image = Image::of(code)?;
     let digest = digest(object.bytes);
     let counts = given.map(|given| given.object(object, &digest, target, &image)).transpose()?;
@@ -211,6 +214,17 @@ fn list(
         }
     }
     Ok(())
+}
+
+/// Whether an object has something of what is asked for: of a library's hundreds most have not.
+fn has_wanted(code: &CodeObject<'_>, listed: &Listed<'_>) -> bool {
+    let by_name = Selection { kernels: listed.functions.clone(), targets: Vec::new() };
+    let kernel = |name: &str| !listed.selection.kernels.is_empty() && listed.selection.has_kernel(name);
+    let function = |name: &str| !listed.functions.is_empty() && by_name.has_kernel(name);
+    let everything = listed.selection.kernels.is_empty() && listed.functions.is_empty();
+    everything
+        || code.kernels().iter().any(|found| kernel(&found.name) || function(&found.name))
+        || code.functions().iter().any(|found| function(&found.name))
 }
 
 /// A kernel by itself, with what the functions that it calls tell of where it goes.

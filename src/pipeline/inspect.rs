@@ -46,13 +46,15 @@ pub fn inspect(data: &[u8], inspected: &Inspected, mut extract: Option<&mut Extr
     // Says so if nothing is selected.
     let selected = every_object(&input, &inspected.entries, &inspected.selection)?;
     let mut objects = Vec::new();
-    let mut has_kernel = false;
+    // A library has hundreds of objects: who asks for kernels is told of those that have some of them.
+    let by_kernel = !inspected.selection.kernels.is_empty();
     for found in &selected {
         let object = inspect_object(found, inspected).within(|| place(found))?;
-        has_kernel |= !object.kernels.is_empty();
-        objects.push(object);
+        if !by_kernel || !object.kernels.is_empty() {
+            objects.push(object);
+        }
     }
-    if !has_kernel && !inspected.selection.kernels.is_empty() {
+    if objects.is_empty() && by_kernel {
         return Err(Error::malformed(format!("no kernel matches {:?}", inspected.selection.kernels.join(" "))));
     }
     let mut bundles = Vec::new();
