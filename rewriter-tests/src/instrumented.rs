@@ -14,7 +14,7 @@ use wavetap::pipeline::{self, Counters, Probe};
 use wavetap::profile::collect::Collector;
 use wavetap::profile::control::{self, Control, FLAG_SHARED};
 use wavetap::profile::file::{Backend, Counts, ExecCounts, KernelTotals, ScalarCounts};
-use wavetap::profile::map::{KernelMap, ObjectMap, Refused, SiteKind};
+use wavetap::profile::map::{KernelMap, ObjectMap, Refused, SiteKind, VectorSource};
 use wavetap::verify;
 
 use crate::Failure;
@@ -209,6 +209,13 @@ impl<'a> Subject<'a> {
             .iter()
             .filter_map(|rewritten| Some((rewritten.mode, &*rewritten.map.kernels[of(rewritten)?].uncounted_callees)))
             .collect()
+    }
+
+    /// Where the vector registers of inserted code come from in a kernel, for each mode that it is instrumented in.
+    #[must_use]
+    pub fn vector_sources(&self, kernel: &str) -> Vec<VectorSource> {
+        let kernels = self.rewritten.iter().flat_map(|rewritten| &rewritten.map.kernels);
+        kernels.filter(|map| map.name == kernel).map(|map| map.vector_registers).collect()
     }
 
     /// Runs the original.

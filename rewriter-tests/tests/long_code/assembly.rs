@@ -61,7 +61,7 @@ pub fn on_lanes(n: usize, bit: usize) -> String {
 }
 
 /// The text for a target.
-fn spelt(text: &str, target: Target) -> String {
+pub fn spelt(text: &str, target: Target) -> String {
     let wide = target.wave_size() == 64;
     let name = target.name();
     let newest = name.starts_with("gfx12");

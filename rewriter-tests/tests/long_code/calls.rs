@@ -12,6 +12,13 @@ fn functions() -> String {
     function("first", 11) + &function("second", 12)
 }
 
+/// Two functions, of which the first leaves the address of the second where its own was.
+fn sets_its_address() -> String {
+    let function =
+        |name: &str, n: usize, more: &str| kernel(name, &format!(".L{name}:\n{}{more}\n s_setpc_b64 s[30:31]\n", on_lanes(n, n)));
+    function("first", 11, &address(9, "other")) + &function("other", 12, "")
+}
+
 /// Keeps all lanes elsewhere than where a call leaves its return address.
 const CALLER: &str = "s_mov_mask m12, EXEC\n";
 const CALLED: &str = "s_mov_mask m30, m12\n";
@@ -52,6 +59,19 @@ pub fn cases() -> Vec<Case> {
             &["k"],
             Counted,
             caller(&format!("{}{call}{long}{}{call}", address(0, "first"), address(1, "second"))) + &functions(),
+        ),
+        // Compilers that know what a function leaves alone keep its address there.
+        Case::file(
+            "calls_through_the_same_registers",
+            &["k"],
+            Counted,
+            caller(&format!("{}{call}v_xor_b32 v1, 3, v1\n{call}{call}", address(0, "first"))) + &functions(),
+        ),
+        Case::file(
+            "calls_through_registers_that_the_function_sets",
+            &["k"],
+            CountedWithout(&["first", "?"]),
+            caller(&format!("{}{call}{call}", address(0, "first"))) + &sets_its_address(),
         ),
         Case::file(
             "direct_call",

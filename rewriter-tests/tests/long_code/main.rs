@@ -7,6 +7,7 @@
 mod assembly;
 mod calls;
 mod generated;
+mod homes;
 mod linked;
 mod scheduling;
 mod written;
@@ -54,6 +55,13 @@ fn trials() -> Vec<Trial> {
         }
         if LONG.contains(&name) && full() {
             long("megabyte", generated::MEGABYTE);
+        }
+    }
+    for (name, lanes) in homes::TARGETS {
+        let Some(target) = Target::by_name(name).and_then(|target| target.with_wave_size(lanes)) else { continue };
+        if chosen(name) {
+            let name = format!("all_registers_and_a_prologue_that_sets_flat_scratch {name} wave{lanes}");
+            trials.push(Trial::test(name, move || homes::check(target).map_err(Failed::from)));
         }
     }
     trials
