@@ -61,6 +61,8 @@ const SUBJECTS: &[What] = &[
     (OWN, "gfx1100", 32, "O2", Counters::Lds),
     (PRELOADED, "gfx90a", 64, "O2", Counters::Global),
     (SCHEDULED, "gfx1200", 32, "O2", Counters::Global),
+    // Not all of its kernels are selected.
+    ("memory", "gfx908", 64, "O2", Counters::Lds),
 ];
 
 /// Those of the long run alone.
@@ -70,7 +72,6 @@ const MORE: &[What] = &[
     (OWN, "gfx1201", 64, "O2", Counters::Lds),
     ("control", "gfx90a", 64, "O0", Counters::Global),
     ("control", "gfx803", 64, "O2", Counters::Global),
-    ("memory", "gfx908", 64, "O2", Counters::Lds),
     ("control", "gfx90a", 64, "O2", Counters::Lds),
     ("memory", "gfx942", 64, "O2", Counters::Global),
     ("control", "gfx1030", 32, "O2", Counters::Lds),
