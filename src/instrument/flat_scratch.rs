@@ -46,26 +46,18 @@ fn sets_once(body: &Body, entry: &InitialRegisters) -> bool {
     for id in first.insts() {
         let inst = body.inst(id);
         values.step(inst);
-        match sets(body, inst) {
-            Some(halves) if values.are_right(body, inst, halves) => right += 1,
-            Some(_) => return false,
-            None => {}
+        if body.sets_flat_scratch_at(id) {
+            if !values.are_right(body, inst) {
+                return false;
+            }
+            right += 1;
         }
         // What a function leaves in registers is not known here.
         if matches!(body.flow(id), Flow::Call(_)) {
             break;
         }
     }
-    right == body.insts().iter().filter(|inst| sets(body, inst).is_some()).count()
-}
-
-/// Which halves of FLAT_SCRATCH an instruction sets, if it does.
-fn sets(body: &Body, inst: &Inst) -> Option<[bool; 2]> {
-    let halves = match body.target().flat_scratch_hwreg() {
-        Some(low) => [low, low + 1].map(|number| inst.sets_hwreg() == Some(number)),
-        None => [0, 1].map(|half| inst.writes().any(|reg| reg.overlaps(Reg::scalar(scalar::FLAT_SCRATCH + half, 1)))),
-    };
-    (halves != [false; 2]).then_some(halves)
+    right == body.ids().filter(|id| body.sets_flat_scratch_at(*id)).count()
 }
 
 /// What is known where instructions have run one after the other from the entry.
@@ -103,12 +95,15 @@ impl Values {
         }
     }
 
-    /// Whether the halves that an instruction, the last one, has set are right.
-    fn are_right(&self, body: &Body, inst: &Inst, halves: [bool; 2]) -> bool {
-        let is_register = body.target().flat_scratch_hwreg().is_none();
-        let is_whole = is_register || inst.hardware_register().is_some_and(|(_, bits)| bits == (0..32));
+    /// Whether FLAT_SCRATCH, or the half of it that an instruction, the last one, has set, is right.
+    fn are_right(&self, body: &Body, inst: &Inst) -> bool {
+        let wanted = [Known::Low, Known::High].into_iter();
+        let Some(low) = body.target().flat_scratch_hwreg() else {
+            let is_set = |code| inst.writes().any(|reg| reg.overlaps(Reg::scalar(code, 1)));
+            return (scalar::FLAT_SCRATCH..).zip(wanted).all(|(code, wanted)| !is_set(code) || self.of(code) == wanted);
+        };
         let moved = inst.operands.iter().find_map(|operand| operand.reg()).map(|reg| self.of(reg.first));
-        let value = |half: u16| if is_register { Some(self.of(scalar::FLAT_SCRATCH + half)) } else { moved };
-        is_whole && (0..).zip(halves).zip([Known::Low, Known::High]).all(|((half, is_set), right)| !is_set || value(half) == Some(right))
+        let is_whole = inst.hardware_register().is_some_and(|(_, bits)| bits == (0..32));
+        is_whole && (low..).zip(wanted).all(|(number, wanted)| inst.sets_hwreg() != Some(number) || moved == Some(wanted))
     }
 }

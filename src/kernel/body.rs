@@ -180,12 +180,20 @@ impl Body {
     /// Whether one of its instructions changes FLAT_SCRATCH.
     #[must_use]
     pub fn sets_flat_scratch(&self) -> bool {
-        let low = self.target.flat_scratch_hwreg();
-        let sets = |inst: &Inst| match low {
+        self.ids().any(|id| self.sets_flat_scratch_at(id))
+    }
+
+    /// Whether an instruction changes FLAT_SCRATCH, or a half of it.
+    ///
+    /// # Panics
+    /// If `id` is not of this body.
+    #[must_use]
+    pub fn sets_flat_scratch_at(&self, id: InstId) -> bool {
+        let inst = self.inst(id);
+        match self.target.flat_scratch_hwreg() {
             None => inst.writes().any(|reg| reg.overlaps(Reg::scalar(scalar::FLAT_SCRATCH, 2))),
             Some(low) => inst.sets_hwreg().is_some_and(|number| number == low || number == low + 1),
-        };
-        self.insts.iter().any(sets)
+        }
     }
 
     /// One instruction.

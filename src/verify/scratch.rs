@@ -70,16 +70,12 @@ pub(super) fn stays(program: &Program, kernel: BodyId, entry: &InitialRegisters,
         let message = format!("the original sets FLAT_SCRATCH in its own way: {}", body.inst(id).name());
         findings.push(Finding::new(Rule::Scratch, message).at(body.address(id)));
     };
-    let sets = |body: &Body, id: InstId| match body.target().flat_scratch_hwreg() {
-        None => body.writes(id).any(|reg| reg.overlaps(Reg::scalar(scalar::FLAT_SCRATCH, 2))),
-        Some(low) => body.inst(id).sets_hwreg().is_some_and(|number| number == low || number == low + 1),
-    };
     for callee in program.callees(kernel).bodies {
         let body = program.body(callee);
-        body.ids().filter(|id| sets(body, *id)).for_each(|id| complain(body, id));
+        body.ids().filter(|id| body.sets_flat_scratch_at(*id)).for_each(|id| complain(body, id));
     }
     let body = program.body(kernel);
-    let setting: Vec<InstId> = body.ids().filter(|id| sets(body, *id)).collect();
+    let setting: Vec<InstId> = body.ids().filter(|id| body.sets_flat_scratch_at(*id)).collect();
     if setting.is_empty() {
         return;
     }
