@@ -21,6 +21,7 @@ mod high_registers;
 mod homes;
 mod lent_vectors;
 mod mask_probe;
+mod originals;
 mod parts;
 mod plan;
 mod prologue;
@@ -31,7 +32,6 @@ mod sites;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use smallvec::SmallVec;
@@ -40,17 +40,19 @@ use crate::cfg::{BodyId, Program};
 use crate::code_object::{Field, Kernel, KernelDescriptor, KernelMetadata};
 use crate::dataflow::{Assigned, Liveness, RegSet, Summaries, UsedRegisters, WaitSummaries, callable_registers, reachable_registers};
 use crate::entity::{ProgramPoint, Side};
-use crate::isa::{Condition, Reg, Role, Target, Value};
+use crate::isa::{Condition, Reg, Target};
 use crate::kernel::edit::{Edits, FunctionEdits, Item, Snippet};
-use crate::kernel::{Body, BodyKind, Flow, Image, Reason, Refusal, Stop};
+use crate::kernel::{BodyKind, Image, Reason, Refusal, Stop};
 use crate::profile::map::{self, CounterMode, Resources, Site};
 use crate::profile::record::{COUNTER, HEADER};
 
+pub(crate) use originals::end_of_wave;
 pub use registers::resources;
 
 use borrow::{Borrowed, Registers, VectorSource};
 use entry::ScratchAccess;
 use homes::Homes;
+use originals::Originals;
 use parts::Part;
 use plan::{Counters, Plan, Slices};
 use registers::{Allocation, NUMBERED_VGPRS, Scalars, Vectors};
@@ -411,71 +413,6 @@ fn lds_bytes(metadata: u64, descriptor: &KernelDescriptor) -> Result<u32, Stop> 
         Err(_) => Err(Refusal::new(Reason::LdsSize, format!("{metadata} bytes of static LDS")).into()),
     }
 }
-
-/// The functions that may run as they were, without counting, when a kernel runs.
-struct Originals {
-    /// All that are reached through a function that is not copied, be there copies of them or not; where a pointer is called, all that are reached.
-    functions: BTreeSet<BodyId>,
-    /// Whether there may be others: an unknown pointer may lead to any.
-    unknown: bool,
-}
-
-impl Originals {
-    fn of(program: &Program, kernel: BodyId, is_copied: impl Fn(BodyId) -> bool) -> Originals {
-        let callees = program.callees(kernel);
-        let mut functions = BTreeSet::new();
-        for callee in callees.bodies.into_iter().filter(|callee| callees.unknown || !is_copied(*callee)) {
-            functions.insert(callee);
-            functions.extend(program.callees(callee).bodies);
-        }
-        Originals { functions, unknown: callees.unknown }
-    }
-
-    /// Refuses a kernel that could end inside one of them, where no epilogue is.
-    fn check_return(&self, program: &Program) -> Result<(), Refusal> {
-        let any = program.ids().filter(|id| self.unknown && program.body(*id).kind() == BodyKind::Function);
-        for id in self.functions.iter().copied().chain(any) {
-            let body = program.body(id);
-            if let Some(address) = end_of_wave(body) {
-                let detail = format!("{} may end the wave, with counters still in LDS", body.name());
-                return Err(Refusal::at(Reason::CalleeEndsWave, address, detail));
-            }
-        }
-        Ok(())
-    }
-
-    /// Their names; `?` for those that are not known.
-    fn names(&self, program: &Program) -> Vec<String> {
-        let mut names: Vec<String> = self.functions.iter().map(|callee| program.body(*callee).name().to_owned()).collect();
-        names.sort_unstable();
-        if self.unknown {
-            names.push("?".to_owned());
-        }
-        names
-    }
-}
-
-/// An instruction of a function that ends the wave, if control can reach one. It does not go on behind an abort.
-pub(crate) fn end_of_wave(body: &Body) -> Option<u64> {
-    let mut seen = vec![false; body.len()];
-    let mut work = vec![body.entry()];
-    while let Some(inst) = work.pop() {
-        if std::mem::replace(&mut seen[inst.index()], true) {
-            continue;
-        }
-        if body.flow(inst) == Flow::End {
-            return Some(body.address(inst));
-        }
-        let number = body.inst(inst).operand(Role::Simm16).map(|operand| operand.value);
-        if body.inst(inst).name() != "s_trap" || number != Some(Value::Imm(TRAP_ABORT)) {
-            work.extend(body.successors(inst));
-        }
-    }
-    None
-}
-
-/// `s_trap 2` stops the wave for good and puts the queue into an error state (AMDGPUUsage, "Trap Handler ABI").
-const TRAP_ABORT: i64 = 2;
 
 /// The registers that the kernel and everything it may call can touch.
 fn used(analysis: &Analysis<'_>, id: BodyId) -> UsedRegisters {

@@ -7,7 +7,7 @@ use super::registers::Allocation;
 use super::settle::Place;
 use super::*;
 use crate::code_object::{InitialRegisters, KernelMetadata, initial_registers};
-use crate::isa::{self, Inst, RegFile};
+use crate::isa::{self, Inst, RegFile, Role, Value};
 
 const ENTRY: u64 = 0x1000;
 

@@ -100,7 +100,7 @@ fn parts(reg: Reg) -> impl Iterator<Item = Reg> {
 
 fn at_entry(entry: &InitialRegisters) -> RegSet {
     let mut defined = RegSet::EMPTY;
-    for (first, width) in super::preserve::fields(entry) {
+    for (first, width) in super::entry::fields(entry) {
         if let Some(first) = first {
             defined.insert(Reg::scalar(first, width as u8));
         }

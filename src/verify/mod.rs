@@ -24,7 +24,9 @@ mod adjacent;
 mod align;
 mod allocation;
 mod arrivals;
+mod code;
 mod defined;
+mod entry;
 mod events;
 mod few;
 mod finding;
@@ -48,19 +50,13 @@ mod tests;
 mod translations;
 mod values;
 
+pub use code::{KernelCode, check_code};
 pub use finding::{Finding, Rule};
 
-use std::collections::BTreeSet;
-
-use align::Alignment;
-
-use crate::cfg::{BodyId, Cfg, Program};
-use crate::code_object::{CodeObject, InitialRegisters};
-use crate::dataflow::{Summaries, UsedRegisters, WaitSummaries};
+use crate::code_object::CodeObject;
 use crate::error::{Result, ResultExt};
-use crate::kernel::{Body, CallTarget, Flow, Image};
 use crate::offload_bundle::Input;
-use crate::profile::map::{AddressPair, ObjectMap};
+use crate::profile::map::ObjectMap;
 
 /// What was checked and what is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -139,148 +135,4 @@ pub(crate) fn check_beside(
         kernels::check(original, rewritten, map, earlier, at_once, &mut findings);
     }
     (map, findings)
-}
-
-/// One kernel's code before and after.
-#[derive(Debug, Clone, Copy)]
-pub struct KernelCode<'a> {
-    /// The original code object's code.
-    pub program: &'a Program,
-    /// The image that it was decoded from.
-    pub image: &'a Image<'a>,
-    /// The kernel in it.
-    pub kernel: BodyId,
-    /// The instrumented kernel, decoded from its new entry, and all that it calls.
-    pub new: &'a Program,
-    /// The address of the new entry.
-    pub entry: u64,
-    /// From here on code is new: what is called there is a copy of an original function.
-    pub new_code: u64,
-    /// Where the site table says each original instruction is now, those of copied functions included.
-    pub addresses: &'a [AddressPair],
-    /// Registers at entry by the original descriptor.
-    pub entry_before: &'a InitialRegisters,
-    /// Registers at entry by the new descriptor.
-    pub entry_after: &'a InitialRegisters,
-    /// Vector registers that the original descriptor allocates, without accumulation registers behind them.
-    pub vector_registers: u32,
-    /// Bytes of scratch memory of each work-item: what was added for inserted code.
-    pub scratch: (u64, u64),
-    /// Registers that any code of the original object may use.
-    pub used: UsedRegisters,
-    /// What calls in the original may read and write.
-    pub summaries: &'a Summaries,
-    /// Whether memory instructions may be replayed (XNACK is not known to be off).
-    pub replays: bool,
-}
-
-/// A copied function may end in a jump to the copy of another one where the original calls that in its place. The new body then has the instructions of both:
-/// this is the original that has as well, if it is so.
-fn with_tail_calls(code: &KernelCode<'_>, original: BodyId, new: &Body) -> Option<Body> {
-    let mut merged: Option<Body> = None;
-    let mut jumps = BTreeSet::new();
-    loop {
-        let body = merged.as_ref().unwrap_or_else(|| code.program.body(original));
-        let before = jumps.len();
-        for (id, target) in body.calls().filter(|(id, _)| matches!(body.flow(*id), Flow::TailCall(_))) {
-            let CallTarget::Known(function) = target else { continue };
-            let places = code.addresses.iter().filter(|pair| pair.original == body.address(id));
-            let mut flows = places.filter_map(|pair| new.at(pair.rewritten)).map(|id| new.flow(id));
-            if flows.any(|flow| matches!(flow, Flow::Jump(_))) {
-                jumps.insert(function);
-            }
-        }
-        if jumps.len() == before {
-            return merged;
-        }
-        let image = code.image.without_entries(&jumps);
-        merged = Some(code.program.decode_in(&image, original).ok()?);
-    }
-}
-
-/// Checks the code of one instrumented kernel, with the functions that were copied for it, against the original's.
-#[must_use]
-pub fn check_code(code: &KernelCode<'_>) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    let wait_summaries = WaitSummaries::compute(code.new);
-    let kernel = code.program.body(code.kernel);
-    let mut belongs = vec![false; code.addresses.len()];
-    let mut seen = BTreeSet::new();
-    let mut work = vec![(code.kernel, code.entry)];
-    let target = kernel.target();
-    if code.scratch.0 < code.scratch.1 && !target.architected_flat_scratch() && !target.offset_flat_scratch() {
-        scratch::stays(code.program, code.kernel, code.entry_before, code.summaries, &mut findings);
-    }
-    while let Some((id, entry)) = work.pop() {
-        if !seen.insert((id, entry)) {
-            continue;
-        }
-        let original = code.program.body(id);
-        let mut found = Vec::new();
-        if let Some(call) = code.program.runs_past_its_end(original) {
-            let message = "nothing follows a call that may come back".to_owned();
-            found.push(Finding::new(Rule::Skeleton, message).at(original.address(call)));
-        }
-        let Some(new) = code.new.at(entry).map(|new| code.new.body(new)) else {
-            let why = code.new.undecodable().iter().find(|(_, address, _)| *address == entry);
-            let why = why.map_or_else(String::new, |(_, _, error)| format!(": {error}"));
-            findings.push(Finding::new(Rule::Skeleton, format!("the new code of {} cannot be decoded{why}", original.name())).at(entry));
-            continue;
-        };
-        let merged = with_tail_calls(code, id, new);
-        let original = merged.as_ref().unwrap_or(original);
-        if original.target() != new.target() {
-            found.push(Finding::new(Rule::Descriptor, "the new code runs in waves of another size").at(entry));
-        }
-        let mut pairs = Vec::new();
-        let (mut next_old, mut next_new) = (0, 0);
-        for (pair, belongs) in code.addresses.iter().zip(&mut belongs) {
-            if let Some(old) = original.at_next(pair.original, &mut next_old)
-                && let Some(now) = new.at_next(pair.rewritten, &mut next_new)
-            {
-                *belongs = true;
-                pairs.push((old, now));
-            }
-        }
-        let mut calls = Vec::new();
-        if let Some(alignment) = Alignment::find(original, new, &pairs, code.new_code, &mut calls, &mut found) {
-            let subject = preserve::Subject {
-                original,
-                new,
-                alignment: &alignment,
-                entry: (id == code.kernel).then_some((code.entry_before, code.entry_after)),
-                named: code.used.named,
-                summaries: code.summaries,
-                vector_registers: code.vector_registers,
-                scratch: code.scratch.0..code.scratch.1,
-                new_code: code.new_code,
-            };
-            let cfg = Cfg::build(new);
-            adjacent::check(original, new, &alignment, &mut found);
-            high_registers::check(original, new, &alignment, &mut found);
-            scheduling::check((code.program, kernel), original, new, &cfg, &alignment, &mut found);
-            preserve::check(&subject, &cfg, &mut found);
-            if id == code.kernel {
-                defined::check(new, &cfg, &alignment, code.entry_after, &mut found);
-            }
-            outstanding::check(new, &cfg, &alignment, &wait_summaries, code.used.named, &mut found);
-            translations::check(new, &cfg, &alignment, &mut found);
-            hazards::check(new, &cfg, &alignment, code.replays, &mut found);
-            events::check(original, new, &cfg, &alignment, &mut found);
-            forwarding::check(new, &cfg, &alignment, &mut found);
-        }
-        for (function, copy) in calls {
-            match code.program.at(function) {
-                Some(function) => work.push((function, copy)),
-                None => found.push(Finding::new(Rule::Branch, format!("a copy of {function:#x} is called, which cannot be decoded"))),
-            }
-        }
-        let of_function = |finding: Finding| if id == code.kernel { finding } else { finding.in_function(original.name()) };
-        findings.extend(found.into_iter().map(of_function));
-    }
-    for (pair, _) in code.addresses.iter().zip(&belongs).filter(|(_, belongs)| !**belongs) {
-        let message = format!("the site table says {:#x} is here, but there is no such pair of instructions", pair.original);
-        findings.push(Finding::new(Rule::Skeleton, message).at(pair.rewritten));
-    }
-    findings.into_iter().map(|finding| finding.in_kernel(kernel.name())).collect()
 }

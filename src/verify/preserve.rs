@@ -8,20 +8,19 @@ use std::ops::Range;
 
 use super::adjacent;
 use super::align::Alignment;
+use super::entry::at_entry;
 use super::finding::{Finding, Rule};
 use super::homes;
 use super::scheduling;
 use super::scratch::{self, RESOURCE_CARRY};
 use super::values::{FlatScratch, State, Word};
 use crate::cfg::{Cfg, Worklist};
-use crate::code_object::{InitialRegisters, WorkItemIds};
+use crate::code_object::InitialRegisters;
 use crate::dataflow::{Accesses, Indexing, RegSet, Summaries};
 use crate::entity::{BlockId, InstId};
 use crate::isa::{Inst, Memory, Reg, RegFile, Role, Traits, Value, scalar};
 use crate::kernel::{Body, CallTarget, Flow};
 
-/// Bits of one packed work-item id (AMDGPUUsage, "Initial Kernel Execution State").
-const WORK_ITEM_BITS: u32 = 10;
 /// More findings than this in one kernel say nothing new.
 const MOST_FINDINGS: usize = 20;
 
@@ -73,84 +72,6 @@ pub(super) fn check(subject: &Subject<'_>, cfg: &Cfg, findings: &mut Vec<Finding
         found.push(more);
     }
     findings.append(&mut found);
-}
-
-/// What registers hold at the new entry, in terms of the original's: enabling one initial register shifts all later ones. What a function is entered with
-/// was checked where it is called.
-fn at_entry(subject: &Subject<'_>) -> State {
-    let mut state = State::same();
-    let Some((old, new)) = subject.entry else { return state };
-    let numbered = subject.original.target().addressable_sgprs() as u16;
-    let mut undefined: RegSet = (0..numbered).map(|code| Reg::scalar(code, 1)).collect();
-    [Reg::VCC, Reg::SCC, Reg::M0].into_iter().for_each(|reg| undefined.insert(reg));
-    for half in [0, 128] {
-        undefined.insert(Reg::vector(half, 128));
-        undefined.insert(Reg::accum(half, 128));
-    }
-    // FLAT_SCRATCH counts as set, unless inserted code sets it where neither the hardware nor the original does.
-    let target = subject.original.target();
-    if !subject.scratch.is_empty() && !target.architected_flat_scratch() && !target.offset_flat_scratch() {
-        if target.flat_scratch_hwreg().is_none() {
-            (scalar::FLAT_SCRATCH..scalar::FLAT_SCRATCH + 2).for_each(|code| undefined.insert(Reg::scalar(code, 1)));
-        }
-        state.flat_scratch = Some(FlatScratch { given: [0, 1, 2].map(Word::Given), set: [Word::Other(u32::MAX); 2] });
-    }
-    let (old_fields, new_fields) = (fields(old), fields(new));
-    // Where the original has a value it is gone at first; below, and by the prologue's moves, it is found again.
-    for (from, width) in old_fields {
-        for reg in from.into_iter().flat_map(|from| (from..from + width).map(|code| Reg::scalar(code, 1))) {
-            state.set(reg, 0, Word::Other(u32::MAX));
-            undefined.remove(reg);
-        }
-    }
-    for ((from, width), (to, _)) in old_fields.into_iter().zip(new_fields) {
-        let Some(to) = to else { continue };
-        for index in 0..width {
-            let word = from.map_or(Word::Other(u32::MAX), |from| Word::Original(from + index));
-            state.set(Reg::scalar(to + index, 1), 0, word);
-        }
-    }
-    let given = [new.flat_scratch_init, new.flat_scratch_init.map(|base| base + 1), new.private_segment_wave_offset];
-    for (index, code) in given.into_iter().enumerate() {
-        let Some(code) = code else { continue };
-        let word = state.word(Reg::scalar(code, 1), 0);
-        let Some(flat_scratch) = &mut state.flat_scratch else { continue };
-        match word {
-            word @ Word::Original(_) => flat_scratch.given[index] = word,
-            _ => state.set(Reg::scalar(code, 1), 0, Word::Given(index as u8)),
-        }
-    }
-    if !subject.scratch.is_empty() && target.offset_flat_scratch() {
-        state.resource = scratch::given(&mut state, new);
-    }
-    for number in 0..old.work_item_ids.vgprs() {
-        undefined.remove(Reg::vector(number, 1));
-    }
-    if let (WorkItemIds::Packed { count: had }, WorkItemIds::Packed { count: has }) = (old.work_item_ids, new.work_item_ids)
-        && had < has
-    {
-        state.packed_ids = Some((1 << (u32::from(had) * WORK_ITEM_BITS)) - 1);
-    }
-    state.undefined = undefined;
-    state
-}
-
-/// The initial scalar registers: first register and width of each, in a fixed order.
-pub(super) fn fields(r: &InitialRegisters) -> [(Option<u16>, u16); 12] {
-    [
-        (r.private_segment_buffer, 4),
-        (r.dispatch_ptr, 2),
-        (r.queue_ptr, 2),
-        (r.kernarg_ptr, 2),
-        (r.dispatch_id, 2),
-        (r.flat_scratch_init, 2),
-        (r.private_segment_size, 1),
-        (r.workgroup_id_x, 1),
-        (r.workgroup_id_y, 1),
-        (r.workgroup_id_z, 1),
-        (r.workgroup_info, 1),
-        (r.private_segment_wave_offset, 1),
-    ]
 }
 
 struct Machine<'a> {
