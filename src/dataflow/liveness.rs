@@ -2,7 +2,8 @@
 //!
 //! Backward over instructions: live before = (live after − killed) ∪ read. Only scalar registers are killed: a vector write under a partial
 //! EXEC leaves other lanes as they were, and EXEC is not proved to be full anywhere. At `s_endpgm` nothing is live. Everything is live where a
-//! function returns, tail-calls, or jumps to an unknown place, and before a call with an unknown target.
+//! function jumps to an unknown place, before a call with an unknown target, and, unless something is known of the callers
+//! ([`Liveness::returning_to`]), where a function returns or tail-calls.
 
 use rustc_hash::FxHashMap;
 
@@ -31,7 +32,7 @@ impl Liveness {
     /// Computes liveness; `summaries` tells what calls read.
     #[must_use]
     pub fn compute(body: &Body, cfg: &Cfg, summaries: &Summaries) -> Liveness {
-        Self::solve(body, cfg, summaries, RegSet::ALL)
+        Self::returning_to(body, cfg, summaries, RegSet::ALL)
     }
 
     /// Liveness as one lane sees it, for counting registers only: a vector write ends the life of what the register held, because a lane that takes no
@@ -42,8 +43,9 @@ impl Liveness {
         Self::solve_with(body, cfg, summaries, RegSet::ALL, true)
     }
 
-    /// Liveness with a given set live where control goes back to the caller.
-    pub(super) fn solve(body: &Body, cfg: &Cfg, summaries: &Summaries, at_return: RegSet) -> Liveness {
+    /// Liveness with a given set live where control goes back to the caller: what any caller may still read then.
+    #[must_use]
+    pub fn returning_to(body: &Body, cfg: &Cfg, summaries: &Summaries, at_return: RegSet) -> Liveness {
         Self::solve_with(body, cfg, summaries, at_return, false)
     }
 

@@ -78,7 +78,7 @@ impl Summaries {
 }
 
 fn summarize(body: &Body, cfg: &Cfg, summaries: &Summaries) -> Summary {
-    let liveness = Liveness::solve(body, cfg, summaries, RegSet::EMPTY);
+    let liveness = Liveness::returning_to(body, cfg, summaries, RegSet::EMPTY);
     let indexing = Indexing::of(body);
     let mut writes = RegSet::EMPTY;
     for id in body.ids() {

@@ -94,6 +94,15 @@ enum Supply {
 /// Where vector registers come from if nothing else is left.
 const LAST_RESORT: Supply = Supply::Moved(MovedTo::Scratch);
 
+/// What counts as live where a copied function returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AtReturn {
+    /// Everything.
+    All,
+    /// What its callers read afterwards ([`parts::return_to_callers`]).
+    Wanted,
+}
+
 impl From<Supply> for map::VectorSource {
     fn from(supply: Supply) -> map::VectorSource {
         match supply {
@@ -213,9 +222,12 @@ pub fn branches(analysis: &Analysis<'_>, request: &Request<'_>) -> Result<Instru
         })
     };
     if let Some(to) = analysis.always_move {
-        return plan(analysis, request, Supply::Moved(to));
+        return match plan(analysis, request, Supply::Moved(to), AtReturn::All) {
+            Err(Stop::Refused(_)) => plan(analysis, request, Supply::Moved(to), AtReturn::Wanted),
+            planned => planned,
+        };
     }
-    let own = plan(analysis, request, Supply::Own);
+    let own = plan(analysis, request, Supply::Own, AtReturn::All);
     let mut refusal = match own {
         Ok(planned) => match costs_too_much(&planned) {
             None => return Ok(planned),
@@ -225,25 +237,31 @@ pub fn branches(analysis: &Analysis<'_>, request: &Request<'_>) -> Result<Instru
         Err(stop) => return Err(stop),
     };
     // What borrows vector registers asks for few more of them or none, and takes longer; the longer, the later it comes here.
-    let mut costly = None;
-    for supply in [Supply::Lanes, Supply::Moved(MovedTo::Accum), LAST_RESORT] {
-        match plan(analysis, request, supply) {
-            Ok(planned) if costs_too_much(&planned).is_some() => {}
-            Ok(planned) if loss(&planned) > 0 => costly = costly.or(Some(planned)),
-            Ok(planned) => return Ok(planned),
-            Err(Stop::Refused(last)) if supply == LAST_RESORT && refusal.reason == last.reason => {
-                refusal.detail = format!("{}; and none can be moved to scratch memory: {}", refusal.detail, last.detail);
-                refusal.address = refusal.address.or(last.address);
+    for at_return in [AtReturn::All, AtReturn::Wanted] {
+        let mut costly = None;
+        for supply in [Supply::Lanes, Supply::Moved(MovedTo::Accum), LAST_RESORT] {
+            match plan(analysis, request, supply, at_return) {
+                Ok(planned) if costs_too_much(&planned).is_some() => {}
+                Ok(planned) if loss(&planned) > 0 => costly = costly.or(Some(planned)),
+                Ok(planned) => return Ok(planned),
+                Err(Stop::Refused(last)) if supply == LAST_RESORT && at_return == AtReturn::All && refusal.reason == last.reason => {
+                    refusal.detail = format!("{}; and none can be moved to scratch memory: {}", refusal.detail, last.detail);
+                    refusal.address = refusal.address.or(last.address);
+                }
+                Err(Stop::Refused(_)) => {}
+                Err(stop) => return Err(stop),
             }
-            Err(Stop::Refused(_)) => {}
-            Err(stop) => return Err(stop),
+        }
+        let calls = |id| analysis.program.call_sites(id).any(|(_, callee)| callee.is_some());
+        if costly.is_some() || !find(analysis.program, request.kernel).is_ok_and(calls) {
+            return costly.ok_or(Stop::Refused(refusal));
         }
     }
-    costly.ok_or(Stop::Refused(refusal))
+    Err(Stop::Refused(refusal))
 }
 
 /// Plans with vector registers from one source.
-fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply) -> Result<Instrumented, Stop> {
+fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply, at_return: AtReturn) -> Result<Instrumented, Stop> {
     let kernel = request.kernel;
     let id = find(analysis.program, kernel)?;
     let target = analysis.program.body(id).target();
@@ -257,6 +275,9 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply) -> Resul
     for mut part in functions.into_values() {
         part.sites = table.add(part.body)?;
         parts.push(part);
+    }
+    if at_return == AtReturn::Wanted {
+        parts::return_to_callers(analysis, &mut parts);
     }
 
     let metadata = kernel.metadata.as_ref().ok_or_else(|| Refusal::new(Reason::WorkgroupSize, "the metadata does not name the kernel"))?;

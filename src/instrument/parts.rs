@@ -7,6 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashMap;
+
 use super::Analysis;
 use super::guards;
 use super::sites::Planned;
@@ -14,7 +16,7 @@ use crate::cfg::{BodyId, Cfg};
 use crate::code_object::KernelDescriptor;
 use crate::dataflow::{Indexing, Liveness, RegSet, Waits};
 use crate::entity::InstId;
-use crate::isa;
+use crate::isa::{self, Reg};
 use crate::kernel::{Body, BodyKind, CallTarget, Flow, Neighbours, Stop};
 
 /// A body with what is known of it.
@@ -90,4 +92,41 @@ fn copy<'a>(analysis: &Analysis<'a>, id: BodyId, descriptor: &KernelDescriptor) 
     let sites = super::sites::Table::default().add(body).ok()?;
     let fits = sites.iter().map(|site| site.inst).chain(part.ends()).all(|inst| part.check_modes(inst).is_ok());
     fits.then_some(part)
+}
+
+/// Goes over liveness in copied functions again: their callers are the parts and nobody else, so a scalar register is dead where a function returns if none of them reads it
+/// afterwards. In functions that may call themselves, or go to another one at their end, everything stays as it was.
+pub(super) fn return_to_callers(analysis: &Analysis<'_>, parts: &mut [Part<'_>]) {
+    let Some(kernel) = parts.first() else { return };
+    let target = kernel.body.target();
+    let numbered = (0..target.addressable_sgprs() as u16).map(|number| Reg::scalar(number, 1));
+    let asked: RegSet = numbered.chain([Reg::VCC]).collect();
+    let by_entry: FxHashMap<u64, usize> = parts.iter().enumerate().map(|(index, part)| (part.body.entry_address(), index)).collect();
+    let is_unasked = |part: &Part<'_>| {
+        let calls_itself = |id| analysis.program.callees(id).bodies.contains(&id);
+        part.body.calls().any(|(inst, _)| matches!(part.body.flow(inst), Flow::TailCall(_)))
+            || analysis.program.at(part.body.entry_address()).is_none_or(calls_itself)
+    };
+    // What is live where each returns: more and more.
+    let mut at_return: Vec<RegSet> =
+        parts.iter().map(|part| if is_unasked(part) { RegSet::ALL } else { RegSet::ALL.difference(asked) }).collect();
+    let mut work: Vec<usize> = (0..parts.len()).collect();
+    while let Some(index) = work.pop() {
+        let Part { body, cfg, liveness, .. } = &mut parts[index];
+        *liveness = Liveness::returning_to(body, cfg, &analysis.summaries, at_return[index]);
+        for (inst, target) in body.calls() {
+            let CallTarget::Known(address) = target else { continue };
+            let Some(&callee) = by_entry.get(&address) else { continue };
+            let live = match body.flow(inst) {
+                Flow::Call(_) => *liveness.after(inst),
+                _ => RegSet::ALL,
+            };
+            if !live.is_subset(&at_return[callee]) {
+                at_return[callee].add_all(&live);
+                if !work.contains(&callee) {
+                    work.push(callee);
+                }
+            }
+        }
+    }
 }

@@ -4,7 +4,10 @@
 //! what it holds in the original one. Then it computes the same results, stores the same data and takes the same way. Inserted code may use any register as
 //! long as nothing original reads it afterwards: whether it was dead, saved and restored, or unused makes no difference here.
 
+use std::cell::Cell;
 use std::ops::Range;
+
+use rustc_hash::FxHashMap;
 
 use super::adjacent;
 use super::align::Alignment;
@@ -44,16 +47,21 @@ pub(super) struct Subject<'a> {
     pub(super) scratch: Range<u64>,
     /// From here on code is new: below, only original code runs.
     pub(super) new_code: u64,
+    /// Of copied functions that were checked, by entry: what [`check`] gave.
+    pub(super) changed_by: &'a FxHashMap<u64, RegSet>,
+    /// Whether this may run while it runs already: then those that call it are not all checked after it.
+    pub(super) is_recursive: &'a dyn Fn() -> bool,
 }
 
-/// Checks one kernel or function.
-pub(super) fn check(subject: &Subject<'_>, cfg: &Cfg, findings: &mut Vec<Finding>) {
+/// Checks one kernel or function. Gives the scalar registers that may differ from the original's when a function returns: no caller may read them then.
+pub(super) fn check(subject: &Subject<'_>, cfg: &Cfg, findings: &mut Vec<Finding>) -> RegSet {
     let special: RegSet = [Reg::EXEC, Reg::SCC, Reg::scalar(scalar::MODE, 1), Reg::M0, Reg::VCC].into_iter().collect();
     let absent: RegSet = (subject.vector_registers as u16..256).map(|number| Reg::vector(number, 1)).collect();
     let visible = subject.named.union(special).difference(absent);
-    let mut machine = Machine { subject, indexing: Indexing::of(subject.original), visible, reports: false };
+    let returned = Cell::new(RegSet::EMPTY);
+    let mut machine = Machine { subject, indexing: Indexing::of(subject.original), visible, returned, reports: false };
     if !machine.solve(cfg, false).1.contains(&true) {
-        return;
+        return machine.returned.get();
     }
     // Findings are rare, and only then is it needed what every block begins with.
     let (block_in, faulty) = machine.solve(cfg, true);
@@ -72,6 +80,7 @@ pub(super) fn check(subject: &Subject<'_>, cfg: &Cfg, findings: &mut Vec<Finding
         found.push(more);
     }
     findings.append(&mut found);
+    machine.returned.get()
 }
 
 struct Machine<'a> {
@@ -80,6 +89,8 @@ struct Machine<'a> {
     indexing: Indexing,
     /// Registers that original code can see.
     visible: RegSet,
+    /// Registers that may differ where control goes back to a caller.
+    returned: Cell<RegSet>,
     /// The fixed point is reached: this pass is for the findings.
     reports: bool,
 }
@@ -258,6 +269,10 @@ impl Machine<'_> {
             reads.remove_all(&state.undefined);
             for reg in reads.iter() {
                 if let Some((part, blame)) = state.differing(reg) {
+                    if body.flow(original) == Flow::Return && !own.reads.contains(part) && self.is_of_callers(part) {
+                        self.returns_changed(&RegSet::from_iter([part]));
+                        continue;
+                    }
                     report(&|| self.clobbered(inst, original, new, part, blame));
                     reported.insert(part);
                 }
@@ -274,6 +289,31 @@ impl Machine<'_> {
             let runs_original = matches!(self.subject.new.flow(new), Flow::Call(target) if is_original(target));
             state.forget_unnamed(self.subject.named, runs_original, new.0);
         }
+        match self.subject.new.flow(new) {
+            Flow::Call(CallTarget::Known(copy)) => {
+                self.changed_by(copy).iter().for_each(|reg| state.set(reg, 0, Word::Other(new.0)));
+            }
+            Flow::TailCall(CallTarget::Known(copy)) => self.returns_changed(self.changed_by(copy)),
+            _ => {}
+        }
+    }
+
+    /// What a copied function may have changed when it returns.
+    fn changed_by(&self, copy: u64) -> &RegSet {
+        self.subject.changed_by.get(&copy).unwrap_or(&RegSet::EMPTY)
+    }
+
+    /// Whether it is the callers' business, each of which is checked after this, that a register differs where control goes back to them.
+    fn is_of_callers(&self, reg: Reg) -> bool {
+        let is_numbered = u32::from(reg.first) < self.subject.original.target().addressable_sgprs();
+        reg.file == RegFile::Scalar
+            && (is_numbered || reg.overlaps(Reg::VCC))
+            && self.subject.entry.is_none()
+            && !(self.subject.is_recursive)()
+    }
+
+    fn returns_changed(&self, registers: &RegSet) {
+        self.returned.set(self.returned.get().union(*registers));
     }
 
     fn clobbered(&self, inst: &Inst, original: InstId, new: InstId, part: Reg, blame: Option<u32>) -> Finding {

@@ -1,5 +1,5 @@
-//! A kernel that names all registers and accesses scratch memory, where software has to set FLAT_SCRATCH: its own prologue does, and inserted code moves vector registers
-//! there.
+//! Kernels that name all registers and access scratch memory, where software has to set FLAT_SCRATCH: their own prologue does, and inserted code moves vector registers
+//! there, or to accumulation registers. Where one calls a function, nothing but what the kernel reads behind the call says that some scalar registers are free in it.
 
 use std::fmt::Write;
 
@@ -13,8 +13,14 @@ use super::assembly::{FINISH, GROUP, START, counted, instrumented, on_lanes, spe
 use super::seeds;
 use super::written::kernel;
 
-/// Targets and wave sizes.
-pub const TARGETS: [(&str, u32); 4] = [("gfx900", 64), ("gfx906", 64), ("gfx1010", 32), ("gfx1030", 64)];
+/// Targets, wave sizes, and where the vector registers go.
+pub const TARGETS: [(&str, u32, VectorSource); 5] = [
+    ("gfx900", 64, VectorSource::Scratch),
+    ("gfx906", 64, VectorSource::Scratch),
+    ("gfx90a", 64, VectorSource::Accumulation),
+    ("gfx1010", 32, VectorSource::Scratch),
+    ("gfx1030", 64, VectorSource::Scratch),
+];
 /// Vector registers.
 const VECTORS: u32 = 256;
 /// So many of the scalar registers with a number, the last ones, are dead where branches are.
@@ -23,8 +29,17 @@ const DEAD: u32 = 6;
 const FIRST_VECTOR: u32 = 5;
 const FIRST_SCALAR: u32 = 32;
 
+/// A function with branches of its own.
+fn function() -> String {
+    let wait = "s_waitcnt vmcnt(0) lgkmcnt(0)";
+    kernel("f", &format!(".Lf:\n {wait}\n{}{} s_setpc_b64 s[30:31]\n", on_lanes(10, 3), on_lanes(11, 6)))
+}
+
+/// Calls it with all lanes; nothing keeps a register but what reads it afterwards.
+const CALL: &str = "s_mov_mask EXEC, m30\n s_mov_mask m12, EXEC\n s_call_b64 s[30:31], .Lf\n s_mov_mask m30, m12";
+
 /// The kernel, and its file.
-fn text(target: Target) -> String {
+fn text(target: Target, calls: bool) -> String {
     let set = match target.flat_scratch_hwreg() {
         None => "s_add_u32 flat_scratch_lo, s2, s5\n s_addc_u32 flat_scratch_hi, s3, 0\n",
         Some(_) => {
@@ -40,38 +55,43 @@ fn text(target: Target) -> String {
     scalars.clone().for_each(|n| line(format!("s_xor_b32 s{n}, s20, {}", n % 64)));
     (all_scalars - DEAD..all_scalars).for_each(|n| line(format!("s_mov_b32 s{n}, {}", n % 64)));
     (0..6).for_each(|n| line(on_lanes(n, 2 * n + 1)));
-    line("s_mov_mask EXEC, m30".to_owned());
+    line(if calls { CALL } else { "s_mov_mask EXEC, m30" }.to_owned());
     vectors.clone().for_each(|n| line(format!("v_xor_b32 v1, v1, v{n}\n v_lshlrev_b32 v1, 1, v1")));
     scalars.for_each(|n| line(format!("s_xor_b32 s20, s20, s{n}\n s_lshl_b32 s20, s20, 1")));
     line("scratch_load_dword v2, off, s24 offset:4\n s_waitcnt vmcnt(0)\n v_xor_b32 v1, v1, v2".to_owned());
-    let code = spelt(&kernel("k", &(body + FINISH)), target);
+    let code = spelt(&(kernel("k", &(body + FINISH)) + &if calls { function() } else { String::new() }), target);
     let (name, lanes) = (target.name(), target.wave_size());
     let choice = match target.with_wave_size(32) {
         Some(_) => format!(".amdhsa_wavefront_size32 {}\n", u32::from(lanes == 32)),
         None => String::new(),
     };
+    // Room that costs no waves.
+    let (accum, allocated) = match target.unified_accum() {
+        true => (format!(".amdhsa_accum_offset {VECTORS}\n"), VECTORS + 64),
+        false => (String::new(), VECTORS),
+    };
     format!(
         ".amdgcn_target \"amdgcn-amd-amdhsa--{name}\"\n.text\n{code}.rodata\n.p2align 6\n.amdhsa_kernel k\n.amdhsa_user_sgpr_kernarg_segment_ptr 1\n\
          .amdhsa_user_sgpr_flat_scratch_init 1\n.amdhsa_system_sgpr_workgroup_id_x 1\n.amdhsa_system_sgpr_private_segment_wavefront_offset 1\n\
-         .amdhsa_private_segment_fixed_size 16\n.amdhsa_next_free_vgpr {VECTORS}\n.amdhsa_next_free_sgpr {all_scalars}\n{choice}.end_amdhsa_kernel\n\
+         .amdhsa_private_segment_fixed_size 16\n.amdhsa_next_free_vgpr {allocated}\n.amdhsa_next_free_sgpr {all_scalars}\n{choice}{accum}.end_amdhsa_kernel\n\
          .amdgpu_metadata\n---\namdhsa.version: [1, 2]\namdhsa.kernels:\n  - .name: k\n    .symbol: k.kd\n    .kernarg_segment_size: 16\n    \
          .kernarg_segment_align: 8\n    .group_segment_fixed_size: 0\n    .private_segment_fixed_size: 16\n    .wavefront_size: {lanes}\n    \
-         .sgpr_count: {all_scalars}\n    .vgpr_count: {VECTORS}\n    .max_flat_workgroup_size: {GROUP}\n    .args:\n      \
+         .sgpr_count: {all_scalars}\n    .vgpr_count: {allocated}\n    .max_flat_workgroup_size: {GROUP}\n    .args:\n      \
          - {{.offset: 0, .size: 8, .value_kind: global_buffer, .address_space: global}}\n      \
          - {{.offset: 8, .size: 8, .value_kind: global_buffer, .address_space: global}}\n...\n.end_amdgpu_metadata\n"
     )
 }
 
-/// Original against instrumented, whose vector registers are in scratch memory meanwhile.
+/// Original against instrumented, whose vector registers are `elsewhere` meanwhile.
 ///
 /// # Errors
-/// What differs, or that they are elsewhere.
-pub fn check(target: Target) -> Result<(), Failure> {
-    let object = build::assembled(&text(target), variant(target))?;
+/// What differs, or that they are somewhere else.
+pub fn check(target: Target, elsewhere: VectorSource, calls: bool) -> Result<(), Failure> {
+    let object = build::assembled(&text(target, calls), variant(target))?;
     let subject = Subject::of(&object, target)?;
     instrumented(&subject, "k")?;
     let sources = subject.vector_sources("k");
-    if sources.iter().any(|source| *source != VectorSource::Scratch) {
+    if sources.iter().any(|source| *source != elsewhere) {
         return Err(format!("vector registers come from {sources:?}"));
     }
     counted(&subject, "k", seeds()).map(drop)

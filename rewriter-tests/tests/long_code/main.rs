@@ -57,11 +57,14 @@ fn trials() -> Vec<Trial> {
             long("megabyte", generated::MEGABYTE);
         }
     }
-    for (name, lanes) in homes::TARGETS {
+    for (name, lanes, elsewhere) in homes::TARGETS {
         let Some(target) = Target::by_name(name).and_then(|target| target.with_wave_size(lanes)) else { continue };
-        if chosen(name) {
-            let name = format!("all_registers_and_a_prologue_that_sets_flat_scratch {name} wave{lanes}");
-            trials.push(Trial::test(name, move || homes::check(target).map_err(Failed::from)));
+        if !chosen(name) {
+            continue;
+        }
+        for (case, calls) in [("all_registers_and_a_prologue_that_sets_flat_scratch", false), ("all_registers_and_a_function", true)] {
+            let run = move || homes::check(target, elsewhere, calls).map_err(Failed::from);
+            trials.push(Trial::test(format!("{case} {name} wave{lanes}"), run));
         }
     }
     trials

@@ -170,12 +170,55 @@ fn copied_functions_are_checked_like_kernels() {
         // The function reads s4; what reads s5 behind the call is not the kernel's probe's business.
         finds(target, &call("s_mov_b32 s4, 7\n+ s_mov_b32 s4, 0\n", ""), Rule::Clobbered, "s4");
         finds(target, &call("", "+ s_mov_b32 s30, 0\n"), Rule::Clobbered, "s30");
-        finds(target, &call("s_mov_b32 s6, 7\n", "+ s_mov_b32 s6, 0\n"), Rule::Clobbered, "copy of function_at");
         finds(target, &call("", "+ s_mov_b32 s40, exec_lo\n+ s_mov_b32 exec_lo, 0\n"), Rule::Exec, "copy of");
         // What the kernel keeps in a register of its own does not survive the copy, which may use the same.
         let kept = "s_mov_b32 s4, 7\n+ s_mov_b32 s40, s6\n+ s_mov_b32 s6, 0\n";
         let text = call(&format!("s_mov_b32 s6, 1\n{kept}"), "").replace("s_mov_b32 s6, s5", "+ s_mov_b32 s6, s40\ns_mov_b32 s7, s6");
         finds(target, &text, Rule::Clobbered, "s6");
+    }
+}
+
+/// A kernel that sets s6, s7 and VCC and calls `f` once or twice, and is at its end then; `f` calls `g`. Inserted lines where each is.
+fn nested(behind: &str, f: &str, g: &str) -> String {
+    // What the caller has loaded may be under way at a function's entry.
+    format!(
+        "s_mov_b32 s32, 0\ns_mov_b32 s6, 7\ns_mov_b32 s7, 8\ns_mov_b32 vcc_lo, 1\ns_call_b64 s[30:31], @f\n{behind}s_endpgm\n\
+         f:\nWAIT\ns_mov_b32 s34, s30\ns_mov_b32 s35, s31\ns_call_b64 s[30:31], @g\n{f}s_setpc_b64 s[34:35]\n\
+         g:\nWAIT\ns_mov_b32 s5, s4\n{g}s_setpc_b64 s[30:31]"
+    )
+}
+
+#[test]
+fn what_functions_change_may_be_read_by_no_caller() {
+    let change = "+ s_mov_b32 s6, 0\n";
+    let later = "s_wait_loadcnt 0\ns_wait_samplecnt 0\ns_wait_bvhcnt 0\ns_wait_dscnt 0\ns_wait_kmcnt 0";
+    for (target, wait) in [("gfx900", "s_waitcnt 0"), ("gfx1030", "s_waitcnt 0"), ("gfx1100/64", "s_waitcnt 0"), ("gfx1201", later)] {
+        let accepts = |text: &str| accepts(target, &text.replace("WAIT", wait));
+        let finds = |text: &str, rule, part| finds(target, &text.replace("WAIT", wait), rule, part);
+        // Nobody reads it.
+        accepts(&nested("", change, ""));
+        accepts(&nested("", "", change));
+        accepts(&nested("s_mov_b32 s6, s5\ns_mov_b32 s8, s6\n", "", change));
+        accepts(&nested("s_mov_b32 s8, s7\n", "", change));
+        // The next caller does, or the one behind it, some way or in a later call; or a copy of it is inserted and read.
+        finds(&nested("s_mov_b32 s8, s6\n", change, ""), Rule::Clobbered, "{s6}, which inserted code changed, changed by s_call_b64");
+        finds(&nested("s_mov_b32 s8, s6\n", "", change), Rule::Clobbered, "{s6}, which inserted code changed, changed by s_call_b64");
+        finds(&nested("", "s_mov_b32 s8, s6\n", change), Rule::Clobbered, "{s6}, which inserted code changed, changed by s_call_b64");
+        finds(&nested("s_cbranch_scc0 @on\ns_mov_b32 s6, 1\non:\ns_mov_b32 s8, s6\n", "", change), Rule::Clobbered, "s6");
+        finds(&nested("+ s_mov_b32 s7, s6\ns_mov_b32 s8, s7\n", "", change), Rule::Clobbered, "s7");
+        finds(&nested("s_mov_b32 s8, vcc_lo\n", "", "+ s_mov_b64 vcc, 0\n"), Rule::Clobbered, "vcc_lo");
+        let again = "s_add_u32 s9, s9, 1\ns_call_b64 s[30:31], @f\n";
+        finds(&nested(again, "", change).replace("s5, s4", "s5, s6"), Rule::Clobbered, "s6");
+        // Where to return to is read at once; and what is no scalar register with a number stays.
+        finds(&nested("", "", "+ s_mov_b32 s30, 0\n"), Rule::Clobbered, "s30");
+        finds(&nested("", "", "+ s_mov_b32 s34, 0\n"), Rule::Branch, "Return became");
+        finds(&nested("", "", "+ s_mov_b32 exec_lo, 0\n"), Rule::Exec, "exec");
+        finds(&nested("", "", "+ s_mov_b32 m0, 0\n"), Rule::Clobbered, "m0");
+        finds(&nested("", "", "+ s_cmp_lg_u32 s6, 0\n"), Rule::Scc, "scc");
+        finds(&nested("v_mov_b32_e32 v1, v0\n", "", "+ v_mov_b32_e32 v1, 0\n"), Rule::Clobbered, "v1");
+        // A function that may run while it runs.
+        let recursive = nested("", "s_cbranch_scc0 @over\ns_call_b64 s[30:31], @f\nover:\n", change);
+        finds(&recursive.replace("s34", "s4").replace("s35", "s5").replace("34:35", "4:5"), Rule::Clobbered, "s6");
     }
 }
 
