@@ -86,8 +86,11 @@ pub fn wavetap() -> Result<PathBuf, Failure> {
                 Some(other) => other,
             };
             let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+            // With a test of this package, so that its dependences ask for the same features as when cargo built the tests: with others the library and all
+            // that is made with it would be built once more, beside the one that is there.
             let out = Command::new(cargo)
-                .args(["build", "--quiet", "--offline", "--package", "wavetap-cli", "--profile", profile])
+                .args(["build", "--quiet", "--offline", "--profile", profile])
+                .args(["--package", "wavetap-cli", "--bin", "wavetap", "--package", "rewriter-tests", "--test", "tidy"])
                 .current_dir(place::root())
                 .output()
                 .map_err(|e| format!("cannot run cargo: {e}"))?;
