@@ -32,41 +32,61 @@ hip() {
         -fdebug-compilation-dir=. -ffile-prefix-map="$PWD"=. -ffile-prefix-map=/usr/= "$@"
 }
 
-hip --offload-arch=gfx90a -fno-pie -no-pie divergence.hip -o "$out/no-pie" -lamdhip64
-hip --offload-arch=gfx90a -fPIC -shared divergence.hip -o "$out/shared.so" -lamdhip64
-hip --offload-arch=gfx90a --offload-arch=gfx906 --offload-compress divergence.hip -o "$out/compressed" -lamdhip64
-for version in 4 5 6; do
-    hip --offload-arch=gfx90a -mcode-object-version=$version two_kernels.hip -o "$out/v$version" -lamdhip64
-done
-hip --offload-arch=gfx90a -c divergence.hip -o "$work/one.o"
-hip --offload-arch=gfx90a -Dmain=unused_main -c vectoradd.hip -o "$work/two.o"
-"$clang" "$work/one.o" "$work/two.o" -o "$out/two-bundles" -lamdhip64
-hip --offload-arch=gfx90a -fgpu-rdc divergence.hip -o "$out/rdc" -lamdhip64
-hip --offload-arch=gfx90a:xnack+ --offload-arch=gfx90a:xnack- divergence.hip -o "$out/features" -lamdhip64
-for target in gfx90a gfx906 gfx908 gfx900; do
-    hip --offload-arch=$target --offload-device-only --no-gpu-bundle-output vectoradd.hip -o "$out/vectoradd.$target.co"
-done
-hip --offload-arch=gfx90a --offload-arch=gfx906 --offload-device-only --gpu-bundle-output vectoradd.hip -o "$out/vectoradd.hipfb"
-hip --offload-arch=gfx90a --offload-arch=gfx906 --offload-device-only --gpu-bundle-output --offload-compress vectoradd.hip -o "$out/vectoradd.packed.hipfb"
+# The compiler takes one core, and most of this has nothing to do with each other.
+started=
+at_once() {
+    "$@" &
+    started="$started $!"
+}
 
-hip --offload-arch=gfx90a -Dmain=unused_main -c divergence.hip -o "$work/twin.o"
-"$clang" -Wl,-z,muldefs "$work/one.o" "$work/twin.o" -o "$out/twins" -lamdhip64
-hip --offload-arch=gfx90a --offload-arch=gfx906 --offload-new-driver divergence.hip -o "$out/new-driver" -lamdhip64
-hip --offload-arch=gfx90a --offload-new-driver -fgpu-rdc divergence.hip -o "$out/new-driver-rdc" -lamdhip64
+two_units() {
+    hip --offload-arch=gfx90a -c divergence.hip -o "$work/one.o"
+    hip --offload-arch=gfx90a -Dmain=unused_main -c vectoradd.hip -o "$work/two.o"
+    hip --offload-arch=gfx90a -Dmain=unused_main -c divergence.hip -o "$work/twin.o"
+    "$clang" "$work/one.o" "$work/two.o" -o "$out/two-bundles" -lamdhip64
+    "$clang" -Wl,-z,muldefs "$work/one.o" "$work/twin.o" -o "$out/twins" -lamdhip64
+}
 
 # Assembled again without the sizes of symbols, and bundled by hand.
-hip --offload-arch=gfx90a --offload-device-only -S divergence.hip -o "$work/sized.s"
-sed '/^[[:space:]]*\.size[[:space:]]/d' "$work/sized.s" >"$work/unsized.s"
-"$clang" -target amdgcn-amd-amdhsa -mcpu=gfx90a "$work/unsized.s" -o "$work/unsized.co"
-clang-offload-bundler-19 -type=o -bundle-align=4096 -targets=host-x86_64-unknown-linux-gnu,hipv4-amdgcn-amd-amdhsa--gfx90a \
-    -input=/dev/null -input="$work/unsized.co" -output="$work/unsized.hipfb"
-hip --offload-arch=gfx90a --offload-host-only -Xclang -fcuda-include-gpubinary -Xclang "$work/unsized.hipfb" -c divergence.hip -o "$work/unsized.o"
-"$clang" "$work/unsized.o" -o "$out/no-sizes" -lamdhip64
+without_sizes() {
+    hip --offload-arch=gfx90a --offload-device-only -S divergence.hip -o "$work/sized.s"
+    sed '/^[[:space:]]*\.size[[:space:]]/d' "$work/sized.s" >"$work/unsized.s"
+    "$clang" -target amdgcn-amd-amdhsa -mcpu=gfx90a -c "$work/unsized.s" -o "$out/device.o"
+    "$clang" -target amdgcn-amd-amdhsa -mcpu=gfx90a "$work/unsized.s" -o "$work/unsized.co"
+    clang-offload-bundler-19 -type=o -bundle-align=4096 -targets=host-x86_64-unknown-linux-gnu,hipv4-amdgcn-amd-amdhsa--gfx90a \
+        -input=/dev/null -input="$work/unsized.co" -output="$work/unsized.hipfb"
+    hip --offload-arch=gfx90a --offload-host-only -Xclang -fcuda-include-gpubinary -Xclang "$work/unsized.hipfb" -c divergence.hip -o "$work/unsized.o"
+    "$clang" "$work/unsized.o" -o "$out/no-sizes" -lamdhip64
+}
 
-hip --offload-arch=gfx90a -c divergence.hip -o "$out/object.o"
-hip --offload-arch=gfx90a -fgpu-rdc -c divergence.hip -o "$out/relocatable.o"
-hip --offload-arch=gfx90a --offload-new-driver -fgpu-rdc -c divergence.hip -o "$out/new-driver.o"
-rm -f "$out/archive.a"
-ar rc "$out/archive.a" "$out/object.o"
-hip --offload-arch=gfx90a --offload-device-only --no-gpu-bundle-output -emit-llvm -c vectoradd.hip -o "$out/device.bc"
-"$clang" -target amdgcn-amd-amdhsa -mcpu=gfx90a -c "$work/unsized.s" -o "$out/device.o"
+archive() {
+    hip --offload-arch=gfx90a -c divergence.hip -o "$out/object.o"
+    rm -f "$out/archive.a"
+    ar rc "$out/archive.a" "$out/object.o"
+}
+
+at_once two_units
+at_once without_sizes
+at_once archive
+at_once hip --offload-arch=gfx90a -fno-pie -no-pie divergence.hip -o "$out/no-pie" -lamdhip64
+at_once hip --offload-arch=gfx90a -fPIC -shared divergence.hip -o "$out/shared.so" -lamdhip64
+at_once hip --offload-arch=gfx90a --offload-arch=gfx906 --offload-compress divergence.hip -o "$out/compressed" -lamdhip64
+for version in 4 5 6; do
+    at_once hip --offload-arch=gfx90a -mcode-object-version=$version two_kernels.hip -o "$out/v$version" -lamdhip64
+done
+at_once hip --offload-arch=gfx90a -fgpu-rdc divergence.hip -o "$out/rdc" -lamdhip64
+at_once hip --offload-arch=gfx90a:xnack+ --offload-arch=gfx90a:xnack- divergence.hip -o "$out/features" -lamdhip64
+for target in gfx90a gfx906 gfx908 gfx900; do
+    at_once hip --offload-arch=$target --offload-device-only --no-gpu-bundle-output vectoradd.hip -o "$out/vectoradd.$target.co"
+done
+at_once hip --offload-arch=gfx90a --offload-arch=gfx906 --offload-device-only --gpu-bundle-output vectoradd.hip -o "$out/vectoradd.hipfb"
+at_once hip --offload-arch=gfx90a --offload-arch=gfx906 --offload-device-only --gpu-bundle-output --offload-compress vectoradd.hip -o "$out/vectoradd.packed.hipfb"
+at_once hip --offload-arch=gfx90a --offload-arch=gfx906 --offload-new-driver divergence.hip -o "$out/new-driver" -lamdhip64
+at_once hip --offload-arch=gfx90a --offload-new-driver -fgpu-rdc divergence.hip -o "$out/new-driver-rdc" -lamdhip64
+at_once hip --offload-arch=gfx90a -fgpu-rdc -c divergence.hip -o "$out/relocatable.o"
+at_once hip --offload-arch=gfx90a --offload-new-driver -fgpu-rdc -c divergence.hip -o "$out/new-driver.o"
+at_once hip --offload-arch=gfx90a --offload-device-only --no-gpu-bundle-output -emit-llvm -c vectoradd.hip -o "$out/device.bc"
+
+for process in $started; do
+    wait "$process"
+done
