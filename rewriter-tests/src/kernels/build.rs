@@ -122,7 +122,7 @@ impl Sources {
         let objects = Mutex::new(Vec::new());
         let compile = |file: &Path| {
             let mut arguments = strings(SAME_MEANING);
-            arguments.extend(strings(&["-x", "c++", "-c", "-O1", "-fPIE", "-I"]));
+            arguments.extend(strings(&["-x", "c++", "-c", "-O0", "-fPIE", "-I"]));
             arguments.extend([folder().join("shim").into(), "-I".into(), folder().into(), file.into()]);
             made(&format!("{}.o", file.file_stem().unwrap_or_default().to_string_lossy()), CLANG, &arguments)
         };
