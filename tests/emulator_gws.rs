@@ -104,6 +104,12 @@ fn all_workgroups_meet() {
         for seed in 0..2 {
             check(&mut Bench::new(target, seed, image), 5, 3, &format!("{target}, seed {seed}"));
         }
+    });
+}
+
+#[test]
+fn all_workgroups_meet_in_threads() {
+    images(|target, image| {
         for threads in [1, 2, 5] {
             let mut bench = Bench::new(target, 0, image);
             let options = bench.device.options_mut();

@@ -60,48 +60,55 @@ fn named<'p>(profile: &'p Profile, name: &str) -> &'p KernelTotals {
 }
 
 #[test]
-fn counters_equal_the_trace_and_the_source() {
+fn counters_in_lds_equal_the_trace_and_the_source() {
+    counters_equal_the_trace_and_the_source(Counters::Lds, CounterMode::Lds);
+}
+
+#[test]
+fn counters_in_global_memory_equal_the_trace_and_the_source() {
+    counters_equal_the_trace_and_the_source(Counters::Global, CounterMode::Global);
+}
+
+fn counters_equal_the_trace_and_the_source(mode: Counters, wanted: CounterMode) {
     let stand_in = StandIn::new();
     let mut complaints = Vec::new();
     for name in samples() {
         let expected = expectations(&name);
-        for (mode, wanted) in [(Counters::Lds, CounterMode::Lds), (Counters::Global, CounterMode::Global)] {
-            let program = rewritten(&stand_in, &name, mode);
-            for target in TARGETS {
-                let (plain, empty, before) = counted(&stand_in, &original(&name), &[("WAVETAP_TARGET", target)]);
-                assert!(empty.kernels.is_empty() && empty.complete, "the original counts nothing");
-                for seed in 0..seeds() {
-                    let place = format!("{name} {mode:?} {target} seed {seed}");
-                    let seed = seed.to_string();
-                    let variables = [("WAVETAP_TARGET", target), ("WAVETAP_STRICT", "1"), ("WAVETAP_SEED", &seed)];
-                    let (output, profile, after) = counted(&stand_in, &program, &variables);
-                    assert_eq!(output, plain, "{place}");
-                    assert!(profile.complete && profile.refused.is_empty(), "{place}: {:?}", profile.refused);
-                    for seen in &before.kernels {
-                        let place = format!("{place} {}", seen.demangled);
-                        let kernel = named(&profile, &seen.name);
-                        assert_eq!(kernel.mode, Some(wanted), "{place}");
-                        assert_eq!((kernel.dispatches, kernel.waves), (seen.dispatches, seen.waves), "{place}");
-                        assert_eq!((kernel.dropped, kernel.unfinished), (0, 0), "{place}");
-                        // What the original executed: the rewritten kernel executes the same, and counted it.
-                        let seen = reached(seen);
-                        if reached(named(&after, &kernel.name)) != seen {
-                            complaints.push(format!("{place}: the rewritten kernel branches otherwise"));
-                        }
-                        let own: Vec<u64> = kernel.branches.iter().map(|site| site.address).collect();
-                        let seen: BTreeMap<u64, Counts> = seen.into_iter().filter(|(address, _)| own.contains(address)).collect();
-                        if reached(kernel) != seen {
-                            complaints.push(format!("{place}: counted {:?}, executed {seen:?}", reached(kernel)));
-                        }
+        let program = rewritten(&stand_in, &name, mode);
+        for target in TARGETS {
+            let (plain, empty, before) = counted(&stand_in, &original(&name), &[("WAVETAP_TARGET", target)]);
+            assert!(empty.kernels.is_empty() && empty.complete, "the original counts nothing");
+            for seed in 0..seeds() {
+                let place = format!("{name} {mode:?} {target} seed {seed}");
+                let seed = seed.to_string();
+                let variables = [("WAVETAP_TARGET", target), ("WAVETAP_STRICT", "1"), ("WAVETAP_SEED", &seed)];
+                let (output, profile, after) = counted(&stand_in, &program, &variables);
+                assert_eq!(output, plain, "{place}");
+                assert!(profile.complete && profile.refused.is_empty(), "{place}: {:?}", profile.refused);
+                for seen in &before.kernels {
+                    let place = format!("{place} {}", seen.demangled);
+                    let kernel = named(&profile, &seen.name);
+                    assert_eq!(kernel.mode, Some(wanted), "{place}");
+                    assert_eq!((kernel.dispatches, kernel.waves), (seen.dispatches, seen.waves), "{place}");
+                    assert_eq!((kernel.dropped, kernel.unfinished), (0, 0), "{place}");
+                    // What the original executed: the rewritten kernel executes the same, and counted it.
+                    let seen = reached(seen);
+                    if reached(named(&after, &kernel.name)) != seen {
+                        complaints.push(format!("{place}: the rewritten kernel branches otherwise"));
                     }
-                    for (kernel, numbers) in &expected.kernels {
-                        let found = profile.kernels.iter().find(|found| found.demangled.starts_with(&format!("{kernel}(")));
-                        let found = found.unwrap_or_else(|| panic!("{place}: {kernel} was not counted"));
-                        // Functions are counted, too, where none of them may have run as it was.
-                        let scope = if found.uncounted_callees.is_empty() { Scope::All } else { Scope::Kernel };
-                        complaints
-                            .extend(differences(&name, found, numbers, scope).into_iter().map(|text| format!("{place} {kernel}: {text}")));
+                    let own: Vec<u64> = kernel.branches.iter().map(|site| site.address).collect();
+                    let seen: BTreeMap<u64, Counts> = seen.into_iter().filter(|(address, _)| own.contains(address)).collect();
+                    if reached(kernel) != seen {
+                        complaints.push(format!("{place}: counted {:?}, executed {seen:?}", reached(kernel)));
                     }
+                }
+                for (kernel, numbers) in &expected.kernels {
+                    let found = profile.kernels.iter().find(|found| found.demangled.starts_with(&format!("{kernel}(")));
+                    let found = found.unwrap_or_else(|| panic!("{place}: {kernel} was not counted"));
+                    // Functions are counted, too, where none of them may have run as it was.
+                    let scope = if found.uncounted_callees.is_empty() { Scope::All } else { Scope::Kernel };
+                    complaints
+                        .extend(differences(&name, found, numbers, scope).into_iter().map(|text| format!("{place} {kernel}: {text}")));
                 }
             }
         }
