@@ -24,6 +24,7 @@ pub mod accept;
 pub mod access;
 pub mod case;
 pub mod command;
+pub mod cores;
 pub mod corpora;
 pub mod counts;
 pub mod fillings;

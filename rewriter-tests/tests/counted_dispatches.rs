@@ -3,8 +3,9 @@
 //! workgroups that it never uses. `WAVETAP_DISPATCH_OBJECTS` names further files to take kernels from, `WAVETAP_SEEDS` how many seeds.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use rewriter_tests::cores::on_all_cores;
 use rewriter_tests::kernels::build::{self, Variant};
 use rewriter_tests::random::Random;
 use wavetap::cfg::Program;
@@ -509,15 +510,12 @@ fn counters_of_made_up_dispatches_are_what_the_emulator_saw() {
         }
     };
     files.sort();
-    let check = |file: &Path| {
+    let check = |file: &PathBuf| {
         let name = file.file_name().expect("a name").to_string_lossy().into_owned();
         let data = std::fs::read(file).expect("readable");
         check_file(&name, &data, seeds())
     };
-    let tallies: Vec<_> = std::thread::scope(|scope| {
-        let threads: Vec<_> = files.iter().map(|file| scope.spawn(|| check(file))).collect();
-        threads.into_iter().flat_map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
-    });
+    let tallies: Vec<_> = on_all_cores(&files, check).into_iter().flatten().collect();
     let (mut compared, mut idle) = (0, Vec::new());
     for (place, tally) in &tallies {
         compared += tally.compared;

@@ -5,8 +5,7 @@
 //! 100,000 words for each target, or as many as `WAVETAP_RANDOM_WORDS` says: `./test.sh --full` takes 10 million, optimised but with all assertions.
 //! `WAVETAP_RANDOM_SEED` gives other words.
 
-use std::sync::Mutex;
-
+use rewriter_tests::cores::on_all_cores;
 use rewriter_tests::fillings;
 use wavetap::isa::{self, Inst, Reg, RegFile, Target, Variant};
 
@@ -83,26 +82,10 @@ impl Random {
 fn for_every_target(check: impl Fn(Target) + Sync) {
     let targets: Vec<Target> = Target::all().filter(|target| target.has_instructions()).flat_map(wave_sizes).collect();
     assert!(!targets.is_empty());
-    let work = Mutex::new(targets.into_iter());
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads)
-            .map(|_| {
-                scope.spawn(|| {
-                    let next = || work.lock().expect("nothing panics in there").next();
-                    while let Some(target) = next() {
-                        // The first decoding builds the target's tables, once.
-                        let _ = isa::decode(target, &[0; BYTES]);
-                        check(target);
-                    }
-                })
-            })
-            .collect();
-        for worker in workers {
-            if let Err(panic) = worker.join() {
-                std::panic::resume_unwind(panic);
-            }
-        }
+    on_all_cores(&targets, |&target| {
+        // The first decoding builds the target's tables, once.
+        let _ = isa::decode(target, &[0; BYTES]);
+        check(target);
     });
 }
 

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use wavetap::isa::Target;
 
 use super::{Reference, newer};
+use crate::cores::on_all_cores;
 use crate::{Failure, command, place};
 
 pub(super) const CLANG: &str = "clang-19";
@@ -118,28 +119,13 @@ impl Sources {
     fn program(&self) -> Result<PathBuf, Failure> {
         let mut files = self.files.clone();
         files.push(folder().join("shim/cpu.cpp"));
-        let next = Mutex::new(files.iter());
-        let objects = Mutex::new(Vec::new());
-        let compile = |file: &Path| {
+        let compile = |file: &PathBuf| {
             let mut arguments = strings(SAME_MEANING);
             arguments.extend(strings(&["-x", "c++", "-c", "-O0", "-fPIE", "-I"]));
             arguments.extend([folder().join("shim").into(), "-I".into(), folder().into(), file.into()]);
             made(&format!("{}.o", file.file_stem().unwrap_or_default().to_string_lossy()), CLANG, &arguments)
         };
-        std::thread::scope(|scope| {
-            for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-                scope.spawn(|| {
-                    loop {
-                        let Some(file) = next.lock().ok().and_then(|mut files| files.next()) else { return };
-                        let object = compile(file);
-                        if let Ok(mut objects) = objects.lock() {
-                            objects.push(object);
-                        }
-                    }
-                });
-            }
-        });
-        let mut objects = objects.into_inner().map_err(|e| e.to_string())?.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let mut objects = on_all_cores(&files, compile).into_iter().collect::<Result<Vec<_>, _>>()?;
         objects.sort();
         let mut arguments: Vec<OsString> = objects.into_iter().map(OsString::from).collect();
         // Half precision is in the compiler's own run-time library.

@@ -15,12 +15,12 @@ mod differential;
 mod object;
 mod tally;
 
-use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use differential::{Differential, Seen};
+use rewriter_tests::cores::on_all_cores_with;
 use rewriter_tests::corpora::{CORPORA, Corpus};
 use rewriter_tests::full;
 use tally::Tally;
@@ -94,20 +94,10 @@ fn every_instruction_decodes_is_reached_or_padding_and_reads_as_llvm_reads_it() 
     let corpora = corpora();
     let tally = Mutex::new(Tally::default());
     let seen = Seen::default();
-    let work: Mutex<VecDeque<(Corpus, PathBuf)>> =
-        Mutex::new(corpora.iter().flat_map(|corpus| corpus.files().into_iter().map(|file| (*corpus, file))).collect());
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                let mut differential = Differential::new(&seen);
-                let next = || work.lock().expect("no thread panicked").pop_front();
-                while let Some((corpus, file)) = next() {
-                    library(corpus, &file, &mut differential, &tally);
-                }
-            });
-        }
-    });
+    let libraries: Vec<(Corpus, PathBuf)> =
+        corpora.iter().flat_map(|corpus| corpus.files().into_iter().map(|file| (*corpus, file))).collect();
+    let own = || Differential::new(&seen);
+    on_all_cores_with(&libraries, own, |differential, (corpus, file)| library(*corpus, file, differential, &tally));
     let tally = tally.into_inner().expect("no thread panicked");
     println!("{}", tally.table());
     println!("{}", seen.summary());

@@ -18,12 +18,13 @@
 mod arguments;
 mod products;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use rewriter_tests::cores::on_all_cores;
 use rewriter_tests::corpora::{CORPORA, Corpus};
 use rewriter_tests::instrumented::{Compared, Stopped, Subject};
 use rewriter_tests::random::Random;
@@ -232,20 +233,7 @@ fn target_of(kernels: &[Candidate], share: usize, wrong: &mut Vec<Failure>) -> T
     let mut tally = Tally { all: kernels.len(), ..Tally::default() };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     for some in kernels.chunks(threads * 4) {
-        let work: Mutex<VecDeque<(usize, &Candidate)>> = Mutex::new(some.iter().enumerate().collect());
-        let done = Mutex::new(BTreeMap::new());
-        std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| {
-                    let next = || work.lock().expect("no thread panicked").pop_front();
-                    while let Some((n, candidate)) = next() {
-                        let outcome = look_at(candidate);
-                        done.lock().expect("no thread panicked").insert(n, outcome);
-                    }
-                });
-            }
-        });
-        for outcome in done.into_inner().expect("no thread panicked").into_values() {
+        for outcome in on_all_cores(some, look_at) {
             if tally.taken == share {
                 return tally;
             }

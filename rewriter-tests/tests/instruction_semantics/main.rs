@@ -44,8 +44,8 @@ mod state;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
+use rewriter_tests::cores::on_all_cores;
 use wavetap::emulator;
 use wavetap::isa::{self, Target, Variant};
 
@@ -233,25 +233,13 @@ fn tally(target: Target, seen: &Mutex<BTreeSet<usize>>) -> Tally {
     }
     let operations: Vec<Vec<&'static Variant>> = names.into_values().collect();
     let tally = Mutex::new(Tally::default());
-    let next = AtomicUsize::new(0);
-    let work = || {
-        // A device keeps what it has decoded: a new one now and then.
-        const OPERATIONS: usize = 24;
-        loop {
-            let first = next.fetch_add(OPERATIONS, Ordering::Relaxed);
-            if first >= operations.len() {
-                return;
-            }
-            let mut machine = Machine::new(target, false, 1);
-            let mut strict = Machine::new(target, true, 1);
-            for rows in operations.iter().skip(first).take(OPERATIONS) {
-                operation(target, rows, seen, &tally, (&mut machine, &mut strict));
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(work);
+    // A device keeps what it has decoded: a new one now and then.
+    let some: Vec<_> = operations.chunks(24).collect();
+    on_all_cores(&some, |some| {
+        let mut machine = Machine::new(target, false, 1);
+        let mut strict = Machine::new(target, true, 1);
+        for rows in *some {
+            operation(target, rows, seen, &tally, (&mut machine, &mut strict));
         }
     });
     tally.into_inner().expect("no panic while it was held")

@@ -17,6 +17,7 @@ mod truth;
 use std::sync::Mutex;
 
 use page::Survey;
+use rewriter_tests::cores::on_all_cores;
 use rewriter_tests::kernels::build::Variant;
 use rewriter_tests::machine_code::{self, Frame};
 use rewriter_tests::{Failure, full, made_up, place, real_code};
@@ -73,16 +74,10 @@ fn blames_beside_what_waits_are_for() {
             Task::Sample(n) => ("samples", subjects::sample(&samples[*n], SAMPLE_TARGET)?),
         })
     };
-    let (next, survey) = (Mutex::new(tasks.iter()), Mutex::new(Survey::default()));
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                while let Some(task) = { next.lock().expect("no panic").next() } {
-                    let (source, outcomes) = do_it(task).unwrap_or_else(|failure| panic!("{failure}"));
-                    outcomes.into_iter().for_each(|outcome| survey.lock().expect("no panic").add(source, outcome));
-                }
-            });
-        }
+    let survey = Mutex::new(Survey::default());
+    on_all_cores(&tasks, |task| {
+        let (source, outcomes) = do_it(task).unwrap_or_else(|failure| panic!("{failure}"));
+        outcomes.into_iter().for_each(|outcome| survey.lock().expect("no panic").add(source, outcome));
     });
     let survey = survey.into_inner().expect("no panic");
     println!("{}", survey.page());

@@ -12,13 +12,13 @@
 mod accepted;
 mod page;
 
-use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use accepted::Accepting;
 use page::Survey;
+use rewriter_tests::cores::on_all_cores_with;
 use rewriter_tests::corpora::CORPORA;
 use rewriter_tests::{Failure, full, place};
 use wavetap::code_object::CodeObject;
@@ -85,27 +85,18 @@ fn every_kernel_is_instrumented_or_refused_and_others_accept_the_result() {
         println!("SKIPPED: rewriter-tests/fetch-corpora.sh fetches the libraries");
         return;
     }
-    let work: Mutex<VecDeque<Object>> = Mutex::default();
+    let mut objects = Vec::new();
     for (corpus, file) in &files {
-        work.lock().expect("no thread panicked").extend(objects_of(corpus, file).unwrap_or_else(|failure| panic!("{failure}")));
+        objects.extend(objects_of(corpus, file).unwrap_or_else(|failure| panic!("{failure}")));
     }
     let (survey, wrong) = (Mutex::new(Survey::default()), Mutex::new(Vec::new()));
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                let mut accepting = Accepting::new();
-                let next = || work.lock().expect("no thread panicked").pop_front();
-                while let Some(object) = next() {
-                    for (mode, counters) in [("lds", Counters::Lds), ("global", Counters::Global)] {
-                        if let Err(failure) = rewrite(&object, mode, counters, &survey, &mut accepting) {
-                            let failure = format!("{} --counters {mode}: {failure}", object.place);
-                            println!("{failure}");
-                            wrong.lock().expect("no thread panicked").push(failure);
-                        }
-                    }
-                }
-            });
+    on_all_cores_with(&objects, Accepting::new, |accepting, object| {
+        for (mode, counters) in [("lds", Counters::Lds), ("global", Counters::Global)] {
+            if let Err(failure) = rewrite(object, mode, counters, &survey, accepting) {
+                let failure = format!("{} --counters {mode}: {failure}", object.place);
+                println!("{failure}");
+                wrong.lock().expect("no thread panicked").push(failure);
+            }
         }
     });
     let survey = survey.into_inner().expect("no thread panicked");

@@ -17,6 +17,7 @@ use std::sync::Mutex;
 
 use compare::{Seen, Subject, Tally};
 use md5::{Digest, Md5};
+use rewriter_tests::cores::on_all_cores;
 use rewriter_tests::kernels::build::{self, Variant};
 use rewriter_tests::kernels::launch;
 use rewriter_tests::machine_code::{self, Frame, Wish};
@@ -149,8 +150,8 @@ fn compiled_kernels_wait_for_what_is_said() {
     } else {
         vec![(targets[2], 1, "O1"), (targets[targets.len() - 1], 3, "O3")]
     };
-    let (next, tallies) = (Mutex::new(pairs.into_iter()), Mutex::new(ByTarget::new()));
-    let one = |(target, file, level): (Target, usize, &'static str)| {
+    let tallies = Mutex::new(ByTarget::new());
+    on_all_cores(&pairs, |&(target, file, level)| {
         let path = &sources.files()[file];
         let variant = Variant { target, level, version: 5 };
         let object = build::object_of(path, variant).expect("compiled");
@@ -173,15 +174,6 @@ fn compiled_kernels_wait_for_what_is_said() {
             let seen = Seen::of(stats.origins.as_ref().expect("they were asked for"));
             let tally = subject.compare(&format!("{} {variant}", test.name), &seen);
             tallies.lock().expect("no panic").entry(named(target)).or_default().add(tally);
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                while let Some(pair) = { next.lock().expect("no panic").next() } {
-                    one(pair);
-                }
-            });
         }
     });
     let tallies = tallies.into_inner().expect("no panic");
