@@ -41,7 +41,7 @@ const SAME_MEANING: &[&str] = &[
 pub struct Variant {
     /// The target, with its wave size.
     pub target: Target,
-    /// `O0`, `O2`, `O3`.
+    /// `O0`, `O1`, `O2`, `O3`.
     pub level: &'static str,
     /// Version of the code object.
     pub version: u8,
