@@ -7,6 +7,7 @@ use std::fmt;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use wavetap::isa::Target;
@@ -355,8 +356,7 @@ pub(super) fn made_by(name: &str, tool: &str, identity: &str, arguments: &[OsStr
     if file.is_file() && fs::read_to_string(&stamp).is_ok_and(|found| found == key) {
         return Ok(file);
     }
-    // Two runs of the tests may make the same file: each its own, then renamed.
-    let own = file.with_extension(format!("{}.tmp", std::process::id()));
+    let own = unfinished(&file);
     let mut all = arguments.to_vec();
     all.extend(["-o".into(), own.clone().into()]);
     command::run(Path::new(tool), &all, &[], place::root())?.exited(0)?;
@@ -365,9 +365,15 @@ pub(super) fn made_by(name: &str, tool: &str, identity: &str, arguments: &[OsStr
     Ok(file)
 }
 
+/// Where to make a file that other threads, and other runs of the tests, may be making or reading: each makes its own, and renames it when it is whole.
+fn unfinished(file: &Path) -> PathBuf {
+    static MADE: AtomicUsize = AtomicUsize::new(0);
+    file.with_extension(format!("{}-{}.tmp", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed)))
+}
+
 /// Writes a file that another thread may be reading.
 pub(super) fn write_whole(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let own = file.with_extension(format!("{}.new", std::process::id()));
+    let own = unfinished(file);
     fs::write(&own, bytes).and_then(|()| fs::rename(&own, file)).map_err(|e| format!("{}: {e}", file.display()))
 }
 
