@@ -122,6 +122,7 @@ impl Sources {
         files.push(folder().join("shim/cpu.cpp"));
         let compile = |file: &PathBuf| {
             let mut arguments = strings(SAME_MEANING);
+            // They run for a moment and compile for long: optimised, four times as long.
             arguments.extend(strings(&["-x", "c++", "-c", "-O0", "-fPIE", "-I"]));
             arguments.extend([folder().join("shim").into(), "-I".into(), folder().into(), file.into()]);
             made(&format!("{}.o", file.file_stem().unwrap_or_default().to_string_lossy()), CLANG, &arguments)
