@@ -11,7 +11,7 @@ use wavetap::slice::blame::Blame;
 /// See which branches of a GPU program diverge, from its binary alone.
 ///
 /// Wavetap rewrites the AMD GPU code inside a HIP executable so that it counts what its branches and lanes do, runs it, and explains the counts.
-/// Without a GPU the program runs on the built-in emulator.
+/// The program runs on the built-in emulator: no GPU is needed.
 #[derive(Debug, Parser)]
 #[command(name = "wavetap", version, max_term_width = 120, disable_help_subcommand = true)]
 pub struct Cli {
@@ -199,7 +199,7 @@ pub struct RewriteArgs {
     pub report: OutputArgs,
 }
 
-/// Run an application, on the emulator where there is no AMD GPU, and collect what rewritten kernels count
+/// Run an application on the built-in emulator and collect what rewritten kernels count
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   wavetap run -- ./app input.txt
@@ -469,9 +469,9 @@ impl From<BundleChoice> for Packing {
 /// `--backend`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum BackendChoice {
-    /// The GPU where there is one (`/dev/kfd`), otherwise the emulator.
+    /// The built-in emulator; says so where there is a GPU, from which counts cannot be collected yet.
     Auto,
-    /// The GPU.
+    /// The GPU: an error in this version.
     Gpu,
     /// The built-in emulator.
     Emulator,

@@ -64,13 +64,24 @@ fn resolve(name: &OsStr) -> Result<PathBuf> {
     })
 }
 
-/// Decides what runs the kernels.
+/// Decides what runs the kernels. Says so on stderr where the emulator does although there is an AMD GPU.
 pub fn choose(choice: BackendChoice) -> Result<Backend> {
-    let gpu = Path::new(GPU_DEVICE).exists();
+    let (backend, remark) = decide(choice, Path::new(GPU_DEVICE).exists())?;
+    if let Some(remark) = remark {
+        eprintln!("wavetap: {remark}");
+    }
+    Ok(backend)
+}
+
+/// What runs the kernels on a machine with or without an AMD GPU, and what a person who expects something else has to be told.
+fn decide(choice: BackendChoice, gpu: bool) -> Result<(Backend, Option<&'static str>)> {
+    /// With `auto` a GPU is not used, and nobody should take the emulator's run for one of the GPU.
+    const NOT_USED: &str = "this machine has an AMD GPU, and counts cannot be collected from one yet: \
+                            running on the built-in emulator (--backend emulator says nothing)";
     match choice {
-        BackendChoice::Emulator => Ok(Backend::Emulator),
-        BackendChoice::Auto if !gpu => Ok(Backend::Emulator),
-        BackendChoice::Auto | BackendChoice::Gpu => {
+        BackendChoice::Emulator => Ok((Backend::Emulator, None)),
+        BackendChoice::Auto => Ok((Backend::Emulator, gpu.then_some(NOT_USED))),
+        BackendChoice::Gpu => {
             let found = if gpu { "there is a GPU" } else { "there is no GPU here (no /dev/kfd)" };
             let message = format!(
                 "{found}, and collecting counts from one needs the HSA tool, which this version does not have yet: use --backend emulator"
@@ -270,6 +281,17 @@ impl Search {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_a_choice_kernels_run_on_the_emulator_and_a_gpu_is_mentioned() {
+        for gpu in [false, true] {
+            let (backend, remark) = decide(BackendChoice::Auto, gpu).unwrap();
+            assert_eq!((backend, remark.is_some()), (Backend::Emulator, gpu));
+            assert_eq!(decide(BackendChoice::Emulator, gpu).unwrap(), (Backend::Emulator, None));
+            let error = decide(BackendChoice::Gpu, gpu).unwrap_err().to_string();
+            assert!(error.contains("--backend emulator") && error.contains("no GPU here") != gpu, "{error}");
+        }
+    }
 
     #[test]
     fn exit_codes_are_a_shells() {

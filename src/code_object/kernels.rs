@@ -6,9 +6,10 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::descriptor::{DESCRIPTOR_SIZE, ENTRY_ALIGN, KernelDescriptor};
+use super::malformed::{MalformedPart, PartKind};
 use super::metadata::{KernelMetadata, Metadata};
-use crate::elf::{Elf, Symbol};
-use crate::error::{Error, Result, ResultExt};
+use crate::elf::{Elf, Section, Symbol};
+use crate::error::{Error, Result};
 
 /// What a descriptor's symbol ends with.
 pub const DESCRIPTOR_SUFFIX: &str = ".kd";
@@ -27,7 +28,7 @@ pub struct Kernel {
     /// Virtual address of its first instruction.
     pub entry: u64,
     /// The virtual addresses of its code. Without a symbol that has a size it reaches to the next function or the section's end, and may then
-    /// end with padding.
+    /// end with padding. Empty if the entry is where the code ends.
     pub code: Range<u64>,
     /// Whether `code` ends where a symbol's size says.
     pub sized: bool,
@@ -54,8 +55,14 @@ impl Kernel {
     }
 }
 
-/// Finds all kernels, by address of their entry, and all other functions, by address.
-pub(super) fn find(elf: &Elf<'_>, symbols: &[Symbol<'_>], metadata: Option<&Metadata>) -> Result<(Vec<Kernel>, Vec<Function>)> {
+/// Finds all kernels, by address of their entry, and all other functions, by address. Those that cannot be used go to `malformed`.
+pub(super) fn find(
+    elf: &Elf<'_>,
+    symbols: &[Symbol<'_>],
+    metadata: Option<&Metadata>,
+    malformed: &mut Vec<MalformedPart>,
+) -> (Vec<Kernel>, Vec<Function>) {
+    let mut reject = |kind: PartKind, name: &str, error: Error| malformed.push(MalformedPart { kind, name: name.to_owned(), error });
     let described = metadata.map_or(&[][..], |metadata| &metadata.kernels);
     let described: FxHashMap<&str, &Arc<KernelMetadata>> = described.iter().map(|kernel| (kernel.symbol.as_str(), kernel)).collect();
     let mut names = FxHashSet::default();
@@ -63,9 +70,13 @@ pub(super) fn find(elf: &Elf<'_>, symbols: &[Symbol<'_>], metadata: Option<&Meta
     for symbol in symbols.iter().filter(|symbol| symbol.is_defined() && symbol.is_object()) {
         let Some(name) = symbol.name.strip_suffix(DESCRIPTOR_SUFFIX) else { continue };
         if names.insert(name) {
-            let mut kernel = read_kernel(elf, symbol, name).within(|| format!("kernel {name}"))?;
-            kernel.metadata = described.get(symbol.name).map(|&metadata| Arc::clone(metadata));
-            kernels.push(kernel);
+            match read_kernel(elf, symbol, name) {
+                Ok(kernel) => {
+                    let metadata = described.get(symbol.name).map(|&metadata| Arc::clone(metadata));
+                    kernels.push(Kernel { metadata, ..kernel });
+                }
+                Err(error) => reject(PartKind::Kernel, name, error),
+            }
         }
     }
     kernels.sort_by_key(|kernel| kernel.entry);
@@ -77,19 +88,30 @@ pub(super) fn find(elf: &Elf<'_>, symbols: &[Symbol<'_>], metadata: Option<&Meta
     let mut starts: Vec<u64> = code.iter().map(|symbol| symbol.address).chain(kernels.iter().map(|kernel| kernel.entry)).collect();
     starts.sort_unstable();
     starts.dedup();
-    for kernel in &mut kernels {
+    kernels.retain_mut(|kernel| {
         let symbol = code.binary_search_by_key(&kernel.entry, |symbol| symbol.address);
         let size = symbol.map_or(0, |index| code[index].size);
-        (kernel.code, kernel.sized) = code_range(elf, kernel.entry, size, &starts).within(|| format!("kernel {}", kernel.name))?;
-    }
+        match code_range(elf, kernel.entry, size, &starts) {
+            Ok((range, sized)) => {
+                (kernel.code, kernel.sized) = (range, sized);
+                true
+            }
+            Err(error) => {
+                reject(PartKind::Kernel, &kernel.name, error);
+                false
+            }
+        }
+    });
     let mut functions: Vec<Function> = Vec::new();
     for symbol in code {
         if kernels.binary_search_by_key(&symbol.address, |kernel| kernel.entry).is_err() {
-            let (code, sized) = code_range(elf, symbol.address, symbol.size, &starts).within(|| format!("function {}", symbol.name))?;
-            functions.push(Function { name: symbol.name.to_owned(), code, sized });
+            match code_range(elf, symbol.address, symbol.size, &starts) {
+                Ok((code, sized)) => functions.push(Function { name: symbol.name.to_owned(), code, sized }),
+                Err(error) => reject(PartKind::Function, symbol.name, error),
+            }
         }
     }
-    Ok((kernels, functions))
+    (kernels, functions)
 }
 
 fn is_code(symbol: &Symbol<'_>) -> bool {
@@ -113,7 +135,8 @@ fn read_kernel(elf: &Elf<'_>, symbol: &Symbol<'_>, name: &str) -> Result<Kernel>
     if !entry.is_multiple_of(ENTRY_ALIGN) {
         return Err(Error::malformed(format!("its entry {entry:#x} is not on a multiple of {ENTRY_ALIGN}")).at(offset));
     }
-    let executable = |load: &&crate::elf::Segment| load.is_executable() && entry >= load.address && entry - load.address < load.file_size;
+    // What is entered at the very end of the code is a kernel without an instruction: the compiler knew that nothing launches it.
+    let executable = |load: &&crate::elf::Segment| load.is_executable() && entry >= load.address && entry - load.address <= load.file_size;
     if !elf.loads().any(|load| executable(&load)) {
         return Err(Error::malformed(format!("its entry {entry:#x} is not in an executable segment")).at(offset));
     }
@@ -129,9 +152,13 @@ fn read_kernel(elf: &Elf<'_>, symbol: &Symbol<'_>, name: &str) -> Result<Kernel>
     })
 }
 
-/// The range of code that starts at `start`: `size` bytes, or up to the next start or the end of the section.
+/// The range of code that starts at `start`: `size` bytes, or up to the next start or the end of the section. It is empty for what starts where the section ends.
 fn code_range(elf: &Elf<'_>, start: u64, size: u64, starts: &[u64]) -> Result<(Range<u64>, bool)> {
     let section = elf.sections.iter().find(|section| section.covers(start) && section.is_executable());
+    let ends_there = |section: &&Section<'_>| section.is_executable() && section.is_alloc() && section.address.checked_add(section.size) == Some(start);
+    if section.is_none() && size == 0 && elf.sections.iter().any(|section| ends_there(&section)) {
+        return Ok((start..start, true));
+    }
     let section = section.ok_or_else(|| Error::malformed(format!("its code at {start:#x} is not in an executable section")))?;
     let limit = section.address + section.size;
     let end = if size != 0 {

@@ -39,6 +39,17 @@ pub struct Metadata {
     pub size: u64,
     /// File ranges of further descriptors, ascending, of which the kernels are here as well: an object that was linked from several has a note of each.
     pub further: Vec<Range<u64>>,
+    /// Entries that are not of the documented shape. Their kernels are not among [`Metadata::kernels`].
+    pub malformed: Vec<MalformedEntry>,
+}
+
+/// The entry of a kernel that is not of the documented shape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MalformedEntry {
+    /// The symbol of the kernel's descriptor, where the entry has one.
+    pub symbol: Option<String>,
+    /// What is wrong.
+    pub error: Error,
 }
 
 /// What the metadata says of one kernel.
@@ -187,6 +198,7 @@ impl Metadata {
             let more = decode(note)?;
             merge(&mut value, more.value()?).map_err(|error| error.at(note.file_offset))?;
             metadata.kernels.extend(more.kernels);
+            metadata.malformed.extend(more.malformed);
             metadata.further.push(note.file_offset..note.file_offset + note.descriptor.len() as u64);
         }
         metadata.encoded = encode(&value)?;
@@ -196,7 +208,8 @@ impl Metadata {
     /// Decodes the descriptor of a metadata note that lies at `file_offset`.
     ///
     /// # Errors
-    /// Malformed when it is no MessagePack of the documented shape; a limit when it is too large or too deep.
+    /// Malformed when it is no MessagePack, or has no list of kernels of the documented shape; a limit when it is too large or too deep. An entry of the list that is
+    /// not as documented is no error: see [`Metadata::malformed`].
     pub fn decode(encoded: &[u8], file_offset: u64) -> Result<Self> {
         let size = encoded.len() as u64;
         if size > MAX_SIZE {
@@ -211,15 +224,20 @@ impl Metadata {
                 owned.as_ref()
             }
         };
-        let mut kernels = Vec::new();
+        let (mut kernels, mut malformed) = (Vec::new(), Vec::new());
         if let Some(list) = find(&value, "amdhsa.kernels") {
             let list = list.as_array().ok_or_else(|| Error::malformed("amdhsa.kernels is not a list").at(file_offset))?;
             for (index, kernel) in list.iter().enumerate() {
-                let typed = KernelMetadata::read(kernel).within(|| format!("kernel {index} of the metadata"));
-                kernels.push(Arc::new(typed.map_err(|error| error.at(file_offset))?));
+                match KernelMetadata::read(kernel).within(|| format!("kernel {index} of the metadata")) {
+                    Ok(typed) => kernels.push(Arc::new(typed)),
+                    Err(error) => {
+                        let symbol = text(kernel, ".symbol").ok().flatten();
+                        malformed.push(MalformedEntry { symbol, error: error.at(file_offset) });
+                    }
+                }
             }
         }
-        Ok(Metadata { encoded: encoded.to_vec(), kernels, file_offset, size, further: Vec::new() })
+        Ok(Metadata { encoded: encoded.to_vec(), kernels, file_offset, size, further: Vec::new(), malformed })
     }
 
     /// The file ranges of the descriptors that it was read from, ascending.

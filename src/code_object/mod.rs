@@ -1,11 +1,12 @@
 //! A device ELF: its kernels, their descriptors and metadata, symbols, relocations and source lines.
 //!
 //! [`CodeObject::parse`] checks everything that the rest of the program relies on: headers, notes, descriptors and code ranges lie in the file, entries are
-//! aligned and executable. What it gives out borrows the file's bytes.
+//! aligned and executable. A kernel, function, symbol or metadata entry of which that is not true is left out and told of ([`CodeObject::malformed`]); the rest can be
+//! used. What it gives out borrows the file's bytes.
 
 use std::borrow::Cow;
 
-use crate::elf::constants::{EM_AMDGPU, ET_DYN, ET_REL};
+use crate::elf::constants::{EM_AMDGPU, ET_DYN, ET_REL, SHT_DYNSYM, SHT_SYMTAB, SectionType};
 use crate::elf::{Elf, Relocation, Symbol};
 use crate::error::{Error, Result};
 use crate::isa::Target;
@@ -13,6 +14,7 @@ use crate::isa::Target;
 mod descriptor;
 mod kernels;
 mod lines;
+mod malformed;
 pub mod metadata;
 mod processor;
 mod registers;
@@ -20,6 +22,7 @@ mod registers;
 pub use descriptor::{DESCRIPTOR_SIZE, ENTRY_ALIGN, Field, KernelDescriptor};
 pub use kernels::{DESCRIPTOR_SUFFIX, Function, Kernel};
 pub use lines::{Frame, LineTable, SourceLocation};
+pub use malformed::{MalformedPart, PartKind};
 pub use metadata::{Argument, KernelMetadata, Metadata, ValueKind};
 pub use processor::{Feature, Features, processor_name};
 pub use registers::{InitialRegisters, KernargPreload, MAX_USER_SGPRS, WorkItemIds, initial_registers};
@@ -41,13 +44,15 @@ pub struct CodeObject<'d> {
     metadata: Option<Metadata>,
     kernels: Vec<Kernel>,
     functions: Vec<Function>,
+    malformed: Vec<MalformedPart>,
 }
 
 impl<'d> CodeObject<'d> {
     /// Parses a code object of version 4, 5 or 6.
     ///
     /// # Errors
-    /// Malformed, with the place, when anything that is read contradicts the format; unsupported for other versions and relocatable objects.
+    /// Malformed, with the place, when headers or tables contradict the format; unsupported for other versions and relocatable objects. Single kernels, functions,
+    /// symbols and metadata that do are no error: see [`Self::malformed`].
     pub fn parse(data: &'d [u8]) -> Result<Self> {
         let elf = Elf::parse(data)?;
         let header = elf.header;
@@ -71,12 +76,29 @@ impl<'d> CodeObject<'d> {
                 Error::unsupported(format!("{what}, of type {}: only linked objects (type {ET_DYN}) are handled", header.kind)).at(16)
             );
         }
-        let (symbols, dynamic_symbols) = (elf.symbols()?, elf.dynamic_symbols()?);
+        let mut malformed = Vec::new();
+        let symbols = read_symbols(&elf, SHT_SYMTAB, ".symtab", &mut malformed)?;
+        let dynamic_symbols = read_symbols(&elf, SHT_DYNSYM, ".dynsym", &mut malformed)?;
         let relocations = elf.dynamic_relocations()?;
-        let metadata = Metadata::read(&elf)?;
+        let metadata = Metadata::read(&elf).unwrap_or_else(|error| {
+            malformed.push(MalformedPart { kind: PartKind::Metadata, name: String::new(), error });
+            None
+        });
+        let entries = metadata.iter().flat_map(|metadata| &metadata.malformed);
+        malformed.extend(entries.map(|entry| {
+            let symbol = entry.symbol.as_deref().unwrap_or("?");
+            let name = symbol.strip_suffix(DESCRIPTOR_SUFFIX).unwrap_or(symbol).to_owned();
+            MalformedPart { kind: PartKind::MetadataEntry, name, error: entry.error.clone() }
+        }));
         let named = if symbols.is_empty() { &dynamic_symbols } else { &symbols };
-        let (kernels, functions) = kernels::find(&elf, named, metadata.as_ref())?;
-        Ok(CodeObject { elf, version, symbols, dynamic_symbols, relocations, metadata, kernels, functions })
+        let (kernels, functions) = kernels::find(&elf, named, metadata.as_ref(), &mut malformed);
+        Ok(CodeObject { elf, version, symbols, dynamic_symbols, relocations, metadata, kernels, functions, malformed })
+    }
+
+    /// What contradicts the format and was left out, symbols first. Kernels whose metadata is among this are in [`Self::kernels`], without metadata.
+    #[must_use]
+    pub fn malformed(&self) -> &[MalformedPart] {
+        &self.malformed
     }
 
     /// The whole file.
@@ -210,6 +232,23 @@ impl<'d> CodeObject<'d> {
     pub fn line_table(&self) -> Result<Option<LineTable>> {
         LineTable::load(&self.elf)
     }
+}
+
+/// The symbols of a table. Those that cannot be read are told of.
+fn read_symbols<'d>(
+    elf: &Elf<'d>,
+    kind: SectionType,
+    table: &str,
+    malformed: &mut Vec<MalformedPart>,
+) -> Result<Vec<Symbol<'d>>> {
+    let mut symbols = Vec::new();
+    for (index, (symbol, problem)) in elf.symbol_table(kind)?.into_iter().enumerate() {
+        if let Some(error) = problem {
+            malformed.push(MalformedPart { kind: PartKind::Symbol, name: format!("{index} of {table}"), error });
+        }
+        symbols.push(symbol);
+    }
+    Ok(symbols)
 }
 
 /// Deepest nesting of a mangled name that is followed.

@@ -365,7 +365,7 @@ impl<'d> Elf<'d> {
     /// # Errors
     /// Malformed if the table or its string table does not lie in the file or a name is not UTF-8.
     pub fn symbols(&self) -> Result<Vec<Symbol<'d>>> {
-        self.symbol_table(SHT_SYMTAB)
+        self.symbol_table(SHT_SYMTAB)?.into_iter().map(|(symbol, problem)| problem.map_or(Ok(symbol), Err)).collect()
     }
 
     /// The symbols of `.dynsym`, the null symbol included; empty when there is none.
@@ -373,11 +373,15 @@ impl<'d> Elf<'d> {
     /// # Errors
     /// As for [`Self::symbols`].
     pub fn dynamic_symbols(&self) -> Result<Vec<Symbol<'d>>> {
-        self.symbol_table(SHT_DYNSYM)
+        self.symbol_table(SHT_DYNSYM)?.into_iter().map(|(symbol, problem)| problem.map_or(Ok(symbol), Err)).collect()
     }
 
-    /// The symbols of the first section of a type.
-    fn symbol_table(&self, kind: SectionType) -> Result<Vec<Symbol<'d>>> {
+    /// The symbols of the first section of a type ([`SHT_SYMTAB`] or [`SHT_DYNSYM`]), the null symbol included. A symbol whose name cannot be read has an empty name and
+    /// is undefined, and what is wrong with it is beside it.
+    ///
+    /// # Errors
+    /// Malformed if the table does not lie in the file.
+    pub fn symbol_table(&self, kind: SectionType) -> Result<Vec<(Symbol<'d>, Option<Error>)>> {
         let Some(section) = self.sections.iter().find(|section| section.kind == kind) else {
             return Ok(Vec::new());
         };
@@ -386,16 +390,21 @@ impl<'d> Elf<'d> {
         let table = table.map_err(|error| Error::malformed(error.to_string()).at(section.offset)).within(place)?;
         let strings = self.sections.get(table.string_section().0).map_or(Ok(&[][..]), |strings| self.contents(strings))?;
         let read = |symbol: &Sym64<LE>| {
-            Ok(Symbol {
-                name: string_at(strings, symbol.st_name(LE).into()).within(place)?,
+            let (name, problem) = match string_at(strings, symbol.st_name(LE).into()).within(place) {
+                Ok(name) => (name, None),
+                Err(error) => ("", Some(error)),
+            };
+            let symbol = Symbol {
+                name,
                 address: symbol.st_value(LE),
                 size: symbol.st_size(LE),
                 info: symbol.st_info,
                 other: symbol.st_other,
-                section: symbol.st_shndx(LE),
-            })
+                section: if problem.is_some() { SHN_UNDEF } else { symbol.st_shndx(LE) },
+            };
+            (symbol, problem)
         };
-        table.iter().map(read).collect()
+        Ok(table.iter().map(read).collect())
     }
 
     /// A table in the file.

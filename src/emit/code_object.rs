@@ -21,7 +21,7 @@ use super::headers::{self, PAGE, TABLE_ALIGN, Tables, address_behind};
 use super::symbol_tables;
 use crate::bytes::{self, align_up};
 use crate::code_object::metadata::{self, NOTE_OWNER};
-use crate::code_object::{CONTROL_SYMBOL, CodeObject, DESCRIPTOR_SIZE, ENTRY_ALIGN, KernelDescriptor};
+use crate::code_object::{CONTROL_SYMBOL, CodeObject, DESCRIPTOR_SIZE, ENTRY_ALIGN, KernelDescriptor, PartKind};
 use crate::elf::constants::{
     DT_GNU_HASH, DT_HASH, DT_STRSZ, DT_STRTAB, DT_SYMTAB, DT_VERSYM, Dyn64, DynamicTag, PF_R, PF_W, PF_X, PT_LOAD, PT_NOTE, PT_PHDR,
     ProgramFlags, SHF_ALLOC, SHF_EXECINSTR, SHF_INFO_LINK, SHF_WRITE, SHT_DYNSYM, SHT_GNU_HASH, SHT_GNU_VERSYM, SHT_GROUP, SHT_HASH,
@@ -117,6 +117,10 @@ impl<'o, 'd> Plan<'o, 'd> {
         let dynamic_symbols =
             dynamic_symbols.ok_or_else(|| Error::unsupported("the code object has no .dynsym to name the control block in"))?;
         check_dynamic(elf, dynamic_symbols)?;
+        let whole = [PartKind::Symbol, PartKind::Metadata];
+        if let Some(part) = object.malformed().iter().find(|part| whole.contains(&part.kind)) {
+            return Err(Error::unsupported(part.to_string()));
+        }
         let metadata = object.metadata().ok_or_else(|| Error::unsupported("the code object has no metadata note"))?;
         let descriptors: Vec<Range<u64>> = metadata.descriptors().collect();
         let holds_notes = |segment: &Segment| {
@@ -163,7 +167,8 @@ impl<'o, 'd> Plan<'o, 'd> {
         let out = Writer::new(self, changes)?.write().within(|| "writing the code object".into())?;
         // A fault of ours must not reach a loader.
         let check = CodeObject::parse(&out).map_err(|error| Error::internal(format!("the rewritten object does not parse: {error}")))?;
-        if !check.is_rewritten() || check.kernels().len() != self.object.kernels().len() {
+        let lost = check.kernels().len() != self.object.kernels().len() || check.malformed().len() != self.object.malformed().len();
+        if !check.is_rewritten() || lost {
             return Err(Error::internal("the rewritten object lost its control block or kernels"));
         }
         Ok(out)

@@ -52,7 +52,8 @@ impl<'d> Image<'d> {
                 image.set_end(function.code.start, function.code.end);
             }
         }
-        for kernel in object.kernels() {
+        // A kernel without code is no place that control comes to.
+        for kernel in object.kernels().iter().filter(|kernel| !kernel.code.is_empty()) {
             image.add_entry(kernel.entry, BodyKind::Kernel, &kernel.name);
             if kernel.sized {
                 image.set_end(kernel.entry, kernel.code.end);

@@ -11,7 +11,7 @@ use super::object::{Opened, digest, every_object, place_name};
 use super::options::Selection;
 use super::symbols::Symbols;
 use crate::cfg::Program;
-use crate::code_object::{CodeObject, Kernel, demangle};
+use crate::code_object::{CodeObject, Kernel, MalformedPart, PartKind, demangle};
 use crate::dataflow::{Summaries, WaitSummaries};
 use crate::elf::Section;
 use crate::error::{Error, Kind, Result, ResultExt};
@@ -82,7 +82,7 @@ const ELF_FLAGS: u64 = 48;
 /// written.
 fn open<'i>(input: &'i Input<'_>, listed: &Listed<'_>) -> Result<(Vec<Opened<'i>>, Vec<String>)> {
     let (mut opened, mut refused) = (Vec::new(), Vec::new());
-    let mut unsupported = None;
+    let mut failed = None;
     for found in every_object(input, &listed.entries, &listed.selection)? {
         let named = |object: Opened<'i>| match object.code.target() {
             Some(_) => Ok(object),
@@ -90,17 +90,30 @@ fn open<'i>(input: &'i Input<'_>, listed: &Listed<'_>) -> Result<(Vec<Opened<'i>
         };
         match Opened::open(&found).and_then(named).within(|| place_name(found.place)) {
             Ok(object) => opened.push(object),
-            Err(error) if error.kind() == Kind::Unsupported => {
+            // One beside others; by itself it is a wrong input.
+            Err(error) if error.kind() == Kind::Unsupported || found.place.is_some() => {
                 refused.push(error.to_string());
-                unsupported = Some(error);
+                failed = Some(error);
             }
             Err(error) => return Err(error),
         }
     }
-    if let (true, Some(error)) = (opened.is_empty(), unsupported) {
+    if let (true, Some(error)) = (opened.is_empty(), failed) {
         return Err(error);
     }
-    let names = || opened.iter().flat_map(|object| object.code.kernels()).map(|kernel| kernel.name.as_str());
+    for object in &opened {
+        let everything = listed.selection.kernels.is_empty() && listed.functions.is_empty();
+        let wanted = |part: &&MalformedPart| match part.kind {
+            PartKind::Kernel => everything || !listed.selection.kernels.is_empty() && listed.selection.has_kernel(&part.name),
+            _ => everything,
+        };
+        let parts = object.code.malformed().iter().filter(wanted);
+        refused.extend(parts.map(|part| format!("{part}, in {}", place_name(object.place))));
+    }
+    let malformed = opened.iter().flat_map(|object| object.code.malformed()).filter(|part| part.kind == PartKind::Kernel);
+    let malformed: Vec<&str> = malformed.map(|part| part.name.as_str()).collect();
+    let kernels = || opened.iter().flat_map(|object| object.code.kernels()).map(|kernel| kernel.name.as_str());
+    let names = || kernels().chain(malformed.iter().copied());
     let functions = || opened.iter().flat_map(|object| object.code.functions()).map(|function| function.name.as_str());
     for pattern in &listed.selection.kernels {
         let one = Selection { kernels: vec![pattern.clone()], targets: Vec::new() };

@@ -3,7 +3,7 @@
 use super::kernel_facts::kernel_facts;
 use super::object::{Opened, digest, entry_id, every_object, place};
 use super::options::Selection;
-use crate::code_object::{CodeObject, DESCRIPTOR_SUFFIX, demangle};
+use crate::code_object::{CodeObject, DESCRIPTOR_SUFFIX, MalformedPart, PartKind, demangle};
 use crate::elf::{self, Symbol};
 use crate::error::{Error, Kind, Result, ResultExt};
 use crate::offload_bundle::{Bundle, Container, Found, Input};
@@ -37,7 +37,8 @@ pub struct Inspected {
 /// ```
 ///
 /// # Errors
-/// Malformed if the input, or a selected code object in it, breaks its format, or if a selection selects nothing; what `extract` reports.
+/// Malformed if the input breaks its format or a selection selects nothing; what `extract` reports. Of a code object beside others that cannot be read, the inspection
+/// says why.
 pub fn inspect(data: &[u8], inspected: &Inspected, mut extract: Option<&mut Extract<'_>>) -> Result<Inspection> {
     let input = Input::parse(data)?;
     if extract.is_some() && input.bundles.is_empty() {
@@ -50,7 +51,7 @@ pub fn inspect(data: &[u8], inspected: &Inspected, mut extract: Option<&mut Extr
     let by_kernel = !inspected.selection.kernels.is_empty();
     for found in &selected {
         let object = inspect_object(found, inspected).within(|| place(found))?;
-        if !by_kernel || !object.kernels.is_empty() {
+        if !by_kernel || !object.kernels.is_empty() || !object.malformed.is_empty() {
             objects.push(object);
         }
     }
@@ -133,8 +134,8 @@ fn inspect_object(found: &Found<'_>, inspected: &Inspected) -> Result<InspectedO
     let selection = &inspected.selection;
     let Opened { code, target_id: target, .. } = match Opened::open(found) {
         Ok(opened) => opened,
-        // Listed, though nothing is known of what is inside.
-        Err(error) if error.kind() == Kind::Unsupported => {
+        // Listed, though nothing is known of what is inside. What is no code object by itself is a wrong input.
+        Err(error) if error.kind() == Kind::Unsupported || found.place.is_some() => {
             let target = found.target.map(ToString::to_string).unwrap_or_default();
             return Ok(InspectedObject {
                 id: entry_id(found.place),
@@ -146,6 +147,10 @@ fn inspect_object(found: &Found<'_>, inspected: &Inspected) -> Result<InspectedO
             });
         }
         Err(error) => return Err(error),
+    };
+    let is_selected = |part: &&MalformedPart| match part.kind {
+        PartKind::Kernel | PartKind::MetadataEntry => selection.has_kernel(&part.name),
+        PartKind::Function | PartKind::Metadata | PartKind::Symbol => selection.kernels.is_empty(),
     };
     let kernels = code.kernels().iter().filter(|kernel| selection.has_kernel(&kernel.name)).map(|kernel| InspectedKernel {
         name: kernel.name.clone(),
@@ -173,6 +178,7 @@ fn inspect_object(found: &Found<'_>, inspected: &Inspected) -> Result<InspectedO
         kernels: kernels.collect(),
         functions: functions.collect(),
         variables: variables(&code),
+        malformed: code.malformed().iter().filter(is_selected).map(ToString::to_string).collect(),
     })
 }
 

@@ -4,8 +4,8 @@ use md5::{Digest, Md5};
 
 use super::options::Selection;
 use crate::cfg::Program;
-use crate::code_object::{CodeObject, LineTable};
-use crate::error::{Error, Result, ResultExt};
+use crate::code_object::{CodeObject, LineTable, PartKind};
+use crate::error::{Error, Kind, Result, ResultExt};
 use crate::isa::Target;
 use crate::kernel::Image;
 use crate::offload_bundle::{Found, Input};
@@ -180,13 +180,14 @@ pub(super) fn place_name(place: Option<(usize, usize)>) -> String {
     }
 }
 
-/// Decodes the selected code objects of an input.
+/// Decodes the selected code objects of an input. What contradicts its format goes to `unread`, with its place: code objects beside others, and kernels of which
+/// that is true.
 ///
 /// # Errors
-/// As [`Object::decode`]; a processor that is not handled is an error only if no selected object is for one that is.
-pub fn objects<'i>(input: &'i Input<'_>, selection: &Selection) -> Result<Vec<Object<'i>>> {
-    let mut objects = Vec::new();
-    let mut unsupported = None;
+/// As [`Object::decode`], of a code object by itself; otherwise only if none can be read.
+pub fn objects<'i>(input: &'i Input<'_>, selection: &Selection, unread: &mut Vec<String>) -> Result<Vec<Object<'i>>> {
+    let mut objects: Vec<Object<'i>> = Vec::new();
+    let mut failed = None;
     for found in input.code_objects() {
         let id = match found.target {
             Some(target) => target.to_string(),
@@ -196,12 +197,20 @@ pub fn objects<'i>(input: &'i Input<'_>, selection: &Selection) -> Result<Vec<Ob
             continue;
         }
         match Object::decode(&found).within(|| place(&found)) {
-            Ok(object) => objects.push(object),
-            Err(error) if error.kind() == crate::error::Kind::Unsupported => unsupported = Some(error),
+            Ok(object) => {
+                let parts = object.code.malformed().iter().filter(|part| part.kind == PartKind::Kernel && selection.has_kernel(&part.name));
+                unread.extend(parts.map(|part| format!("{part}, in {}", place(&found))));
+                objects.push(object);
+            }
+            Err(error) if error.kind() == Kind::Unsupported => failed = Some(error),
+            Err(error) if found.place.is_some() => {
+                unread.push(error.to_string());
+                failed = Some(error);
+            }
             Err(error) => return Err(error),
         }
     }
-    match unsupported {
+    match failed {
         Some(error) if objects.is_empty() => Err(error),
         _ => Ok(objects),
     }

@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 
 use super::object::{digest, place, place_name, source, target_id};
 use super::options::{Counters, Options};
-use crate::code_object::{CodeObject, Kernel, LineTable, demangle, metadata};
+use crate::code_object::{CodeObject, Kernel, LineTable, MalformedPart, PartKind, demangle, metadata};
 use crate::emit::code_object::{Changes, Plan};
 use crate::emit::{Kept, Merger, Output, Scratch};
 use crate::error::{Error, Kind, Result, ResultExt};
@@ -39,6 +39,8 @@ use sources::Sources;
 const UNSUPPORTED_TARGET: &str = "unsupported_target";
 /// Reason of a kernel in a code object that cannot be extended.
 const UNSUPPORTED_OBJECT: &str = "unsupported_object";
+/// Reason of a kernel that contradicts the format, by itself or in its metadata, and of all kernels of a code object that does.
+const MALFORMED: &str = "malformed";
 /// Reason of a kernel whose instrumented code the independent checker finds fault with.
 const UNVERIFIED: &str = "unverified";
 /// Stands for the kernels of a code object that cannot be read.
@@ -273,28 +275,35 @@ impl Finished<'_> {
 impl Rewriter<'_> {
     /// One code object, or that it is not selected; nothing if what was made of the other one is not right for it.
     fn object<'i>(self, found: &Found<'i>, way: Way<'_, '_, 'i>) -> Result<Option<Option<Outcome>>> {
-        let options = self.options;
-        if options.probes.is_empty() {
+        if self.options.probes.is_empty() {
             return Ok(Some(None));
         }
-        let code = match CodeObject::parse(found.bytes) {
-            Ok(code) => code,
+        match self.readable(found, way) {
             // Beside others it stays as it is; by itself it is a wrong input.
-            Err(error) if error.kind() == Kind::Unsupported && found.place.is_some() => return Ok(Some(unread(found, options, &error))),
-            Err(error) => return Err(error),
-        };
+            Err(error) if found.place.is_some() && !matches!(error.kind(), Kind::Internal | Kind::Io) => {
+                Ok(Some(unread(found, self.options, &error)))
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// [`Self::object`] of one that can be read.
+    fn readable<'i>(self, found: &Found<'i>, way: Way<'_, '_, 'i>) -> Result<Option<Option<Outcome>>> {
+        let options = self.options;
+        let code = CodeObject::parse(found.bytes)?;
         let target = target_id(found, &code);
         if !options.selection.has_target(&target) {
             return Ok(Some(None));
         }
-        let selected: Vec<&Kernel> = code.kernels().iter().filter(|kernel| options.selection.has_kernel(&kernel.name)).collect();
+        let chosen = code.kernels().iter().filter(|kernel| options.selection.has_kernel(&kernel.name));
+        let (selected, undescribed): (Vec<&Kernel>, Vec<&Kernel>) = chosen.partition(|kernel| kernel.metadata.is_some());
         let mut map = ObjectMap {
             schema: SCHEMA.to_owned(),
             target,
             original: digest(found.bytes),
             stride: HEADER,
             kernels: Vec::new(),
-            refused: Vec::new(),
+            refused: malformed(&code, &undescribed, found, options),
         };
         if selected.is_empty() {
             return Ok(Some(Some((map, None))));
@@ -325,7 +334,7 @@ impl Rewriter<'_> {
             Way::Like(_) => return Ok(None),
             Way::Anew(finished) => finished,
         };
-        let mut kernels = Kernels::new(selected);
+        let mut kernels = Kernels::new(selected, map.refused.clone());
         // Each round leaves out the kernels that the checker found fault with; there are never more rounds than kernels.
         loop {
             let mut map = map.clone();
@@ -402,6 +411,29 @@ fn without_addresses(mut map: ObjectMap, options: &Options) -> ObjectMap {
     map
 }
 
+/// The selected kernels that contradict the format: those that cannot be read, and those that the metadata does not describe.
+fn malformed(code: &CodeObject<'_>, undescribed: &[&Kernel], found: &Found<'_>, options: &Options) -> Vec<Refused> {
+    let target = target_id(found, code);
+    let mut all = Vec::new();
+    for kernel in undescribed {
+        let entry = |part: &&MalformedPart| part.kind == PartKind::MetadataEntry && part.name == kernel.name;
+        let note = |part: &&MalformedPart| part.kind == PartKind::Metadata;
+        let part = code.malformed().iter().find(entry).or_else(|| code.malformed().iter().find(note));
+        let detail = part.map_or_else(|| format!("the metadata has no kernel with the descriptor {}", kernel.symbol()), ToString::to_string);
+        all.push(refused(&target, kernel, MALFORMED, &detail, None));
+    }
+    let unread = code.malformed().iter().filter(|part| part.kind == PartKind::Kernel && options.selection.has_kernel(&part.name));
+    all.extend(unread.map(|part| Refused {
+        name: part.name.clone(),
+        demangled: demangle(&part.name).into_owned(),
+        target: target.clone(),
+        reason: MALFORMED.to_owned(),
+        detail: part.error.to_string(),
+        address: None,
+    }));
+    all
+}
+
 /// A code object whose kernels are not known stays as it was, unless it is another target's.
 fn unread(found: &Found<'_>, options: &Options, error: &Error) -> Option<Outcome> {
     let target = found.target.map_or_else(|| "?".to_owned(), ToString::to_string);
@@ -412,7 +444,7 @@ fn unread(found: &Found<'_>, options: &Options, error: &Error) -> Option<Outcome
         name: EVERY_KERNEL.to_owned(),
         demangled: EVERY_KERNEL.to_owned(),
         target: target.clone(),
-        reason: UNSUPPORTED_OBJECT.to_owned(),
+        reason: if error.kind() == Kind::Unsupported { UNSUPPORTED_OBJECT } else { MALFORMED }.to_owned(),
         detail: error.to_string(),
         address: None,
     };

@@ -36,7 +36,8 @@ pub struct Given<'a> {
 /// Malformed or unsupported if the input cannot be decoded; malformed if the profile or the samples are of another input.
 pub fn slice(data: &[u8], selection: &Selection, Given { profile, samples, blame }: Given<'_>) -> Result<Slice> {
     let input = Input::parse(data)?;
-    let objects = objects(&input, selection)?;
+    let mut unread = Vec::new();
+    let objects = objects(&input, selection, &mut unread)?;
     if let Some(profile) = profile {
         counted::check(profile, &Named::all(&input, &[])?)?;
     }
@@ -66,6 +67,7 @@ pub fn slice(data: &[u8], selection: &Selection, Given { profile, samples, blame
         }
     }
     let mut slice = Slice::new(blame, kernels);
+    slice.unread = unread;
     slice.samples = given.into_iter().map(|fitted| fitted.given).collect();
     Ok(slice)
 }
@@ -184,7 +186,8 @@ pub fn explain(report: &mut Report, profile: &Profile, data: &[u8]) -> Result<()
         return Ok(());
     }
     let input = Input::parse(data)?;
-    for object in objects(&input, &Selection::default())? {
+    // What cannot be read was not instrumented either: the report says so where it lists what was refused.
+    for object in objects(&input, &Selection::default(), &mut Vec::new())? {
         let totals = |name: &str| profile.kernels.iter().find(|kernel| kernel.object == object.digest && kernel.name == name);
         let mut slices = Vec::new();
         slice_object(&object, |name| totals(name).is_some(), (totals, |_| BTreeSet::new()), &mut slices);

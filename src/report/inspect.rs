@@ -93,7 +93,7 @@ pub struct InspectedObject {
     pub target: String,
     /// Whether this program can decode its code.
     pub handled: bool,
-    /// Why nothing more is known of it, if it is of a kind that is not handled.
+    /// Why nothing more is known of it, if it is of a kind that is not handled or contradicts its format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// 4, 5 or 6.
@@ -112,6 +112,9 @@ pub struct InspectedObject {
     pub functions: Vec<InspectedFunction>,
     /// The variables, by address.
     pub variables: Vec<InspectedVariable>,
+    /// Kernels, functions, symbols and metadata that contradict the format and are not listed, each with what is wrong and where.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub malformed: Vec<String>,
 }
 
 /// A kernel.
@@ -286,6 +289,10 @@ impl InspectedObject {
             lines.push(String::new());
         }
         push_table(&variables, style, lines);
+        if !self.malformed.is_empty() {
+            lines.push(String::new());
+        }
+        lines.extend(self.malformed.iter().map(|part| style.warn(&format!("  not readable: {part}"))));
     }
 
     fn kernel_lines(&self, style: Style, lines: &mut Vec<String>) {

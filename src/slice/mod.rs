@@ -58,6 +58,9 @@ pub struct Slice {
     pub samples: Vec<GivenSamples>,
     /// The kernels.
     pub kernels: Vec<KernelSlice>,
+    /// Kernels and code objects that contradict their format, each with what is wrong and where: they are not sliced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<String>,
 }
 
 /// A file of samples, and what of it is in no kernel.
@@ -79,7 +82,7 @@ impl Slice {
     /// A slice of these kernels, whose chains were made by this rule.
     #[must_use]
     pub fn new(blame: Blame, kernels: Vec<KernelSlice>) -> Slice {
-        Slice { schema: SCHEMA.to_owned(), predicted: true, blame, samples: Vec::new(), kernels }
+        Slice { schema: SCHEMA.to_owned(), predicted: true, blame, samples: Vec::new(), kernels, unread: Vec::new() }
     }
 }
 

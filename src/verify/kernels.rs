@@ -12,7 +12,8 @@ use super::finding::{Finding, Rule};
 use super::{Faultless, KernelCode, check_code, preload, scratch};
 use crate::cfg::{BodyId, Program};
 use crate::code_object::{
-    CodeObject, ENTRY_ALIGN, Feature, Features, Field, Kernel, KernelDescriptor, KernelMetadata, initial_registers, metadata,
+    CodeObject, ENTRY_ALIGN, Feature, Features, Field, Kernel, KernelDescriptor, KernelMetadata, PartKind, initial_registers,
+    metadata,
 };
 use crate::dataflow::{RegSet, Summaries, UsedRegisters, callable_registers, reachable_registers};
 use crate::elf::Segment;
@@ -101,6 +102,12 @@ pub(super) fn check(
         (Ok(image), Ok(new_image)) => (image, new_image),
         (Err(error), _) | (_, Err(error)) => return findings.push(Finding::new(Rule::Skeleton, error.to_string())),
     };
+    let names = |object: &CodeObject<'_>| -> Vec<(PartKind, String)> {
+        object.malformed().iter().map(|part| (part.kind, part.name.clone())).collect()
+    };
+    if names(original) != names(rewritten) {
+        findings.push(Finding::new(Rule::Skeleton, "other kernels, functions, symbols or metadata cannot be read than in the original"));
+    }
     let surroundings = Surroundings::of(original, rewritten, &image, &new_image);
     let is_known = earlier.is_some_and(|other| is_known(other, target, &surroundings, original.kernels(), rewritten.kernels(), map));
     let context = Context { original, rewritten, target, new_image: &new_image, whole: OnceLock::new(), is_known, image: &image };

@@ -95,8 +95,21 @@ pub fn check_files(original: &[u8], rewritten: &[u8]) -> Result<Report> {
             report.findings.push((place, Finding::new(Rule::HostFile, "an entry that is no code object changed")));
             continue;
         }
-        let before = CodeObject::parse(before).within(|| format!("{place} of the original"))?;
-        let after = CodeObject::parse(after).within(|| format!("{place} of the rewritten file"))?;
+        let (before, after) = match (CodeObject::parse(before), CodeObject::parse(after)) {
+            (Ok(before), Ok(after)) => (before, after),
+            // Beside others the rest can be checked; by itself it is a wrong input.
+            (Err(error), _) if old.bundles.is_empty() => return Err(error.within(format!("{place} of the original"))),
+            (_, Err(error)) if old.bundles.is_empty() => return Err(error.within(format!("{place} of the rewritten file"))),
+            (Err(error), _) => {
+                let message = format!("a code object that cannot be read changed: {error}");
+                report.findings.push((place, Finding::new(Rule::Skeleton, message)));
+                continue;
+            }
+            (_, Err(error)) => {
+                report.findings.push((place, Finding::new(Rule::Skeleton, format!("the rewritten code object cannot be read: {error}"))));
+                continue;
+            }
+        };
         let (kernels, findings) = check_object(&before, &after);
         report.objects += 1;
         report.kernels += kernels;

@@ -46,6 +46,10 @@ pub fn run(args: &InspectArgs, colour: ColorChoice) -> Result<ExitCode> {
             eprintln!("wavetap: not looked into: {}: {problem}", object.id);
             code = ExitCode::from(REFUSED);
         }
+        for part in &object.malformed {
+            eprintln!("wavetap: not readable: {}: {}", object.id, part.replace(['\n', '\r'], " "));
+            code = ExitCode::from(REFUSED);
+        }
     }
     Ok(code)
 }

@@ -11,6 +11,9 @@ use wavetap::report::slice::render;
 use crate::args::{ColorChoice, SliceArgs};
 use crate::{files, launch, output};
 
+/// Exit code: something that was asked for could not be read.
+const REFUSED: u8 = 1;
+
 /// Slices the file.
 pub fn run(args: &SliceArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::check(&args.output)?;
@@ -20,7 +23,10 @@ pub fn run(args: &SliceArgs, colour: ColorChoice) -> Result<ExitCode> {
     let given = waits::Given { profile: profile.as_ref(), samples: &samples, blame: args.blame.into() };
     let slice = waits::slice(&data, &args.select.selection(), given).within(|| args.file.display().to_string())?;
     output::emit(&args.output, colour, &slice, render)?;
-    Ok(ExitCode::SUCCESS)
+    for part in &slice.unread {
+        eprintln!("wavetap: not readable: {}", part.replace(['\n', '\r'], " "));
+    }
+    Ok(if slice.unread.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
 }
 
 fn read_samples(path: &Path) -> Result<PcSamples> {

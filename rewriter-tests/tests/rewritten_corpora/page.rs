@@ -18,11 +18,15 @@ const OF_EACH: u64 = 970;
 const BEGIN: &str = "<!-- reasons: written by the test `rewritten_corpora` -->";
 const END: &str = "<!-- reasons: end -->";
 /// Reasons that are not a kernel's own, and what they mean.
-const OF_OBJECTS: [(&str, &str); 3] = [
+const OF_OBJECTS: [(&str, &str); 4] = [
     ("unsupported_target", "There are no tables of instructions for the processor."),
     (
         "unsupported_object",
         "The code object cannot be extended: it lacks what a loader finds symbols by, or its tables are not what the format says.",
+    ),
+    (
+        "malformed",
+        "The kernel, its descriptor, its metadata or the whole code object contradicts the format; the refusal says where. Everything else of the file is rewritten.",
     ),
     (
         "unverified",

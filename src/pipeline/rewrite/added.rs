@@ -5,14 +5,14 @@ use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
-use super::{UNVERIFIED, refused};
+use super::{MALFORMED, UNVERIFIED, refused};
 use crate::cfg::Program;
 use crate::code_object::{Kernel, KernelDescriptor, demangle};
 use crate::emit::code_object::CodeSymbol;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::instrument::{self, Analysis, Instrumented, Request};
 use crate::isa::Target;
-use crate::kernel::{BodyKind, Image, Refusal, Stop};
+use crate::kernel::{BodyKind, Image, Reason, Refusal, Stop};
 use crate::layout::{Code, Segment};
 use crate::pipeline::options::{Counters, Options};
 use crate::profile::map::{AddressPair, CounterMode, KernelMap, Refused};
@@ -54,6 +54,10 @@ impl<'a> Planner<'a> {
         index: u32,
         kernel: &'k Kernel,
     ) -> Result<Planned<'k>, Stop> {
+        if kernel.code.is_empty() {
+            let detail = "it is empty: its entry is where the code ends";
+            return Err(Refusal::at(Reason::Undecodable, kernel.entry, detail).into());
+        }
         let request = |mode| Request { kernel, mode, index, control: self.control, max_occupancy_loss: self.options.max_occupancy_loss };
         if whole.get().is_none() {
             let alone = Program::build(self.target, self.image, [(kernel.name.clone(), BodyKind::Kernel, kernel.entry)]);
@@ -166,8 +170,9 @@ pub(super) struct Kernels<'k> {
 }
 
 impl<'k> Kernels<'k> {
-    pub(super) fn new(kernels: Vec<&'k Kernel>) -> Kernels<'k> {
-        Kernels { kernels, refused: Vec::new() }
+    /// `refused` are those that cannot be read.
+    pub(super) fn new(kernels: Vec<&'k Kernel>, refused: Vec<Refused>) -> Kernels<'k> {
+        Kernels { kernels, refused }
     }
 
     /// Plans all kernels, `at_once` of them at the same time, and places them from `base` on. Those that are refused are left out.
@@ -210,7 +215,11 @@ impl<'k> Kernels<'k> {
                     Err(Stop::Refused(Refusal { reason, detail, address })) => {
                         self.refused.push(refused(target, kernel, reason.name(), &detail, address));
                     }
-                    Err(Stop::Failed(error)) => return Err(error.within(format!("kernel {}", demangle(&kernel.name)))),
+                    Err(Stop::Failed(error)) if error.kind() == Kind::Io => return Err(error),
+                    Err(Stop::Failed(error)) => {
+                        let reason = if error.kind() == Kind::Internal { UNVERIFIED } else { MALFORMED };
+                        self.refused.push(refused(target, kernel, reason, &error.to_string(), None));
+                    }
                 }
             }
             again.into_iter().rev().for_each(|kernel| queue.push_front(kernel));
