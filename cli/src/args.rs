@@ -532,6 +532,9 @@ pub struct OutputArgs {
     /// Write the report to this file instead of stdout
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+    /// Text: names of kernels and functions whole, however long (JSON and YAML always have them)
+    #[arg(long)]
+    pub long_names: bool,
     /// Replace files that exist
     #[arg(long)]
     pub force: bool,

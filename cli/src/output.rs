@@ -86,16 +86,17 @@ pub fn style(args: &OutputArgs, choice: ColorChoice) -> Style {
             args.report.is_none() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && std::io::stdout().is_terminal()
         }
     };
-    Style { colour }
+    Style { colour, long_names: args.long_names }
 }
 
 /// Kernels named one by one on stderr; the report has all.
 const REFUSALS_SAID: usize = 20;
 
 /// Says on stderr which kernels were left as they were.
-pub fn say_refused(refused: &[wavetap::profile::map::Refused]) {
+pub fn say_refused(refused: &[wavetap::profile::map::Refused], args: &OutputArgs) {
+    let style = Style { colour: false, long_names: args.long_names };
     for kernel in refused.iter().take(REFUSALS_SAID) {
-        eprintln!("wavetap: not counted: {}", wavetap::report::text::refused_line(kernel).trim_start().replace(['\n', '\r'], " "));
+        eprintln!("wavetap: not counted: {}", wavetap::report::text::refused_line(kernel, style).trim_start().replace(['\n', '\r'], " "));
     }
     if refused.len() > REFUSALS_SAID {
         eprintln!("wavetap: not counted: {} more kernels, all of them in the report", refused.len() - REFUSALS_SAID);

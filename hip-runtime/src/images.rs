@@ -34,6 +34,8 @@ pub(crate) struct Image {
     /// Where a registered bundle lies in the program; it is taken apart when it is first needed.
     bundle: Option<usize>,
     codes: Vec<Code>,
+    /// Entries of its bundle that contradict the format.
+    unreadable: Vec<(TargetId, Error)>,
     pub(crate) managed: Vec<Managed>,
     pub(crate) loaded: Option<Loaded>,
 }
@@ -70,7 +72,8 @@ impl Image {
         if elf::is_elf(&data) {
             return Self::bare(data);
         }
-        Ok(Image { codes: codes(&Bundle::parse_at(&data, 0)?), ..Image::default() })
+        let bundle = Bundle::parse_at(&data, 0)?;
+        Ok(Image { codes: codes(&bundle), unreadable: unreadable(&bundle), ..Image::default() })
     }
 
     fn bare(bytes: Vec<u8>) -> Result<Self> {
@@ -83,7 +86,8 @@ impl Image {
     fn unpack(&mut self) -> Result<()> {
         if let Some(address) = self.bundle.take() {
             let data = mapped_from(address)?;
-            self.codes = codes(&Bundle::parse_at(data, 0)?);
+            let bundle = Bundle::parse_at(data, 0)?;
+            (self.codes, self.unreadable) = (codes(&bundle), unreadable(&bundle));
         }
         Ok(())
     }
@@ -102,6 +106,9 @@ impl Image {
             let named = |target: &TargetId| usize::from(target.xnack.is_some()) + usize::from(target.sramecc.is_some());
             // Code for the very processor before that for all of its kind, and among either what names most features.
             let code = fitting.max_by_key(|code| (code.target.processor == id.processor, named(&code.target))).ok_or_else(|| {
+                if let Some((_, problem)) = self.unreadable.iter().find(|(target, _)| runs_on(target, id)) {
+                    return problem.clone();
+                }
                 let there: Vec<String> = self.codes.iter().map(|code| code.target.to_string()).collect();
                 Error::unsupported(format!("no code object for {id}; there is code for {}", there.join(", ")))
             })?;
@@ -137,6 +144,10 @@ fn codes(bundle: &Bundle<'_>) -> Vec<Code> {
     let entries = bundle.entries.iter().enumerate();
     let device = entries.filter_map(|(index, entry)| Some((entry.target.clone()?, bundle.entry_bytes(index))));
     device.filter(|(_, bytes)| elf::is_elf(bytes)).map(|(target, bytes)| Code { target, bytes: bytes.to_vec() }).collect()
+}
+
+fn unreadable(bundle: &Bundle<'_>) -> Vec<(TargetId, Error)> {
+    bundle.entries.iter().filter_map(|entry| Some((entry.target.clone()?, entry.problem.clone()?))).collect()
 }
 
 /// Whether code runs on a device: it is for its processor, or for the generic one of its kind.

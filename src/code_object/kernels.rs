@@ -155,7 +155,8 @@ fn read_kernel(elf: &Elf<'_>, symbol: &Symbol<'_>, name: &str) -> Result<Kernel>
 /// The range of code that starts at `start`: `size` bytes, or up to the next start or the end of the section. It is empty for what starts where the section ends.
 fn code_range(elf: &Elf<'_>, start: u64, size: u64, starts: &[u64]) -> Result<(Range<u64>, bool)> {
     let section = elf.sections.iter().find(|section| section.covers(start) && section.is_executable());
-    let ends_there = |section: &&Section<'_>| section.is_executable() && section.is_alloc() && section.address.checked_add(section.size) == Some(start);
+    let ends_there =
+        |section: &&Section<'_>| section.is_executable() && section.is_alloc() && section.address.checked_add(section.size) == Some(start);
     if section.is_none() && size == 0 && elf.sections.iter().any(|section| ends_there(&section)) {
         return Ok((start..start, true));
     }

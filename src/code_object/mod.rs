@@ -235,12 +235,7 @@ impl<'d> CodeObject<'d> {
 }
 
 /// The symbols of a table. Those that cannot be read are told of.
-fn read_symbols<'d>(
-    elf: &Elf<'d>,
-    kind: SectionType,
-    table: &str,
-    malformed: &mut Vec<MalformedPart>,
-) -> Result<Vec<Symbol<'d>>> {
+fn read_symbols<'d>(elf: &Elf<'d>, kind: SectionType, table: &str, malformed: &mut Vec<MalformedPart>) -> Result<Vec<Symbol<'d>>> {
     let mut symbols = Vec::new();
     for (index, (symbol, problem)) in elf.symbol_table(kind)?.into_iter().enumerate() {
         if let Some(error) = problem {
@@ -254,7 +249,8 @@ fn read_symbols<'d>(
 /// Deepest nesting of a mangled name that is followed.
 const DEMANGLE_DEPTH: u32 = 128;
 
-/// A C++ name as a person writes it; a name that is not mangled, or nested too deeply, stays as it is. `.kd` is kept.
+/// A C++ name as a person writes it; a name that is not mangled, or nested too deeply, stays as it is. `.kd` is kept. Control characters, which a symbol may have, are
+/// written as `\\x1b`: the result acts on no terminal.
 ///
 /// ```
 /// assert_eq!(wavetap::code_object::demangle("_Z3addPfi"), "add(float*, int)");
@@ -262,6 +258,30 @@ const DEMANGLE_DEPTH: u32 = 128;
 /// ```
 #[must_use]
 pub fn demangle(name: &str) -> Cow<'_, str> {
+    match demangle_any(name) {
+        Cow::Borrowed(text) => printable(text),
+        Cow::Owned(text) => Cow::Owned(printable(&text).into_owned()),
+    }
+}
+
+/// The text, in which no character acts on a terminal: control characters are written as `\x1b`.
+#[must_use]
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::new();
+    for character in text.chars() {
+        if character.is_control() {
+            out.push_str(&format!("\\x{:02x}", u32::from(character)));
+        } else {
+            out.push(character);
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn demangle_any(name: &str) -> Cow<'_, str> {
     let (stem, suffix) = match name.strip_suffix(DESCRIPTOR_SUFFIX) {
         Some(stem) => (stem, DESCRIPTOR_SUFFIX),
         None => (name, ""),
@@ -274,5 +294,17 @@ pub fn demangle(name: &str) -> Cow<'_, str> {
             symbol.demangle_with_options(&options).map_or(Cow::Borrowed(name), |text| Cow::Owned(text + suffix))
         }
         _ => Cow::Borrowed(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_acts_on_a_terminal_is_spelled() {
+        assert_eq!(printable("plain ünïcode_核"), "plain ünïcode_核");
+        assert_eq!(printable("esc\x1b[31mred\ttab\u{9b}"), "esc\\x1b[31mred\\x09tab\\x9b");
+        assert_eq!(demangle("esc\x1b[0m.kd"), "esc\\x1b[0m.kd");
     }
 }

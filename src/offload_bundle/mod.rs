@@ -4,6 +4,7 @@
 //! code objects for one [`TargetId`] each. In a host file the [`Wrapper`]s tell which bundles the HIP runtime will see.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use crate::elf::constants::{EM_AMDGPU, EM_X86_64};
 use crate::elf::{self, Elf};
@@ -51,6 +52,16 @@ pub struct Entry {
     pub offset: u64,
     /// Size in bytes.
     pub size: u64,
+    /// What is wrong with its place, if it contradicts the format: then it has no contents.
+    pub problem: Option<Error>,
+}
+
+impl Entry {
+    /// Whether there are bytes that can be read.
+    #[must_use]
+    pub fn has_contents(&self) -> bool {
+        self.size != 0 && self.problem.is_none()
+    }
 }
 
 /// One bundle.
@@ -88,13 +99,40 @@ pub struct Input<'d> {
     pub container: Container,
     /// The bundles in file order; none when the input is a bare code object.
     pub bundles: Vec<Bundle<'d>>,
+    /// Bundles, and wrappers of bundles, that contradict the format: they are not among [`Input::bundles`] and [`Input::wrappers`].
+    pub malformed: Vec<MalformedBundle>,
+}
+
+impl fmt::Display for MalformedBundle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = if self.is_wrapper { "a bundle's wrapper" } else { "a bundle" };
+        write!(f, "{what}: {}", self.error)
+    }
+}
+
+/// A bundle, or a wrapper that names one, that cannot be read beside others that can.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MalformedBundle {
+    /// Whether it is the wrapper.
+    pub is_wrapper: bool,
+    /// Where it is in the file, where that is known.
+    pub offset: Option<u64>,
+    /// What is wrong.
+    pub error: Error,
 }
 
 impl Bundle<'_> {
-    /// The contents of an entry; empty if there is no such entry.
+    /// The first entry that contradicts the format, if there is one: what is written in its place would not be what was there.
+    #[must_use]
+    pub fn problem(&self) -> Option<&Error> {
+        self.entries.iter().find_map(|entry| entry.problem.as_ref())
+    }
+
+    /// The contents of an entry; empty if there is no such entry, or it cannot be read.
     #[must_use]
     pub fn entry_bytes(&self, index: usize) -> &[u8] {
-        let range = self.entries.get(index).map(|entry| entry.offset as usize..(entry.offset + entry.size) as usize);
+        let entry = self.entries.get(index).filter(|entry| entry.problem.is_none());
+        let range = entry.map(|entry| entry.offset as usize..(entry.offset + entry.size) as usize);
         range.and_then(|range| self.content.get(range)).unwrap_or_default()
     }
 }
@@ -132,12 +170,13 @@ impl<'d> Input<'d> {
     /// Finds out what `data` is and takes it apart.
     ///
     /// # Errors
-    /// Malformed or unsupported, with the place, if it is none of the containers or breaks their format.
+    /// Malformed or unsupported, with the place, if it is none of the containers or breaks their format. What contradicts it beside others that do not is no error: see
+    /// [`Input::malformed`] and [`Entry::problem`].
     pub fn parse(data: &'d [u8]) -> Result<Self> {
         if elf::is_elf(data) {
             let elf = Elf::parse(data)?;
             return match elf.header.machine {
-                EM_AMDGPU => Ok(Input { data, container: Container::CodeObject, bundles: Vec::new() }),
+                EM_AMDGPU => Ok(Input { data, container: Container::CodeObject, bundles: Vec::new(), malformed: Vec::new() }),
                 EM_X86_64 => Self::parse_host(&elf),
                 other => Err(Error::unsupported(format!("an ELF file for machine {other}: neither x86-64 nor AMD GPU")).at(18)),
             };
@@ -145,8 +184,12 @@ impl<'d> Input<'d> {
         if !is_bundle(data) {
             return Err(foreign::refuse(data));
         }
-        let bundles = sequence(data, 0, data.len() as u64, &mut compressed::allowance(data.len() as u64))?;
-        Ok(Input { data, container: Container::Bundles, bundles })
+        let mut malformed = Vec::new();
+        let bundles = sequence(data, 0, data.len() as u64, &mut compressed::allowance(data.len() as u64), &mut malformed);
+        match malformed.first() {
+            Some(first) if bundles.is_empty() => Err(first.error.clone()),
+            _ => Ok(Input { data, container: Container::Bundles, bundles, malformed }),
+        }
     }
 
     fn parse_host(elf: &Elf<'d>) -> Result<Self> {
@@ -156,37 +199,61 @@ impl<'d> Input<'d> {
         let mut sections: Vec<_> = elf.sections.iter().filter(|section| section.name == FATBIN_SECTION && section.has_contents()).collect();
         sections.sort_by_key(|section| section.offset);
         let mut behind = 0;
+        let mut malformed = Vec::new();
         for section in sections {
             if section.offset < behind {
                 return Err(Error::malformed(format!("two sections {FATBIN_SECTION} overlap")).at(section.offset));
             }
             behind = section.offset + elf.contents(section)?.len() as u64;
-            bundles.extend(sequence(elf.data, section.offset, behind, &mut allowance).within(|| FATBIN_SECTION.into())?);
-        }
-        let mut wrappers = wrapper::read(elf)?;
-        for wrapper in &wrappers {
-            let place = || format!("the wrapper at {:#x}", wrapper.file_offset);
-            let offset = elf.file_offset(wrapper.bundle_address, 1).ok_or_else(|| {
-                let message = format!("it names a bundle at address {:#x}, which is not in the file", wrapper.bundle_address);
-                Error::malformed(message).at(wrapper.file_offset + POINTER_OFFSET).within(place())
-            })?;
-            if !bundles.iter().any(|bundle: &Bundle<'_>| bundle.offset == offset) {
-                bundles.push(Bundle::parse_within(elf.data, offset, &mut allowance).within(place)?);
+            let first = malformed.len();
+            bundles.extend(sequence(elf.data, section.offset, behind, &mut allowance, &mut malformed));
+            for part in &mut malformed[first..] {
+                part.error = part.error.clone().within(FATBIN_SECTION);
             }
         }
-        if bundles.is_empty() {
-            return Err(foreign::without_bundles(elf));
-        }
+        let mut wrappers = wrapper::read(elf, &mut malformed)?;
+        let has_wrappers = !wrappers.is_empty() || malformed.iter().any(|part| part.is_wrapper);
+        wrappers.retain(|wrapper| {
+            // The bundle itself was told of.
+            let known = |offset| malformed.iter().any(|part| !part.is_wrapper && part.offset == Some(offset));
+            match named_by(elf, wrapper, &mut bundles, &mut allowance) {
+                Ok(()) => true,
+                Err((offset, error)) => {
+                    if !offset.is_some_and(known) {
+                        malformed.push(MalformedBundle { is_wrapper: true, offset: Some(wrapper.file_offset), error });
+                    }
+                    false
+                }
+            }
+        });
         bundles.sort_by_key(|bundle| bundle.offset);
-        if let Some(pair) = bundles.windows(2).find(|pair| pair[0].offset + pair[0].size > pair[1].offset) {
-            return Err(Error::malformed(format!("it lies in the bundle at {:#x}", pair[0].offset)).at(pair[1].offset).within("a bundle"));
+        let mut end = 0;
+        bundles.retain(|bundle| {
+            let apart = bundle.offset >= end;
+            if apart {
+                end = bundle.offset + bundle.size;
+            } else {
+                let error = Error::malformed(format!("it lies in the bundle before it, which ends at {end:#x}"));
+                let error = error.at(bundle.offset).within("a bundle");
+                malformed.push(MalformedBundle { is_wrapper: false, offset: Some(bundle.offset), error });
+            }
+            apart
+        });
+        if bundles.is_empty() {
+            return Err(malformed.into_iter().next().map_or_else(|| foreign::without_bundles(elf), |part| part.error));
         }
-        for wrapper in &mut wrappers {
+        wrappers.retain_mut(|wrapper| {
             let offset = elf.file_offset(wrapper.bundle_address, 1);
             let index = bundles.iter().position(|bundle| Some(bundle.offset) == offset);
-            wrapper.bundle = index.ok_or_else(|| Error::internal("a wrapper's bundle was lost"))?;
+            wrapper.bundle = index.unwrap_or_default();
+            index.is_some()
+        });
+        // Without any that can be followed it is not known what the HIP runtime sees.
+        if has_wrappers && wrappers.is_empty() {
+            let known = malformed.iter().find(|part| part.is_wrapper).or(malformed.first());
+            return Err(known.map_or_else(|| Error::internal("wrappers were lost"), |part| part.error.clone()));
         }
-        Ok(Input { data: elf.data, container: Container::Host { wrappers }, bundles })
+        Ok(Input { data: elf.data, container: Container::Host { wrappers }, bundles, malformed })
     }
 
     /// The wrappers of a host file; none otherwise.
@@ -222,19 +289,54 @@ fn is_bundle(data: &[u8]) -> bool {
     data.starts_with(PLAIN_MAGIC) || data.starts_with(COMPRESSED_MAGIC)
 }
 
-/// The bundles between two offsets of `data`, with nothing but zeros between them.
-fn sequence<'d>(data: &'d [u8], start: u64, end: u64, allowance: &mut u64) -> Result<Vec<Bundle<'d>>> {
+/// Makes sure that the bundle that a wrapper names is among `bundles`. The error comes with the bundle's offset, where that is known.
+fn named_by<'d>(elf: &Elf<'d>, wrapper: &Wrapper, bundles: &mut Vec<Bundle<'d>>, allowance: &mut u64) -> Result<(), (Option<u64>, Error)> {
+    let place = || format!("the wrapper at {:#x}", wrapper.file_offset);
+    let Some(offset) = elf.file_offset(wrapper.bundle_address, 1) else {
+        let message = format!("it names a bundle at address {:#x}, which is not in the file", wrapper.bundle_address);
+        return Err((None, Error::malformed(message).at(wrapper.file_offset + POINTER_OFFSET).within(place())));
+    };
+    if !bundles.iter().any(|bundle| bundle.offset == offset) {
+        bundles.push(Bundle::parse_within(elf.data, offset, allowance).within(place).map_err(|error| (Some(offset), error))?);
+    }
+    Ok(())
+}
+
+/// Where a bundle may start when what comes before it cannot be read.
+const RESUME_ALIGN: u64 = 8;
+
+/// The bundles between two offsets of `data`, with nothing but zeros between them. After one that cannot be read, and after anything else, it goes on with the next
+/// place that looks like a bundle and is one.
+fn sequence<'d>(data: &'d [u8], start: u64, end: u64, allowance: &mut u64, malformed: &mut Vec<MalformedBundle>) -> Vec<Bundle<'d>> {
     let data = &data[..end as usize];
     let mut bundles = Vec::new();
     let mut at = start;
+    // Whether the place is one where a bundle has to be, not one that merely looks like it.
+    let mut expected = true;
     while let Some(zeros) = data[at as usize..].iter().position(|&byte| byte != 0) {
-        at += zeros as u64;
-        if !is_bundle(&data[at as usize..]) {
-            return Err(Error::malformed("an offload bundle was expected").at(at));
+        if expected {
+            at += zeros as u64;
         }
-        let bundle = Bundle::parse_within(data, at, allowance)?;
-        at += bundle.size;
-        bundles.push(bundle);
+        let parsed = if is_bundle(&data[at as usize..]) {
+            Bundle::parse_within(data, at, allowance)
+        } else {
+            Err(Error::malformed("an offload bundle was expected").at(at))
+        };
+        match parsed {
+            Ok(bundle) => {
+                at += bundle.size;
+                bundles.push(bundle);
+                expected = true;
+                continue;
+            }
+            Err(error) if expected => malformed.push(MalformedBundle { is_wrapper: false, offset: Some(at), error }),
+            // Four bytes that mean nothing.
+            Err(_) => {}
+        }
+        expected = false;
+        let next = (at + 1).next_multiple_of(RESUME_ALIGN);
+        let Some(found) = (next..end).step_by(RESUME_ALIGN as usize).find(|&place| is_bundle(&data[place as usize..])) else { break };
+        at = found;
     }
-    Ok(bundles)
+    bundles
 }

@@ -18,7 +18,7 @@ const MAX_ENTRIES: u64 = 4096;
 /// Longest entry id.
 const MAX_ID: u64 = 4096;
 
-/// Parses the table of a plain bundle at the start of `content` and checks that its entries lie within `content` and do not overlap.
+/// Parses the table of a plain bundle at the start of `content`. An entry that does not lie within `content`, or overlaps another one, has a problem and no contents.
 pub(super) fn parse_table(content: &[u8]) -> Result<Vec<Entry>> {
     let magic = bytes::slice(content, 0, MAGIC.len() as u64, "bundle magic")?;
     if magic != MAGIC {
@@ -41,34 +41,38 @@ pub(super) fn parse_table(content: &[u8]) -> Result<Vec<Entry>> {
         }
         let id = bytes::slice(content, at + 24, id_size, "entry id").within(place)?;
         let id = std::str::from_utf8(id).map_err(|_| Error::malformed("an entry id is not UTF-8").at(at + 24)).within(place)?;
-        bytes::slice(content, offset, size, "entry contents").within(place)?;
-        entries.push(Entry { id: id.to_owned(), target: TargetId::of_entry(id), offset, size });
+        let problem = bytes::slice(content, offset, size, "entry contents").within(place).err();
+        entries.push(Entry { id: id.to_owned(), target: TargetId::of_entry(id), offset, size, problem });
         at += 24 + id_size;
     }
-    check_places(&entries, at)?;
+    check_places(&mut entries, at);
     Ok(entries)
 }
 
-/// No entry lies in the table or in another entry.
-fn check_places(entries: &[Entry], table_end: u64) -> Result<()> {
-    let mut order: Vec<usize> = (0..entries.len()).filter(|&index| entries[index].size != 0).collect();
-    order.sort_by_key(|&index| entries[index].offset);
-    let mut end = table_end;
+/// No entry lies in the table or partly in another entry. Several may be the very same bytes.
+fn check_places(entries: &mut [Entry], table_end: u64) {
+    let mut order: Vec<usize> = (0..entries.len()).filter(|&index| entries[index].has_contents()).collect();
+    order.sort_by_key(|&index| (entries[index].offset, entries[index].size));
+    let (mut end, mut last) = (table_end, None);
     for index in order {
-        let entry = &entries[index];
+        let entry = &mut entries[index];
+        let range = (entry.offset, entry.size);
+        if last == Some(range) {
+            continue;
+        }
         if entry.offset < end {
             let message = format!("entry {} overlaps what lies before it, up to {end:#x}", entry.id);
-            return Err(Error::malformed(message).at(entry.offset).within(format!("bundle entry {index}")));
+            entry.problem = Some(Error::malformed(message).at(entry.offset).within(format!("bundle entry {index}")));
+            continue;
         }
-        end = entry.offset + entry.size;
+        (end, last) = (entry.offset + entry.size, Some(range));
     }
-    Ok(())
 }
 
-/// Where a plain bundle ends: behind its table and its last entry.
+/// Where a plain bundle ends: behind its table and its last entry that can be read.
 pub(super) fn end_of(entries: &[Entry]) -> u64 {
     let table = (MAGIC.len() + 8) as u64 + entries.iter().map(|entry| 24 + entry.id.len() as u64).sum::<u64>();
-    entries.iter().filter(|entry| entry.size != 0).map(|entry| entry.offset + entry.size).max().unwrap_or(0).max(table)
+    entries.iter().filter(|entry| entry.has_contents()).map(|entry| entry.offset + entry.size).max().unwrap_or(0).max(table)
 }
 
 /// Writes a plain bundle of (id, contents), entries aligned as Clang aligns them.

@@ -113,20 +113,61 @@ fn many_small_bombs_do_not_unpack_either() {
 fn lies_of_a_plain_table_are_found_and_located() {
     let good = two_entries();
     let first_entry = 32 + 24 + HOST.len();
-    let with = |at: usize, value: u64| {
+    let changed = |at: usize, value: u64| {
         let mut bytes = good.clone();
         bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
-        Input::parse(&bytes).map(|_| ()).expect_err("refused")
+        bytes
     };
+    let with = |at: usize, value: u64| Input::parse(&changed(at, value)).map(|_| ()).expect_err("refused");
     assert_eq!(with(24, u64::MAX).offset(), Some(24));
-    // The entry of gfx906: past the end, wrapping around, into the table, into its neighbour.
-    assert_eq!(with(first_entry, 1 << 40).offset(), Some(1 << 40));
-    assert_eq!(with(first_entry, u64::MAX - 10).kind(), Kind::Malformed);
-    assert!(with(first_entry, 64).message().contains("overlaps"));
-    assert!(with(first_entry + 8, 8250).message().contains("overlaps"));
-    assert_eq!(with(first_entry + 8, u64::MAX).kind(), Kind::Malformed);
     assert_eq!(with(first_entry + 16, u64::MAX).offset(), Some(first_entry as u64 + 16));
-    assert!(with(first_entry, 1 << 40).to_string().contains("bundle entry 1"));
+    // One entry: past the end, wrapping around, into the table, into its neighbour. The others can be read.
+    let problem = |at: usize, value: u64, wrong: usize| {
+        let bytes = changed(at, value);
+        let input = Input::parse(&bytes).expect("the rest can be read");
+        let bundle = &input.bundles[0];
+        let other = if wrong == 1 { (2, &[9; 100][..]) } else { (1, &bytes[4096..4096 + bundle.entries[1].size as usize]) };
+        assert_eq!((bundle.entry_bytes(wrong), bundle.entry_bytes(other.0)), (&b""[..], other.1));
+        bundle.entries[wrong].problem.clone().expect("told of")
+    };
+    assert_eq!(problem(first_entry, 1 << 40, 1).offset(), Some(1 << 40));
+    assert_eq!(problem(first_entry, u64::MAX - 10, 1).kind(), Kind::Malformed);
+    assert!(problem(first_entry, 64, 1).message().contains("overlaps"));
+    assert!(problem(first_entry + 8, 8250, 2).message().contains("overlaps"));
+    assert_eq!(problem(first_entry + 8, u64::MAX, 1).kind(), Kind::Malformed);
+    assert!(problem(first_entry, 1 << 40, 1).to_string().contains("bundle entry 1"));
+}
+
+#[test]
+fn entries_may_share_their_bytes() {
+    let mut bytes = two_entries();
+    let (gfx906, gfx90a) = (32 + 24 + HOST.len(), 32 + 24 + HOST.len() + 24 + GFX906.len());
+    bytes.copy_within(gfx906..gfx906 + 16, gfx90a);
+    let input = Input::parse(&bytes).expect("parses");
+    let bundle = &input.bundles[0];
+    assert_eq!((bundle.problem(), bundle.entry_bytes(1), bundle.entry_bytes(2)), (None, &[6; 5000][..], &[6; 5000][..]));
+}
+
+#[test]
+fn bundles_behind_one_that_cannot_be_read_are_found() {
+    let plain = two_entries();
+    let mut bytes = plain.clone();
+    bytes.resize(bytes.len().next_multiple_of(4096), 0);
+    let damaged = bytes.len();
+    bytes.extend(packed(2, &plain));
+    // The checksum.
+    bytes[damaged + 16] ^= 1;
+    bytes.resize(bytes.len().next_multiple_of(4096), 0);
+    // Four bytes that mean nothing, where nothing is expected.
+    bytes.extend(b"garbageyCCOB\0\0\0\0");
+    bytes.resize(bytes.len().next_multiple_of(4096), 0);
+    let last = bytes.len() as u64;
+    bytes.extend(&plain);
+    let input = Input::parse(&bytes).expect("two can be read");
+    assert_eq!(input.bundles.iter().map(|bundle| bundle.offset).collect::<Vec<_>>(), [0, last]);
+    let [one] = &input.malformed[..] else { panic!("one: {:?}", input.malformed) };
+    assert_eq!((one.is_wrapper, one.offset), (false, Some(damaged as u64)));
+    assert!(one.error.message().contains("checksum"), "{one}");
 }
 
 #[test]
@@ -134,16 +175,21 @@ fn garbage_between_bundles_is_located() {
     let mut bytes = two_entries();
     let end = bytes.len() as u64;
     bytes.extend([0, 0, 0, 5]);
-    assert_eq!(Input::parse(&bytes).expect_err("refused").offset(), Some(end + 3));
+    let input = Input::parse(&bytes).expect("the bundle can be read");
+    assert_eq!((input.bundles.len(), input.malformed[0].offset), (1, Some(end + 3)));
     assert_eq!(Input::parse(b"#!/bin/sh").expect_err("refused").kind(), Kind::Malformed);
     assert_eq!(Input::parse(b"").expect_err("refused").kind(), Kind::Malformed);
 }
 
 #[test]
-fn every_truncation_is_an_error() {
+fn every_truncation_is_told_of() {
     for whole in [two_entries(), packed(2, &two_entries()), packed(3, &two_entries())] {
         for len in 0..whole.len() {
-            assert!(Input::parse(&whole[..len]).is_err(), "{len} of {} bytes", whole.len());
+            let told = match Input::parse(&whole[..len]) {
+                Ok(input) => !input.malformed.is_empty() || input.bundles.iter().any(|bundle| bundle.problem().is_some()),
+                Err(_) => true,
+            };
+            assert!(told, "{len} of {} bytes", whole.len());
         }
     }
 }

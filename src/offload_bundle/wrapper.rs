@@ -1,8 +1,9 @@
 //! The wrappers in `.hipFatBinSegment`: 24 bytes per translation unit that tell the HIP runtime where its bundle is.
 
+use super::MalformedBundle;
 use crate::bytes;
 use crate::elf::constants::{ET_EXEC, R_X86_64_64, R_X86_64_RELATIVE, Rela64};
-use crate::elf::{Elf, Relocation, Symbol};
+use crate::elf::{Elf, Relocation, Section, Symbol};
 use crate::error::{Error, Result, ResultExt};
 
 /// The section that holds the wrappers.
@@ -55,8 +56,8 @@ pub struct Wrapper {
     pub bundle: usize,
 }
 
-/// Reads all wrappers of a host file; `bundle` is not known yet and left 0.
-pub(super) fn read(elf: &Elf<'_>) -> Result<Vec<Wrapper>> {
+/// Reads all wrappers of a host file; `bundle` is not known yet and left 0. Those that cannot be followed go to `malformed`.
+pub(super) fn read(elf: &Elf<'_>, malformed: &mut Vec<MalformedBundle>) -> Result<Vec<Wrapper>> {
     let mut wrappers = Vec::new();
     let sections: Vec<_> = elf.sections.iter().filter(|section| section.name == SECTION && section.is_alloc()).collect();
     if sections.is_empty() {
@@ -73,35 +74,50 @@ pub(super) fn read(elf: &Elf<'_>) -> Result<Vec<Wrapper>> {
             return Err(Error::malformed(message).at(section.offset));
         }
         for start in (0..contents.len() as u64).step_by(SIZE as usize) {
-            let (address, file_offset) = (section.address + start, section.offset + start);
-            let magic = bytes::u32_at(contents, start, "wrapper magic")?;
-            if magic != MAGIC {
-                return Err(Error::malformed(format!("a wrapper starts with {magic:#x}, {MAGIC:#x} expected")).at(file_offset));
+            match read_one(elf, section, contents, start, &relocations, &mut symbols) {
+                Ok(wrapper) => wrappers.push(wrapper),
+                Err(error) => malformed.push(MalformedBundle { is_wrapper: true, offset: Some(section.offset + start), error }),
             }
-            let version = bytes::u32_at(contents, start + 4, "wrapper version")?;
-            if version != 1 {
-                return Err(Error::unsupported(format!("a wrapper of version {version}, 1 is handled")).at(file_offset + 4));
-            }
-            let in_place = bytes::u64_at(contents, start + POINTER_OFFSET, "wrapper pointer")?;
-            let place = address + POINTER_OFFSET;
-            let first = relocations.partition_point(|relocation| relocation.address.saturating_add(WORD) <= place);
-            let mut naming = relocations[first..].iter().take_while(|relocation| relocation.address < place.saturating_add(WORD));
-            let (pointer, bundle_address) = match (naming.next(), naming.next()) {
-                (None, _) if elf.header.kind == ET_EXEC || elf.is_relr(place)? => (Pointer::InPlace, in_place),
-                (None, _) => {
-                    let message = "a wrapper's pointer in a position-independent file is not relocated in a known way";
-                    return Err(Error::unsupported(message).at(file_offset + POINTER_OFFSET));
-                }
-                (Some(one), None) if one.address == place => relocated(elf, one, &mut symbols)?,
-                (Some(one), _) => {
-                    let message = format!("a wrapper's pointer is relocated in parts, by type {} at {:#x}", one.kind, one.address);
-                    return Err(Error::unsupported(message).at(one.file_offset));
-                }
-            };
-            wrappers.push(Wrapper { address, file_offset, bundle_address, in_place, pointer, bundle: 0 });
         }
     }
     Ok(wrappers)
+}
+
+/// Reads the wrapper at an offset of its section. Relocations are by address.
+fn read_one<'d>(
+    elf: &Elf<'d>,
+    section: &Section<'_>,
+    contents: &[u8],
+    start: u64,
+    relocations: &[Relocation],
+    symbols: &mut Option<Vec<Symbol<'d>>>,
+) -> Result<Wrapper> {
+    let (address, file_offset) = (section.address + start, section.offset + start);
+    let magic = bytes::u32_at(contents, start, "wrapper magic")?;
+    if magic != MAGIC {
+        return Err(Error::malformed(format!("a wrapper starts with {magic:#x}, {MAGIC:#x} expected")).at(file_offset));
+    }
+    let version = bytes::u32_at(contents, start + 4, "wrapper version")?;
+    if version != 1 {
+        return Err(Error::unsupported(format!("a wrapper of version {version}, 1 is handled")).at(file_offset + 4));
+    }
+    let in_place = bytes::u64_at(contents, start + POINTER_OFFSET, "wrapper pointer")?;
+    let place = address + POINTER_OFFSET;
+    let first = relocations.partition_point(|relocation| relocation.address.saturating_add(WORD) <= place);
+    let mut naming = relocations[first..].iter().take_while(|relocation| relocation.address < place.saturating_add(WORD));
+    let (pointer, bundle_address) = match (naming.next(), naming.next()) {
+        (None, _) if elf.header.kind == ET_EXEC || elf.is_relr(place)? => (Pointer::InPlace, in_place),
+        (None, _) => {
+            let message = "a wrapper's pointer in a position-independent file is not relocated in a known way";
+            return Err(Error::unsupported(message).at(file_offset + POINTER_OFFSET));
+        }
+        (Some(one), None) if one.address == place => relocated(elf, one, symbols)?,
+        (Some(one), _) => {
+            let message = format!("a wrapper's pointer is relocated in parts, by type {} at {:#x}", one.kind, one.address);
+            return Err(Error::unsupported(message).at(one.file_offset));
+        }
+    };
+    Ok(Wrapper { address, file_offset, bundle_address, in_place, pointer, bundle: 0 })
 }
 
 /// Where a pointer comes from that one relocation supplies, and the address that it gives.

@@ -101,6 +101,7 @@ fn open<'i>(input: &'i Input<'_>, listed: &Listed<'_>) -> Result<(Vec<Opened<'i>
     if let (true, Some(error)) = (opened.is_empty(), failed) {
         return Err(error);
     }
+    refused.extend(input.malformed.iter().map(ToString::to_string));
     for object in &opened {
         let everything = listed.selection.kernels.is_empty() && listed.functions.is_empty();
         let wanted = |part: &&MalformedPart| match part.kind {

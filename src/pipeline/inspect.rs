@@ -74,7 +74,8 @@ pub fn inspect(data: &[u8], inspected: &Inspected, mut extract: Option<&mut Extr
         Container::Bundles => "offload bundles",
         Container::CodeObject => "code object",
     };
-    Ok(Inspection { schema: SCHEMA.to_owned(), container: container.to_owned(), bundles, objects })
+    let malformed = input.malformed.iter().map(ToString::to_string).collect();
+    Ok(Inspection { schema: SCHEMA.to_owned(), container: container.to_owned(), bundles, objects, malformed })
 }
 
 /// Puts an entry's bytes somewhere and says where.
@@ -102,6 +103,7 @@ fn inspect_bundle(input: &Input<'_>, index: usize, bundle: &Bundle<'_>, inspecte
             size: entry.size,
             contents: contents(bytes),
             code_object_version: CodeObject::parse(bytes).ok().map(|code| code.version()),
+            problem: entry.problem.as_ref().map(ToString::to_string),
             extracted: None,
         });
     }

@@ -187,6 +187,7 @@ pub(super) fn place_name(place: Option<(usize, usize)>) -> String {
 /// As [`Object::decode`], of a code object by itself; otherwise only if none can be read.
 pub fn objects<'i>(input: &'i Input<'_>, selection: &Selection, unread: &mut Vec<String>) -> Result<Vec<Object<'i>>> {
     let mut objects: Vec<Object<'i>> = Vec::new();
+    unread.extend(input.malformed.iter().map(ToString::to_string));
     let mut failed = None;
     for found in input.code_objects() {
         let id = match found.target {

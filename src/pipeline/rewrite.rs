@@ -116,6 +116,7 @@ pub fn rewrite_to<M: Send>(
     let objects: Vec<Found<'_>> = input.code_objects().collect();
     let groups = groups(&objects)?;
     let places = objects.iter().map(|found| found.place).collect();
+    let unread: Vec<String> = input.malformed.iter().map(ToString::to_string).collect();
     let sources = Sources::new(input, places, scratch.as_ref())?;
     let total = sources.count();
     let told = Mutex::new((0, progress));
@@ -154,7 +155,9 @@ pub fn rewrite_to<M: Send>(
         Width::Objects => drop(rayon::broadcast(|_| work())),
         Width::Kernels => work(),
     }
-    order.finish()
+    let mut maps = order.finish()?;
+    maps.extend(unread.iter().map(|problem| keep(all_refused("?".to_owned(), String::new(), MALFORMED, problem))));
+    Ok(maps)
 }
 
 /// Rewrites the first code object of a group, and those behind it while what was made of it is right for them. Returns the others.
@@ -169,6 +172,10 @@ fn rewrite_group<'g>(
 ) -> &'g [usize] {
     let Some((&first, mut rest)) = group.split_first() else { return group };
     let rewriter = Rewriter { options, width, keeps: !rest.is_empty() };
+    if let Some(error) = sources.damage(first) {
+        done(first, sources.load(first).map(|bytes| unread(&sources.found(first, &bytes), options, &error)));
+        return rest;
+    }
     let bytes = match sources.load(first) {
         Ok(bytes) => bytes,
         Err(error) => {
@@ -179,6 +186,9 @@ fn rewrite_group<'g>(
     let mut finished = None;
     done(first, rewriter.object(&sources.found(first, &bytes), Way::Anew(&mut finished)).map(Option::flatten));
     while let (Some(earlier), Some((&number, others))) = (&finished, rest.split_first()) {
+        if sources.damage(number).is_some() {
+            break;
+        }
         let outcome = sources.load(number).and_then(|bytes| rewriter.object(&sources.found(number, &bytes), Way::Like(earlier)));
         match outcome.transpose() {
             Some(outcome) => done(number, outcome),
@@ -419,7 +429,8 @@ fn malformed(code: &CodeObject<'_>, undescribed: &[&Kernel], found: &Found<'_>, 
         let entry = |part: &&MalformedPart| part.kind == PartKind::MetadataEntry && part.name == kernel.name;
         let note = |part: &&MalformedPart| part.kind == PartKind::Metadata;
         let part = code.malformed().iter().find(entry).or_else(|| code.malformed().iter().find(note));
-        let detail = part.map_or_else(|| format!("the metadata has no kernel with the descriptor {}", kernel.symbol()), ToString::to_string);
+        let detail =
+            part.map_or_else(|| format!("the metadata has no kernel with the descriptor {}", kernel.symbol()), ToString::to_string);
         all.push(refused(&target, kernel, MALFORMED, &detail, None));
     }
     let unread = code.malformed().iter().filter(|part| part.kind == PartKind::Kernel && options.selection.has_kernel(&part.name));
@@ -440,23 +451,21 @@ fn unread(found: &Found<'_>, options: &Options, error: &Error) -> Option<Outcome
     if found.target.is_some() && !options.selection.has_target(&target) {
         return None;
     }
+    let reason = if error.kind() == Kind::Unsupported { UNSUPPORTED_OBJECT } else { MALFORMED };
+    Some((all_refused(target, digest(found.bytes), reason, &error.to_string()), None))
+}
+
+/// The map of a code object, or of a whole bundle, of which nothing is instrumented.
+fn all_refused(target: String, original: String, reason: &str, detail: &str) -> ObjectMap {
     let all = Refused {
         name: EVERY_KERNEL.to_owned(),
         demangled: EVERY_KERNEL.to_owned(),
         target: target.clone(),
-        reason: if error.kind() == Kind::Unsupported { UNSUPPORTED_OBJECT } else { MALFORMED }.to_owned(),
-        detail: error.to_string(),
+        reason: reason.to_owned(),
+        detail: detail.to_owned(),
         address: None,
     };
-    let map = ObjectMap {
-        schema: SCHEMA.to_owned(),
-        target,
-        original: digest(found.bytes),
-        stride: HEADER,
-        kernels: Vec::new(),
-        refused: vec![all],
-    };
-    Some((map, None))
+    ObjectMap { schema: SCHEMA.to_owned(), target, original, stride: HEADER, kernels: Vec::new(), refused: vec![all] }
 }
 
 /// A code object that something is added to.

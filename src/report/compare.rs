@@ -155,7 +155,7 @@ impl Compare {
         }
         if !self.refused.is_empty() {
             lines.push("left uncounted".to_owned());
-            lines.extend(self.refused.iter().map(refused_line));
+            lines.extend(self.refused.iter().map(|kernel| refused_line(kernel, style)));
         }
         lines.push(String::new());
         lines.join("\n")
@@ -164,7 +164,7 @@ impl Compare {
 
 impl ComparedKernel {
     fn lines(&self, style: Style, lines: &mut Vec<String>) {
-        lines.push(style.bold(&self.kernel.demangled));
+        lines.push(style.bold(&style.name(&self.kernel.demangled)));
         lines.push(style.dim(&format!(
             "  {}, {}, {}",
             self.kernel.target,

@@ -132,7 +132,8 @@ impl CountedText {
                 lines.extend(not_counted(&only.uncounted_callees));
             }
             (kernels, _) => {
-                let names: Vec<&str> = kernels.iter().map(|kernel| &*kernel.demangled).collect();
+                let names: Vec<_> = kernels.iter().map(|kernel| style.name(&kernel.demangled)).collect();
+                let names: Vec<&str> = names.iter().map(|name| &**name).collect();
                 match names.as_slice() {
                     [] => {}
                     [only] => lines.push(style.dim(&format!("counted in {only}"))),
@@ -140,7 +141,7 @@ impl CountedText {
                 }
                 for kernel in kernels {
                     let missing = missing_waves(kernel.dropped, kernel.unfinished);
-                    lines.extend(missing.map(|line| style.warn(&format!("{}: {line}", kernel.demangled))));
+                    lines.extend(missing.map(|line| style.warn(&format!("{}: {line}", style.name(&kernel.demangled)))));
                 }
             }
         }
@@ -149,7 +150,7 @@ impl CountedText {
                 let when = if self.kernels.iter().any(|counted| counted.name == kernel.name) { "not in all runs" } else { "no counts" };
                 lines.push(style.warn(&format!("{when}: {}", kernel.why)));
             } else if index < NAMES_SHOWN {
-                lines.push(style.warn(&format!("not counted in {}: {}", kernel.demangled, kernel.why)));
+                lines.push(style.warn(&format!("not counted in {}: {}", style.name(&kernel.demangled), kernel.why)));
             }
         }
         if self.uncounted.len() > NAMES_SHOWN {

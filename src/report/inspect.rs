@@ -21,6 +21,9 @@ pub struct Inspection {
     pub bundles: Vec<InspectedBundle>,
     /// The selected code objects that the HIP runtime will see, or that were asked for by entry.
     pub objects: Vec<InspectedObject>,
+    /// Bundles and wrappers that contradict the format and are not listed, each with what is wrong and where.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub malformed: Vec<String>,
 }
 
 /// A bundle.
@@ -63,6 +66,9 @@ pub struct InspectedEntry {
     pub contents: Contents,
     /// 4, 5 or 6, where it is a code object that can be read.
     pub code_object_version: Option<u8>,
+    /// What is wrong with its place, if it contradicts the format: then it has no contents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
     /// The file that it was written to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extracted: Option<String>,
@@ -181,7 +187,7 @@ impl InspectedEntry {
     /// Whether it is code for a device: what is extracted.
     #[must_use]
     pub fn is_code(&self) -> bool {
-        self.target.is_some() && self.size > 0
+        self.target.is_some() && self.size > 0 && self.problem.is_none()
     }
 
     /// Numbers of the bundle and of the entry in it.
@@ -200,6 +206,7 @@ impl Inspection {
         for bundle in &self.bundles {
             bundle.lines(style, &mut lines);
         }
+        lines.extend(self.malformed.iter().map(|part| style.warn(&format!("not readable: {part}"))));
         for object in &self.objects {
             lines.push(String::new());
             object.lines(style, &mut lines);
@@ -230,6 +237,7 @@ impl InspectedBundle {
             let contents = match (entry.contents, entry.code_object_version) {
                 (Contents::Elf, Some(version)) => format!("code object v{version}"),
                 (Contents::Elf, None) => "ELF file".to_owned(),
+                (Contents::Empty, _) if entry.problem.is_some() => style.warn("not readable"),
                 (Contents::Empty, _) => String::new(),
                 (Contents::Bitcode, _) => "LLVM bitcode".to_owned(),
                 (Contents::Spirv, _) => "SPIR-V".to_owned(),
@@ -269,7 +277,7 @@ impl InspectedObject {
         self.kernel_lines(style, lines);
         let mut functions = Table::new(&[("address", Align::Right), ("function", Align::Left), ("code", Align::Right)]);
         for function in &self.functions {
-            functions.row([format!("{:#x}", function.address), function.demangled.clone(), grouped(function.code_bytes)]);
+            functions.row([format!("{:#x}", function.address), style.name(&function.demangled).into_owned(), grouped(function.code_bytes)]);
         }
         if !functions.is_empty() {
             lines.push(String::new());
@@ -280,7 +288,7 @@ impl InspectedObject {
         for variable in &self.variables {
             variables.row([
                 format!("{:#x}", variable.address),
-                variable.demangled.clone(),
+                style.name(&variable.demangled).into_owned(),
                 grouped(variable.size),
                 variable.section.clone().unwrap_or_else(|| "not defined here".to_owned()),
             ]);
@@ -318,7 +326,7 @@ impl InspectedObject {
             let occupancy = facts.occupancy.as_ref();
             table.row([
                 format!("{:#x}", kernel.entry),
-                kernel.demangled.clone(),
+                style.name(&kernel.demangled).into_owned(),
                 grouped(kernel.code_bytes),
                 facts.used_sgprs(),
                 facts.used_vgprs(),

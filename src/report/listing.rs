@@ -10,6 +10,7 @@ use super::disassembly::{
 };
 use super::table::grouped;
 use super::text::{Style, counted, counts_text, place};
+use crate::code_object::printable;
 use crate::profile::map::Source;
 
 /// Where notes begin, counted from the instruction.
@@ -95,9 +96,13 @@ impl Listing {
             lines.extend(profile_lines);
             return lines;
         };
-        lines.push(self.style.bold(code.demangled.as_deref().unwrap_or(name)));
+        lines.push(self.style.bold(&self.style.name(code.demangled.as_deref().unwrap_or(name))));
         let what = if code.kind == CodeKind::Kernel { "kernel" } else { "function" };
-        let mut facts = vec![format!("{what} {name}"), code.target.clone(), format!("{section} {range}").trim_start().to_owned()];
+        let mut facts = vec![
+            format!("{what} {}", self.style.name(&printable(name))),
+            code.target.clone(),
+            format!("{section} {range}").trim_start().to_owned(),
+        ];
         let insts: u64 = code.instructions.iter().filter(|inst| !inst.instruction.starts_with('.')).map(|inst| inst.times).sum();
         facts.push(counted(insts, "instruction", "instructions"));
         if !code.blocks.is_empty() {

@@ -13,6 +13,7 @@ pub mod html;
 pub mod inspect;
 pub mod listing;
 mod model;
+pub mod names;
 pub mod occupancy;
 pub mod plain;
 pub mod rewrite;

@@ -112,7 +112,7 @@ impl Summary {
         for kernel in &self.kernels {
             let (before, after) = (kernel.before, kernel.after);
             table.row([
-                kernel.demangled.clone(),
+                style.name(&kernel.demangled).into_owned(),
                 kernel.target.clone(),
                 kernel.branches.to_string(),
                 mode_name(kernel.mode).to_owned(),
@@ -134,14 +134,14 @@ impl Summary {
         for kernel in self.kernels.iter().filter(|kernel| !kernel.uncounted_callees.is_empty()) {
             lines.push(format!(
                 "{}: not counted: branches within called functions ({})",
-                kernel.demangled,
+                style.name(&kernel.demangled),
                 kernel.uncounted_callees.join(", ")
             ));
         }
-        lines.extend(self.kernels.iter().filter_map(|kernel| Some(format!("{}: {}", kernel.demangled, moved(kernel)?))));
+        lines.extend(self.kernels.iter().filter_map(|kernel| Some(format!("{}: {}", style.name(&kernel.demangled), moved(kernel)?))));
         if !self.refused.is_empty() {
             lines.push("left uncounted".to_owned());
-            lines.extend(self.refused.iter().map(refused_line));
+            lines.extend(self.refused.iter().map(|kernel| refused_line(kernel, style)));
         }
         lines.push(String::new());
         lines.join("\n")

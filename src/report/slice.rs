@@ -23,7 +23,7 @@ const CANDIDATES_SHOWN: usize = 3;
 pub fn render(slice: &Slice, style: Style) -> String {
     let mut lines = Vec::new();
     for kernel in &slice.kernels {
-        lines.push(format!("{}  {}", style.bold(&kernel.demangled), style.dim(&kernel.target)));
+        lines.push(format!("{}  {}", style.bold(&style.name(&kernel.demangled)), style.dim(&kernel.target)));
         let before = lines.len();
         wait_lines(&kernel.waits, style, &mut lines);
         if lines.len() == before {

@@ -1,6 +1,9 @@
 //! A report as text for a terminal or a pipe.
 
+use std::borrow::Cow;
+
 use super::model::{Branch, BranchCounts, Kernel, Report, RunInfo};
+use super::names::short;
 use super::slice::chain_lines;
 use super::table::{Align, Table, grouped};
 use crate::profile::file::{Backend, Origin};
@@ -21,9 +24,17 @@ pub(super) const DID_NOT_END: &str = "the run did not end: these are the counts 
 pub struct Style {
     /// Whether to use ANSI colours.
     pub colour: bool,
+    /// Whether names of kernels and functions are whole, however long they are.
+    pub long_names: bool,
 }
 
 impl Style {
+    /// A demangled name, shortened unless long ones are wanted.
+    #[must_use]
+    pub fn name(self, demangled: &str) -> Cow<'_, str> {
+        if self.long_names { Cow::Borrowed(demangled) } else { short(demangled) }
+    }
+
     /// `text` in bold.
     #[must_use]
     pub fn bold(self, text: &str) -> String {
@@ -110,7 +121,7 @@ pub fn ran_on(report: &Report) -> String {
 }
 
 fn kernel_lines(kernel: &Kernel, style: Style, lines: &mut Vec<String>) {
-    lines.push(style.bold(&kernel.demangled));
+    lines.push(style.bold(&style.name(&kernel.demangled)));
     lines.push(style.dim(&format!("  {}", facts(kernel))));
     lines.extend(missing_waves(kernel.dropped, kernel.unfinished).map(|line| style.warn(&format!("  {line}"))));
     lines.extend(not_counted(&kernel.uncounted_callees).map(|line| format!("  {line}")));
@@ -318,14 +329,14 @@ fn highlight(line: String, style: Style) -> String {
 fn refused_lines(refused: &[Refused], style: Style, lines: &mut Vec<String>) {
     lines.push(style.bold("left uncounted"));
     for kernel in refused {
-        lines.push(refused_line(kernel));
+        lines.push(refused_line(kernel, style));
     }
 }
 
 /// One refused kernel in one line.
 #[must_use]
-pub fn refused_line(kernel: &Refused) -> String {
-    format!("  {} ({}): {}: {}", kernel.demangled, kernel.target, kernel.reason, kernel.detail)
+pub fn refused_line(kernel: &Refused, style: Style) -> String {
+    format!("  {} ({}): {}: {}", style.name(&kernel.demangled), kernel.target, kernel.reason, kernel.detail)
 }
 
 /// `divergence.hip:12`: the file's last component, because the directory is the same on every line.
@@ -390,7 +401,7 @@ void k<int>()
 
     #[test]
     fn colours_change_nothing_else() {
-        let coloured = render(&report(), Style { colour: true });
+        let coloured = render(&report(), Style { colour: true, ..Style::default() });
         assert!(coloured.contains("\x1b[33m   0x1a40"), "{coloured}");
         let mut plain = String::new();
         let mut rest = coloured.as_str();

@@ -38,7 +38,7 @@ pub(super) fn render_to(time: &TimeProfile, style: Style, lines: &mut Vec<String
 }
 
 fn kernel_lines(kernel: &KernelTime, style: Style, lines: &mut Vec<String>) {
-    lines.push(style.bold(&kernel.demangled));
+    lines.push(style.bold(&style.name(&kernel.demangled)));
     let mut facts = vec![
         kernel.target.clone(),
         counted(kernel.dispatches.len() as u64, "dispatch", "dispatches"),

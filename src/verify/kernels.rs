@@ -12,8 +12,7 @@ use super::finding::{Finding, Rule};
 use super::{Faultless, KernelCode, check_code, preload, scratch};
 use crate::cfg::{BodyId, Program};
 use crate::code_object::{
-    CodeObject, ENTRY_ALIGN, Feature, Features, Field, Kernel, KernelDescriptor, KernelMetadata, PartKind, initial_registers,
-    metadata,
+    CodeObject, ENTRY_ALIGN, Feature, Features, Field, Kernel, KernelDescriptor, KernelMetadata, PartKind, initial_registers, metadata,
 };
 use crate::dataflow::{RegSet, Summaries, UsedRegisters, callable_registers, reachable_registers};
 use crate::elf::Segment;

@@ -74,7 +74,7 @@ pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
     }
     let compare = put_together(backend, &ended)?;
     output::emit(&args.report, colour, &compare, |compare, style| compare.render(style))?;
-    output::say_refused(&compare.refused);
+    output::say_refused(&compare.refused, &args.report);
     let good = compare.same_counts && compare.same_exit && compare.refused.is_empty();
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::from(DIFFERENT) })
 }

@@ -41,6 +41,11 @@ pub fn run(args: &InspectArgs, colour: ColorChoice) -> Result<ExitCode> {
     };
     output::emit(&args.output, colour, &inspection, |inspection, style| inspection.render(style))?;
     let mut code = ExitCode::SUCCESS;
+    let entries = inspection.bundles.iter().flat_map(|bundle| &bundle.entries);
+    for problem in inspection.malformed.iter().chain(entries.filter_map(|entry| entry.problem.as_ref())) {
+        eprintln!("wavetap: not readable: {}", problem.replace(['\n', '\r'], " "));
+        code = ExitCode::from(REFUSED);
+    }
     for object in &inspection.objects {
         if let Some(problem) = &object.problem {
             eprintln!("wavetap: not looked into: {}: {problem}", object.id);

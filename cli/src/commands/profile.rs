@@ -52,7 +52,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
         report.time = modelled(args, &app, folder.path())?;
     }
     output::emit(&args.report, colour, &report, text::render)?;
-    output::say_refused(&report.refused);
+    output::say_refused(&report.refused, &args.report);
     Ok(launch_code(if code == 0 && report.has_gaps() { REFUSED } else { code }))
 }
 

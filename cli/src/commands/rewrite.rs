@@ -41,6 +41,6 @@ pub fn run(args: &RewriteArgs, colour: ColorChoice) -> Result<ExitCode> {
         files::write(path, &map, force, None)?;
     }
     output::emit(&args.report, colour, &summary, |summary, style| summary.render(style))?;
-    output::say_refused(&summary.refused);
+    output::say_refused(&summary.refused, &args.report);
     Ok(if summary.refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
 }

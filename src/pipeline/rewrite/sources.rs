@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::emit::{Kept, Scratch};
-use crate::error::Result;
-use crate::offload_bundle::{Bundle, Found, Input};
+use crate::error::{Error, Result};
+use crate::offload_bundle::{Bundle, Container, Entry, Found, Input};
 
 /// An input without the contents of its compressed bundles, and what was in all of them, entry by entry.
 pub(super) struct Sources<'d> {
@@ -53,6 +53,15 @@ impl<'d> Sources<'d> {
         self.places[number]
     }
 
+    /// Why nothing beside a code object, by its number, can be written anew without a loss: the bundle has entries that cannot be read, or the file such bundles.
+    pub(super) fn damage(&self, number: usize) -> Option<Error> {
+        let (bundle, _) = self.places[number]?;
+        let problem = self.input.bundles[bundle].problem().cloned();
+        // In a host file they stay where they are.
+        let others = self.input.malformed.first().filter(|_| self.input.container == Container::Bundles);
+        problem.or_else(|| others.map(|part| part.error.clone())).map(|error| error.within(format!("bundle {bundle}")))
+    }
+
     /// The contents of a bundle's entries.
     pub(super) fn contents(&self, bundle: usize) -> Vec<Kept<'d>> {
         self.contents[bundle].clone()
@@ -76,9 +85,11 @@ impl<'d> Sources<'d> {
 fn entries<'d>(bundle: &mut Bundle<'d>, scratch: Option<&Arc<Scratch>>) -> Result<Vec<Kept<'d>>> {
     match bundle.content {
         Cow::Borrowed(content) => {
-            let range =
-                |index: usize| bundle.entries[index].offset as usize..(bundle.entries[index].offset + bundle.entries[index].size) as usize;
-            Ok((0..bundle.entries.len()).map(|index| content.get(range(index)).unwrap_or_default().into()).collect())
+            let bytes = |entry: &Entry| {
+                let range = entry.has_contents().then(|| entry.offset as usize..(entry.offset + entry.size) as usize);
+                range.and_then(|range| content.get(range)).unwrap_or_default()
+            };
+            Ok(bundle.entries.iter().map(|entry| bytes(entry).into()).collect())
         }
         Cow::Owned(_) => (0..bundle.entries.len()).map(|index| Kept::plain(bundle.entry_bytes(index), scratch)).collect(),
     }
