@@ -1,6 +1,8 @@
 //! The control block of a rewritten code object, as any host treats it: through ordinary reads and writes of device memory.
 
-use wavetap::code_object::CodeObject;
+use std::collections::HashMap;
+
+use wavetap::code_object::{CodeObject, KernelMetadata};
 use wavetap::emulator::{Device, LoadedObject};
 use wavetap::error::{Error, Result, ResultExt};
 use wavetap::profile::control::{self, Control};
@@ -106,6 +108,22 @@ impl Counters {
         device.read(self.buffer, &mut records)?;
         self.clear(device, used)?;
         Ok((control, records))
+    }
+
+    /// The metadata of the instrumented kernels before counting code was put into them, by name, given what they say now.
+    pub(crate) fn originals(&self, code: &CodeObject<'_>) -> Result<HashMap<String, KernelMetadata>> {
+        let now: HashMap<&str, &KernelMetadata> =
+            code.kernels().iter().filter_map(|kernel| Some((kernel.name.as_str(), kernel.metadata.as_deref()?))).collect();
+        let mut originals = HashMap::new();
+        for kernel in &self.map.kernels {
+            let what = "it does not say what the original kernel needs; an older version wrote it: rewrite the program again";
+            let missing = || Error::unsupported(format!("the site table's entry of {}: {what}", kernel.demangled));
+            let declared = kernel.declared.ok_or_else(missing)?;
+            if let Some(now) = now.get(kernel.name.as_str()) {
+                originals.insert(kernel.name.clone(), declared.original(now));
+            }
+        }
+        Ok(originals)
     }
 
     /// The kernel's index in the site table, if it was instrumented.

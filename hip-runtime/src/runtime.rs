@@ -19,7 +19,7 @@ use crate::counters;
 use crate::graphs::Graphs;
 use crate::host_memory::HostMemory;
 use crate::hostcall::Hostcall;
-use crate::images::{Image, Loaded, is_emulated, processor_for, runs_on};
+use crate::images::{Image, Kernel, Loaded, is_emulated, processor_for, runs_on};
 use crate::kernarg::{self, Shape};
 use crate::managed::Advice;
 use crate::operation::Launch;
@@ -252,10 +252,15 @@ impl Runtime {
         Ok((device, loaded))
     }
 
-    /// What the metadata says of a kernel.
-    pub(crate) fn kernel(&mut self, kernel: &KernelRef) -> Outcome<Arc<KernelMetadata>> {
+    /// What a kernel needs.
+    fn needs(&mut self, kernel: &KernelRef) -> Outcome<Kernel> {
         let (_, loaded) = self.load(kernel.image)?;
         loaded.kernels.get(&kernel.name).cloned().ok_or(NOT_FOUND)
+    }
+
+    /// What the metadata says of a kernel as the program knows it: the answer to whatever it asks.
+    pub(crate) fn kernel(&mut self, kernel: &KernelRef) -> Outcome<Arc<KernelMetadata>> {
+        self.needs(kernel).map(|kernel| kernel.original)
     }
 
     /// Whether an address is one of device memory that the host cannot touch itself.
@@ -320,9 +325,9 @@ impl Runtime {
     /// Runs a kernel to its end. A fault is not an error of this launch: the device then answers everything with the fault's error.
     pub(crate) fn launch(&mut self, launch: &Launch) -> Outcome {
         let Launch { kernel, shape, arguments } = launch;
-        let metadata = self.kernel(kernel)?;
+        let Kernel { loaded: metadata, original } = self.needs(kernel)?;
         let target = self.device()?.target();
-        check(&metadata, shape, target)?;
+        check(&original, shape, target)?;
         if self.settings.skip_kernels {
             return Ok(());
         }

@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use expectations::{Scope, TARGETS, differences, expectations, samples, seeds};
-use stand_in::{StandIn, root};
+use stand_in::{Compiler, StandIn, root};
 use wavetap::pipeline::{Counters, Options, Probe, rewrite};
 use wavetap::profile::file::{Counts, KernelTotals, Profile};
 use wavetap::profile::map::CounterMode;
@@ -201,6 +201,28 @@ fn variants_run_and_are_counted() {
         assert_eq!((before.kernels.len(), profile.kernels.len()), (kernels, kernels), "{name}");
         for kernel in &before.kernels {
             assert_eq!(reached(named(&profile, &kernel.name)), reached(kernel), "{name} {}", kernel.demangled);
+        }
+    }
+}
+
+/// What a program is told of its kernels is what they need without counting code, so it does the same work with and without.
+#[test]
+fn a_rewritten_kernel_is_described_as_the_original() {
+    let stand_in = StandIn::new();
+    let compiler = Compiler::new();
+    for target in ["gfx90a", "gfx1100"] {
+        let original = stand_in.file(&format!("resources-{target}"));
+        compiler.compile(target, &["-lamdhip64"], &root().join("hip-runtime/tests/programs/resources.hip"), &original);
+        let (plain, ..) = counted(&stand_in, &original, &[]);
+        for mode in [Counters::Lds, Counters::Global] {
+            let program = rewritten_file(&stand_in, &original, mode);
+            let (output, profile, _) = counted(&stand_in, &program, &[]);
+            assert_eq!(output, plain, "{target} {mode:?}");
+            let more = |kernel: &&KernelTotals| {
+                let (before, after) = (kernel.before.expect("before"), kernel.after.expect("after"));
+                after.sgprs > before.sgprs || after.vgprs > before.vgprs || after.lds_bytes > before.lds_bytes
+            };
+            assert!(profile.kernels.iter().any(|kernel| more(&kernel)), "{target} {mode:?}: nothing that it must not be told");
         }
     }
 }
