@@ -226,3 +226,28 @@ fn a_rewritten_kernel_is_described_as_the_original() {
         }
     }
 }
+
+/// Kernels of one object that are in flight at the same time and wait for each other count as the emulator sees them, each for itself.
+#[test]
+fn kernels_in_flight_together_are_counted_apart() {
+    let stand_in = StandIn::new();
+    let compiler = Compiler::new();
+    let original = stand_in.file("streams");
+    let search = format!("-L{}", stand_in.folder().display());
+    let source = root().join("hip-runtime/tests/programs/streams.hip");
+    compiler.compile("gfx90a", &[&search, "-l:libamdhip64.so.5"], &source, &original);
+    for mode in [Counters::Lds, Counters::Global] {
+        let program = rewritten_file(&stand_in, &original, mode);
+        for variables in [&[] as &[(&str, &str)], &[("WAVETAP_PER_WAVE", "1"), ("WAVETAP_THREADS", "1")]] {
+            let (_, profile, trace) = counted(&stand_in, &program, variables);
+            for kernel in &profile.kernels {
+                let seen = named(&trace, &kernel.name);
+                assert_eq!((kernel.dispatches, kernel.waves), (seen.dispatches, seen.waves), "{mode:?} {}", kernel.demangled);
+                assert_eq!((kernel.dropped, kernel.unfinished), (0, 0), "{mode:?} {}", kernel.demangled);
+                assert_eq!(reached(kernel), reached(seen), "{mode:?} {}", kernel.demangled);
+            }
+            let name = |text: &str| profile.kernels.iter().any(|kernel| kernel.demangled.starts_with(text));
+            assert!(name("take_turns(") && name("wait_for(") && name("serve("), "{mode:?}");
+        }
+    }
+}
