@@ -489,7 +489,7 @@ pub struct BackendArgs {
     /// Emulator: seed of everything that is random (order of waves, undefined contents)
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub seed: u64,
-    /// Emulator: most instructions that one dispatch may execute
+    /// Emulator: most wave-instructions that one dispatch may execute, after which the run ends (default: 50000000000)
     #[arg(long, value_name = "N")]
     pub fuel: Option<u64>,
     /// Emulator: threads that the workgroups of a long dispatch are divided among (default: one for each core; --strict uses one)

@@ -9,6 +9,7 @@ use crate::operation::{Operation, do_now, submit};
 use crate::raw;
 use crate::runtime::runtime;
 use crate::status::*;
+use crate::tasks::wait_for_all;
 
 /// `hipChannelFormatKind`.
 pub(crate) const KIND_SIGNED: c_int = 0;
@@ -132,6 +133,7 @@ fn layout(element: usize, extent: Extent) -> Outcome<(usize, usize)> {
 const LARGEST: usize = 1 << 30;
 
 fn destroy(array: usize) -> Outcome {
+    wait_for_all()?;
     let removed = runtime().arrays.remove(&array).ok_or(INVALID_HANDLE)?;
     runtime().device()?.free(removed.address).map_err(|_| INVALID_VALUE)
 }

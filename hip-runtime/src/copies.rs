@@ -122,6 +122,22 @@ impl BoxCopy {
         Ok(BoxCopy { to: side(to), from: side(from), extent: Extent { width, height, depth: 1 }, kind })
     }
 
+    /// The source's bytes, row after row.
+    pub(crate) fn gather(&self) -> Outcome<Vec<u8>> {
+        let BoxCopy { from, extent: Extent { width, height, depth }, .. } = *self;
+        let size = width.checked_mul(height).and_then(|size| size.checked_mul(depth)).ok_or(INVALID_VALUE)?;
+        let mut bytes = vec![0; size];
+        for (row, into) in bytes.chunks_exact_mut(width.max(1)).enumerate() {
+            raw::read(from.row(row % height, row / height)? as usize, into)?;
+        }
+        Ok(bytes)
+    }
+
+    /// The same with what [`BoxCopy::gather`] gave as its source.
+    pub(crate) fn from_bytes(&self, bytes: &[u8]) -> Self {
+        BoxCopy { from: Side::new(bytes.as_ptr() as u64, self.extent.width, self.extent.height), ..*self }
+    }
+
     /// Copies.
     pub(crate) fn run(&self, runtime: &mut Runtime) -> Outcome {
         let BoxCopy { to, from, extent, .. } = *self;

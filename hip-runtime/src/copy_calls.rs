@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use crate::arrays;
 use crate::copies::{BoxCopy, BoxFill, Side, check_kind};
 use crate::memory::{Extent, PitchedPointer, loaded_as_hip_5};
-use crate::operation::{Operation, do_now, submit};
+use crate::operation::{Operation, do_now, submit, submit_and_wait};
 use crate::raw;
 use crate::status::*;
 
@@ -248,7 +248,6 @@ operations! {
     now fn hipMemset3D / hipMemset3D_spt(to: PitchedPointer, value: c_int, extent: Extent) => cells(to, value, extent);
 
     of a stream fn hipMemcpyAsync / hipMemcpyAsync_spt(to: u64, from: u64, size: usize, kind: c_int) => linear(to, from, size, kind)?;
-    of a stream fn hipMemcpyWithStream(to: u64, from: u64, size: usize, kind: c_int) => linear(to, from, size, kind)?;
     of a stream fn hipMemcpyHtoDAsync(to: u64, from: u64, size: usize) => linear(to, from, size, TO_DEVICE)?;
     of a stream fn hipMemcpyDtoHAsync(to: u64, from: u64, size: usize) => linear(to, from, size, TO_HOST)?;
     of a stream fn hipMemcpyDtoDAsync(to: u64, from: u64, size: usize) => linear(to, from, size, ON_DEVICE)?;
@@ -282,4 +281,11 @@ operations! {
     of a stream fn hipMemsetD2D32Async(to: u64, pitch: usize, value: u32, width: usize, height: usize)
         => element_rows(to, pitch, &value.to_le_bytes(), width, height);
     of a stream fn hipMemset3DAsync / hipMemset3DAsync_spt(to: PitchedPointer, value: c_int, extent: Extent) => cells(to, value, extent);
+}
+
+entry_points! {
+    /// Copies in the order of a stream, and waits for it.
+    fn hipMemcpyWithStream(to: u64, from: u64, size: usize, kind: c_int, stream: *mut c_void) {
+        submit_and_wait(stream, linear(to, from, size, kind)?)
+    }
 }

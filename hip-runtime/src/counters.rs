@@ -1,6 +1,8 @@
 //! The control block of a rewritten code object, as any host treats it: through ordinary reads and writes of device memory.
 
-use wavetap::code_object::CodeObject;
+use std::collections::HashMap;
+
+use wavetap::code_object::{CodeObject, KernelMetadata};
 use wavetap::emulator::{Device, LoadedObject};
 use wavetap::error::{Error, Result, ResultExt};
 use wavetap::profile::control::{self, Control};
@@ -23,6 +25,18 @@ pub(crate) struct Counters {
     buffer: u64,
     capacity: u32,
     shared: bool,
+    /// The dispatch that the block is armed for now.
+    owner: Option<u64>,
+    /// Other dispatches in flight that count: each is given its block back while it runs.
+    parked: HashMap<u64, Parked>,
+}
+
+/// What the block says of a dispatch while another one runs.
+struct Parked {
+    block: [u8; control::SIZE as usize],
+    buffer: u64,
+    capacity: u32,
+    shared: bool,
 }
 
 impl Counters {
@@ -33,8 +47,17 @@ impl Counters {
         let section =
             section.ok_or_else(|| Error::malformed(format!("{} is there and {} is not", control::SYMBOL, control::MAP_SECTION)))?;
         let map = ObjectMap::unpack(code.elf().contents(section)?).within(|| control::MAP_SECTION.into())?;
-        let mut counters =
-            Counters { map, block: symbol.address, records: settings.records, stride: 0, buffer: 0, capacity: 0, shared: false };
+        let mut counters = Counters {
+            map,
+            block: symbol.address,
+            records: settings.records,
+            stride: 0,
+            buffer: 0,
+            capacity: 0,
+            shared: false,
+            owner: None,
+            parked: HashMap::new(),
+        };
         counters.stride = counters.read(device)?.stride;
         if counters.stride == 0 || !counters.stride.is_multiple_of(8) {
             return Err(Error::malformed(format!("the control block has a record stride of {}", counters.stride)));
@@ -79,9 +102,38 @@ impl Counters {
         device.write(self.buffer, &zeros)
     }
 
+    /// Keeps what the block says of the dispatch that it is armed for, if one is.
+    fn park(&mut self, device: &Device) -> Result<()> {
+        let Some(owner) = self.owner.take() else { return Ok(()) };
+        let mut parked = Parked { block: [0; control::SIZE as usize], buffer: self.buffer, capacity: self.capacity, shared: self.shared };
+        device.read(self.block, &mut parked.block)?;
+        (self.buffer, self.capacity, self.shared) = (0, 0, false);
+        self.parked.insert(owner, parked);
+        Ok(())
+    }
+
+    /// Arms the block for a dispatch in flight that is about to run.
+    pub(crate) fn install(&mut self, device: &mut Device, dispatch: u64) -> Result<()> {
+        if self.owner == Some(dispatch) {
+            return Ok(());
+        }
+        self.park(device)?;
+        let missing = || Error::internal(format!("dispatch {dispatch} counts and has no control block"));
+        let Parked { block, buffer, capacity, shared } = self.parked.remove(&dispatch).ok_or_else(missing)?;
+        if self.buffer != 0 {
+            device.free(self.buffer)?;
+        }
+        device.write(self.block, &block)?;
+        (self.buffer, self.capacity, self.shared, self.owner) = (buffer, capacity, shared, Some(dispatch));
+        Ok(())
+    }
+
     /// Prepares the block and the buffer for a dispatch of at most `waves` waves.
-    pub(crate) fn arm(&mut self, device: &mut Device, waves: u64, ordinal: u32) -> Result<()> {
+    pub(crate) fn arm(&mut self, device: &mut Device, waves: u64, dispatch: u64) -> Result<()> {
+        self.park(device)?;
         self.make_room(device, waves)?;
+        self.owner = Some(dispatch);
+        let ordinal = dispatch as u32;
         let flags = if self.shared { control::FLAG_SHARED } else { 0 };
         for (offset, value) in [
             (control::FLAGS, flags),
@@ -96,7 +148,7 @@ impl Counters {
     }
 
     /// Reads back what a dispatch left, and clears it.
-    pub(crate) fn drain(&self, device: &mut Device) -> Result<(Control, Vec<u8>)> {
+    pub(crate) fn drain(&mut self, device: &mut Device) -> Result<(Control, Vec<u8>)> {
         let control = self.read(device)?;
         if (control.buffer, control.capacity, control.stride) != (self.buffer, self.capacity, self.stride) {
             return Err(Error::malformed(format!("the control block was overwritten: {control:x?}")));
@@ -105,7 +157,24 @@ impl Counters {
         let mut records = vec![0; usize::try_from(used).map_err(|_| Error::limit("too many records for this machine"))?];
         device.read(self.buffer, &mut records)?;
         self.clear(device, used)?;
+        self.owner = None;
         Ok((control, records))
+    }
+
+    /// The metadata of the instrumented kernels before counting code was put into them, by name, given what they say now.
+    pub(crate) fn originals(&self, code: &CodeObject<'_>) -> Result<HashMap<String, KernelMetadata>> {
+        let now: HashMap<&str, &KernelMetadata> =
+            code.kernels().iter().filter_map(|kernel| Some((kernel.name.as_str(), kernel.metadata.as_deref()?))).collect();
+        let mut originals = HashMap::new();
+        for kernel in &self.map.kernels {
+            let what = "it does not say what the original kernel needs; an older version wrote it: rewrite the program again";
+            let missing = || Error::unsupported(format!("the site table's entry of {}: {what}", kernel.demangled));
+            let declared = kernel.declared.ok_or_else(missing)?;
+            if let Some(now) = now.get(kernel.name.as_str()) {
+                originals.insert(kernel.name.clone(), declared.original(now));
+            }
+        }
+        Ok(originals)
     }
 
     /// The kernel's index in the site table, if it was instrumented.

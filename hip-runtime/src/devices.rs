@@ -77,7 +77,7 @@ entry_points! {
 
     /// Frees everything. Memory is kept until the program ends, so that a pointer that is still used afterwards is not given out again.
     fn hipDeviceReset() {
-        Ok(())
+        crate::tasks::wait_for_all()
     }
 
     /// Flags of the device: none does anything.

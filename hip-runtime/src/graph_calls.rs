@@ -12,6 +12,7 @@ use crate::operation::{HostFunction, Operation, submit};
 use crate::raw;
 use crate::runtime::{Runtime, runtime};
 use crate::status::*;
+use crate::tasks::wait_for_all;
 
 /// `hipGraphExecUpdateResult`.
 const UPDATE_SUCCESS: c_int = 0;
@@ -28,6 +29,11 @@ fn store_list<T: Copy + Default>(out: *mut T, count: *mut usize, list: &[T]) -> 
         raw::store(out.wrapping_add(at), list.get(at).copied().unwrap_or_default())?;
     }
     raw::store(count, if out.is_null() { list.len() } else { list.len().min(room) })
+}
+
+/// Waits until nothing uses memory that a graph gives back, if there is some.
+fn wait_for_memory(allocations: usize) -> Outcome {
+    if allocations == 0 { Ok(()) } else { wait_for_all() }
 }
 
 /// Calls what must be called when nobody refers to an object any more.
@@ -115,6 +121,7 @@ entry_points! {
 
     /// Ends a graph. What was instantiated from it stays.
     fn hipGraphDestroy(graph: usize) {
+        wait_for_memory(runtime().graphs.graph(graph)?.memory.len())?;
         let mut locked = runtime();
         let removed = locked.graphs.remove(graph)?;
         let objects = locked.release_all(&removed.objects);
@@ -251,6 +258,8 @@ entry_points! {
 
     /// Ends an instantiated graph.
     fn hipGraphExecDestroy(executable: usize) {
+        let memory = runtime().graphs.executable(executable)?.memory.len();
+        wait_for_memory(memory)?;
         let mut locked = runtime();
         let removed = locked.graphs.remove_executable(executable)?;
         let objects = locked.release_all(&removed.objects);

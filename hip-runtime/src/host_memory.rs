@@ -2,6 +2,7 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::BTreeMap;
+use std::sync::atomic::{Ordering, fence};
 
 use wavetap::emulator::{Device, ForeignMemory};
 
@@ -44,12 +45,54 @@ struct Window {
 
 impl ForeignMemory for Window {
     fn read(&self, offset: u64, into: &mut [u8]) {
-        // The emulator keeps to the registered length, and an address that is not null cannot fail.
-        let _ = raw::read(self.address + offset as usize, into);
+        let address = self.address + offset as usize;
+        // The emulator keeps to the registered length, and an address that is not null cannot fail. The program may write at the same time: what is aligned is read in one step.
+        match into.len() {
+            4 if address.is_multiple_of(4) => into.copy_from_slice(&raw::atomic32(address).load(Ordering::Acquire).to_ne_bytes()),
+            8 if address.is_multiple_of(8) => into.copy_from_slice(&raw::atomic64(address).load(Ordering::Acquire).to_ne_bytes()),
+            _ => {
+                let _ = raw::read(address, into);
+                fence(Ordering::Acquire);
+            }
+        }
     }
 
     fn write(&mut self, offset: u64, from: &[u8]) {
-        let _ = raw::write(self.address + offset as usize, from);
+        let address = self.address + offset as usize;
+        match *from {
+            [a, b, c, d] if address.is_multiple_of(4) => {
+                raw::atomic32(address).store(u32::from_ne_bytes([a, b, c, d]), Ordering::Release);
+            }
+            [a, b, c, d, e, f, g, h] if address.is_multiple_of(8) => {
+                raw::atomic64(address).store(u64::from_ne_bytes([a, b, c, d, e, f, g, h]), Ordering::Release);
+            }
+            _ => {
+                fence(Ordering::Release);
+                let _ = raw::write(address, from);
+            }
+        }
+    }
+
+    fn update(&mut self, offset: u64, size: usize, f: &dyn Fn(u64) -> u64) -> u64 {
+        let address = self.address + offset as usize;
+        match size {
+            4 if address.is_multiple_of(4) => {
+                let cell = raw::atomic32(address);
+                let old = cell.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |old| Some(f(old.into()) as u32));
+                old.unwrap_or_else(|old| old).into()
+            }
+            8 if address.is_multiple_of(8) => {
+                let old = raw::atomic64(address).fetch_update(Ordering::SeqCst, Ordering::SeqCst, |old| Some(f(old)));
+                old.unwrap_or_else(|old| old)
+            }
+            _ => {
+                let mut bytes = [0; 8];
+                self.read(offset, &mut bytes[..size]);
+                let old = u64::from_le_bytes(bytes);
+                self.write(offset, &f(old).to_le_bytes()[..size]);
+                old
+            }
+        }
     }
 }
 

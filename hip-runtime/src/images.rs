@@ -40,11 +40,20 @@ pub(crate) struct Image {
     pub(crate) loaded: Option<Loaded>,
 }
 
+/// What a kernel needs.
+#[derive(Debug, Clone)]
+pub(crate) struct Kernel {
+    /// As it is loaded.
+    pub(crate) loaded: Arc<KernelMetadata>,
+    /// As the program knows it: without the counting code that has been put into it.
+    pub(crate) original: Arc<KernelMetadata>,
+}
+
 /// An image's code object in device memory.
 pub(crate) struct Loaded {
     pub(crate) object: LoadedObject,
     pub(crate) bytes: Vec<u8>,
-    pub(crate) kernels: HashMap<String, Arc<KernelMetadata>>,
+    pub(crate) kernels: HashMap<String, Kernel>,
     pub(crate) counters: Option<Counters>,
 }
 
@@ -134,8 +143,14 @@ impl Loaded {
     fn new(device: &mut Device, bytes: Vec<u8>, settings: &Settings) -> Result<Self> {
         let object = device.load(&bytes)?;
         let code = CodeObject::parse(&bytes)?;
-        let kernels = code.kernels().iter().filter_map(|kernel| Some((kernel.name.clone(), kernel.metadata.clone()?))).collect();
         let counters = Counters::attach(device, &object, &code, settings)?;
+        let mut originals = counters.as_ref().map(|counters| counters.originals(&code)).transpose()?.unwrap_or_default();
+        let mut kernels = HashMap::new();
+        for kernel in code.kernels() {
+            let Some(loaded) = kernel.metadata.clone() else { continue };
+            let original = originals.remove(&kernel.name).map_or_else(|| Arc::clone(&loaded), Arc::new);
+            kernels.insert(kernel.name.clone(), Kernel { loaded, original });
+        }
         Ok(Loaded { object, kernels, counters, bytes })
     }
 }

@@ -61,15 +61,15 @@ pub(crate) fn kind_of(operation: &Operation) -> Kind {
     match operation {
         Operation::Empty => Kind::Empty,
         Operation::Kernel(_) => Kind::Kernel,
-        Operation::Copy(_) => Kind::Copy,
+        Operation::Copy(_) | Operation::Staged { .. } => Kind::Copy,
         Operation::SymbolCopy { to_symbol: true, .. } => Kind::ToSymbol,
         Operation::SymbolCopy { to_symbol: false, .. } => Kind::FromSymbol,
         Operation::Fill(_) => Kind::Fill,
         Operation::Host { .. } => Kind::Host,
         Operation::Record(_) => Kind::Record,
-        Operation::Wait(_) => Kind::Wait,
+        Operation::Wait(_) | Operation::WaitValue(_) => Kind::Wait,
         Operation::Allocate { .. } => Kind::Allocate,
-        Operation::Free(_) => Kind::Free,
+        Operation::Free(_) | Operation::Release(_) => Kind::Free,
         Operation::Child(_) | Operation::Steps(_) => Kind::Graph,
     }
 }

@@ -9,6 +9,7 @@ use crate::operation::{Launch, Operation, submit};
 use crate::raw;
 use crate::runtime::{KernelRef, runtime};
 use crate::status::*;
+use crate::streams::record_optional;
 
 /// `dim3`.
 #[repr(C)]
@@ -269,9 +270,9 @@ entry_points! {
         stop: *mut c_void,
         _flags: i32,
     ) {
-        runtime().streams.record_optional(start)?;
+        record_optional(stream, start)?;
         stub_launch(function, grid, block, arguments, dynamic_lds, stream)?;
-        runtime().streams.record_optional(stop)
+        record_optional(stream, stop)
     }
 
     /// Launches a kernel by its host stub whose workgroups wait for each other.
@@ -341,8 +342,8 @@ entry_points! {
         let dynamic_lds = u32::try_from(dynamic_lds).map_err(|_| INVALID_VALUE)?;
         let shape = Shape { items: [items_x, items_y, items_z], workgroup: [block_x, block_y, block_z], dynamic_lds };
         let kernel = function(handle)?;
-        runtime().streams.record_optional(start)?;
+        record_optional(stream, start)?;
         module_launch(&kernel, &shape, stream, parameters, extra)?;
-        runtime().streams.record_optional(stop)
+        record_optional(stream, stop)
     }
 }

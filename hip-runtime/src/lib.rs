@@ -1,8 +1,10 @@
 //! Stands in for `libamdhip64`: an unmodified HIP executable loads it, and its kernels run on the emulator.
 //!
-//! It does what a program can observe of the real library where everything is executed in order: a launch has ended when it returns, so
-//! every stream is always idle, and only what is captured or put into a graph waits until it is launched. There is one device and as
-//! much memory as the emulator allows; fresh device memory holds a pattern.
+//! Launches are asynchronous, and streams are ordered queues: kernels in flight make progress together, and with the program. What can be done at once is done at
+//! once all the same, by the thread that submits it and in the order of submission, so that a run is the same every time: only a kernel that does not end within
+//! two million wave-instructions is left to a thread of this library, and so is what comes after it. Kernels in flight then have turns. One that waits for what never
+//! comes is described on standard error after some seconds, and ended when it has executed as many wave-instructions as it may (`WAVETAP_FUEL`). There is one
+//! device and as much memory as the emulator allows; fresh device memory holds a pattern.
 //!
 //! What it cannot do honestly is refused: an entry point that is not implemented prints its name and returns `hipErrorNotSupported`;
 //! the module `stubs` lists them. A kernel that accesses what it must not, or traps, is described on standard error, and from then on every call
@@ -12,9 +14,10 @@
 //! | module | for |
 //! |---|---|
 //! | `status`, `settings` | HIP's error codes and the state they leave; what the environment asks for |
-//! | `runtime`, `images`, `kernarg`, `counters`, `trace`, `time` | the device, loaded code, kernel arguments, control block, the emulator's trace, modelled time |
+//! | `runtime`, `choice`, `images`, `kernarg`, `counters`, `trace`, `time` | the device, loaded code, kernel arguments, control block, the emulator's trace, modelled time |
 //! | `hostcall`, `printf` | what kernels ask of the host while they run |
 //! | `operation`, `copies`, `graphs`, `kinds`, `handles` | what streams and graphs do, as data |
+//! | `tasks`, `in_flight` | what streams have not done yet, and the threads that do it; kernels that have begun and not ended |
 //! | `registration`, `launch`, `modules`, `functions`, `symbols` | the entry points for code |
 //! | `memory`, `managed`, `pools`, `arrays`, `copy_calls` | the entry points for memory |
 //! | `image_objects` | the descriptors that kernels sample and load images by |
@@ -32,7 +35,7 @@
 //! | `WAVETAP_TRACE` | file for the emulator's own counts |
 //! | `WAVETAP_ORIGINS` | file for what waits waited for and where values came from, which takes many times as long |
 //! | `WAVETAP_STRICT` | `1`: the emulator's strict mode |
-//! | `WAVETAP_SEED`, `WAVETAP_FUEL` | its seed; wave-instructions that a dispatch may execute |
+//! | `WAVETAP_SEED`, `WAVETAP_FUEL` | its seed; wave-instructions that a dispatch may execute, 50,000,000,000 where it is not set |
 //! | `WAVETAP_THREADS` | threads that a long dispatch is divided among outside the strict mode; `0`, or not set: one for each core |
 //! | `WAVETAP_RECORDS` | `N`: waves share N records; `N:drop`: waves that find N records taken are dropped |
 //! | `WAVETAP_PER_WAVE` | `1`: keep every wave's counters |
@@ -45,6 +48,7 @@
 mod arrays;
 mod boards;
 mod capture;
+mod choice;
 mod contexts;
 mod copies;
 mod copy_calls;
@@ -59,6 +63,7 @@ mod host_memory;
 mod hostcall;
 mod image_objects;
 mod images;
+mod in_flight;
 mod kernarg;
 mod kinds;
 mod launch;
@@ -78,6 +83,7 @@ mod status;
 mod streams;
 mod stubs;
 mod symbols;
+mod tasks;
 mod texture_references;
 mod textures;
 mod time;

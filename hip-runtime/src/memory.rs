@@ -8,6 +8,7 @@ use crate::host_memory::HostKind;
 use crate::raw;
 use crate::runtime::runtime;
 use crate::status::*;
+use crate::tasks::wait_for_all;
 
 /// Device memory as it is reported: what the emulator allows in all.
 pub(crate) const TOTAL_MEMORY: usize = 16 << 30;
@@ -91,12 +92,12 @@ fn allocate_host(size: usize, kind: HostKind, flags: c_uint) -> Outcome<u64> {
 
 /// Frees memory of any kind; null is nothing.
 fn free(address: u64) -> Outcome {
-    let mut runtime = runtime();
     if address == 0 {
         return Ok(());
     }
-    runtime.refuse_while_capturing()?;
-    runtime.free(address)
+    runtime().refuse_while_capturing()?;
+    wait_for_all()?;
+    runtime().free(address)
 }
 
 /// Bytes from row to row of pitched memory.
@@ -171,7 +172,7 @@ entry_points! {
         raw::store(out, PitchedPointer { pointer: address, pitch, x: extent.width, y: extent.height })
     }
 
-    /// Frees device, managed or pinned memory.
+    /// Frees device, managed or pinned memory once all streams are idle.
     fn hipFree / hipHostFree / hipFreeHost(address: u64) {
         free(address)
     }
@@ -209,6 +210,7 @@ entry_points! {
 
     /// Ends [`hipHostRegister`].
     fn hipHostUnregister(pointer: *mut c_void) {
+        wait_for_all()?;
         let mut runtime = runtime();
         let (device, host) = runtime.device_and_host()?;
         host.unregister(device, pointer as u64)

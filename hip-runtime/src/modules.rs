@@ -7,6 +7,7 @@ use crate::images::Image;
 use crate::raw;
 use crate::runtime::{KernelRef, Runtime, complain, runtime};
 use crate::status::*;
+use crate::tasks::wait_for_all;
 
 /// A handle is an image's index plus one.
 fn image(module: *mut c_void) -> Outcome<usize> {
@@ -66,6 +67,7 @@ entry_points! {
     /// Unloads a module.
     fn hipModuleUnload(module: *mut c_void) {
         let index = image(module)?;
+        wait_for_all()?;
         let mut runtime = runtime();
         // Handles of its kernels stay, and are refused from now on.
         runtime.remove_image(index)

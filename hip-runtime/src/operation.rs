@@ -1,4 +1,4 @@
-//! What a stream is given to do, as data: done at once, or kept as a node of a graph while the stream is being captured.
+//! What a stream is given to do, as data: done at once or in its turn, or kept as a node of a graph while the stream is being captured.
 
 use std::ffi::c_void;
 
@@ -6,8 +6,9 @@ use crate::copies::{BoxCopy, BoxFill};
 use crate::graphs::Step;
 use crate::kernarg::Shape;
 use crate::raw;
-use crate::runtime::{KernelRef, runtime};
+use crate::runtime::{KernelRef, Runtime, runtime};
 use crate::status::*;
+use crate::tasks;
 
 /// A kernel with its arguments.
 #[derive(Debug, Clone)]
@@ -33,6 +34,42 @@ pub(crate) enum HostCall {
     OfStream(Callback, usize),
 }
 
+/// A value that a stream waits for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ValueWait {
+    pub(crate) address: u64,
+    pub(crate) bytes: usize,
+    pub(crate) value: u64,
+    pub(crate) mask: u64,
+    pub(crate) comparison: Comparison,
+}
+
+/// How it is compared with what is in memory (`hipStreamWaitValueGte` and so on).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    AtLeast,
+    Equal,
+    AnyBit,
+    /// Not all bits are set in either.
+    Nor,
+}
+
+impl ValueWait {
+    /// What it waits for, in words.
+    pub(crate) fn name(&self) -> String {
+        let ValueWait { address, bytes, value, mask, comparison } = *self;
+        let all = u64::MAX >> (64 - 8 * bytes);
+        let masked = if mask & all == all { String::new() } else { format!(", of which {mask:#x} count,") };
+        let relation = match comparison {
+            Comparison::AtLeast => format!("to be at least {value:#x}"),
+            Comparison::Equal => format!("to be {value:#x}"),
+            Comparison::AnyBit => format!("to have one of the bits {value:#x}"),
+            Comparison::Nor => format!("to lack a bit that {value:#x} lacks"),
+        };
+        format!("the {bytes} bytes at {address:#x}{masked} {relation}")
+    }
+}
+
 /// One thing to do.
 #[derive(Debug, Clone)]
 pub(crate) enum Operation {
@@ -52,8 +89,17 @@ pub(crate) enum Operation {
     },
     /// Records an event.
     Record(usize),
-    /// Waits for an event, which has happened.
+    /// Waits for an event.
     Wait(usize),
+    /// Waits for a value in memory.
+    WaitValue(ValueWait),
+    /// A copy whose source was copied when it was submitted.
+    Staged {
+        copy: BoxCopy,
+        bytes: Vec<u8>,
+    },
+    /// Frees memory.
+    Release(u64),
     /// Makes memory of a graph look new.
     Allocate {
         address: u64,
@@ -68,52 +114,86 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    /// Does it. The runtime must not be locked: functions of the program are called.
-    pub(crate) fn run(&self) -> Outcome {
-        working()?;
+    /// Does what takes no time, or no more than a copy.
+    pub(crate) fn run(&self, runtime: &mut Runtime) -> Outcome {
         match self {
-            Operation::Empty | Operation::Wait(_) | Operation::Free(_) => Ok(()),
-            Operation::Kernel(launch) => runtime().launch(launch),
-            Operation::Copy(copy) | Operation::SymbolCopy { copy, .. } => copy.run(&mut runtime()),
-            Operation::Fill(fill) => fill.run(&mut runtime()),
-            Operation::Host { call, data } => {
-                let data = *data as *mut c_void;
-                match call {
-                    HostCall::Plain(function) => function(data),
-                    HostCall::OfStream(function, stream) => function(*stream as *mut c_void, SUCCESS, data),
-                }
-                Ok(())
-            }
-            Operation::Record(event) => runtime().streams.record(*event as *mut c_void),
-            Operation::Allocate { address, size } => runtime().make_fresh(*address, *size),
-            Operation::Child(_) => Err(INVALID_VALUE),
-            Operation::Steps(steps) => steps.iter().filter(|step| step.enabled).try_for_each(|step| step.operation.run()),
+            Operation::Empty | Operation::Wait(_) | Operation::WaitValue(_) | Operation::Free(_) => Ok(()),
+            Operation::Copy(copy) | Operation::SymbolCopy { copy, .. } => copy.run(runtime),
+            Operation::Staged { copy, bytes } => copy.from_bytes(bytes).run(runtime),
+            Operation::Fill(fill) => fill.run(runtime),
+            Operation::Record(event) => runtime.streams.record(*event as *mut c_void),
+            Operation::Allocate { address, size } => runtime.make_fresh(*address, *size),
+            Operation::Release(address) => runtime.free(*address),
+            Operation::Kernel(_) | Operation::Host { .. } | Operation::Steps(_) | Operation::Child(_) => Err(INVALID_VALUE),
         }
     }
 }
 
-/// Gives a stream something to do: now, or in the graph that is being captured from it.
+impl Runtime {
+    /// Where a copy ends that the program's own memory is the target of, which may be gone once the call returns.
+    fn is_to_pageable(&self, operation: &Operation) -> bool {
+        match operation {
+            Operation::Copy(copy) | Operation::SymbolCopy { copy, .. } => self.is_pageable(copy.to.start),
+            _ => false,
+        }
+    }
+
+    /// What is where a stream waits for a value.
+    pub(crate) fn value(&self, wait: &ValueWait) -> Outcome<u64> {
+        let mut value = [0; 8];
+        let into = &mut value[..wait.bytes];
+        if self.is_device_memory(wait.address) {
+            self.read_device(wait.address, into)?
+        } else {
+            raw::read(wait.address as usize, into)?
+        }
+        Ok(u64::from_le_bytes(value))
+    }
+
+    /// Whether memory has a value that a stream waits for.
+    pub(crate) fn has_value(&self, wait: &ValueWait) -> Outcome<bool> {
+        let found = self.value(wait)? & wait.mask;
+        Ok(match wait.comparison {
+            Comparison::AtLeast => found >= wait.value,
+            Comparison::Equal => found == wait.value,
+            Comparison::AnyBit => found & wait.value != 0,
+            Comparison::Nor => !(found | (wait.value & wait.mask)) & wait.mask != 0,
+        })
+    }
+}
+
+/// Gives a stream something to do, or the graph that is being captured from it. Only a copy to the program's own memory has been done when this returns.
 pub(crate) fn submit(stream: *mut c_void, operation: Operation) -> Outcome {
+    let to_pageable = {
+        let mut runtime = runtime();
+        if runtime.capture_operation(stream, &operation)? {
+            return Ok(());
+        }
+        runtime.is_to_pageable(&operation)
+    };
+    match tasks::give(stream, operation)? {
+        Some(task) if to_pageable => tasks::wait_for(task),
+        _ => Ok(()),
+    }
+}
+
+/// As [`submit`], and has been done when this returns.
+pub(crate) fn submit_and_wait(stream: *mut c_void, operation: Operation) -> Outcome {
     if runtime().capture_operation(stream, &operation)? {
         return Ok(());
     }
-    operation.run()
+    tasks::give(stream, operation)?.map_or(Ok(()), tasks::wait_for)
 }
 
-/// Something that is done when the call returns, which no capture may see.
+/// Something that no capture may see, in the order of the default stream. It has been done when the call returns, but for fills of device memory.
 pub(crate) fn do_now(operation: &Operation) -> Outcome {
-    runtime().refuse_while_capturing()?;
-    operation.run()
-}
-
-/// A stream's write of a value, or its wait for one.
-pub(crate) fn memory_value(address: u64, bytes: usize) -> Outcome<u64> {
-    let mut value = [0; 8];
-    let mut runtime = runtime();
-    if runtime.is_device_memory(address) {
-        runtime.device()?.read(address, &mut value[..bytes]).map_err(|_| INVALID_VALUE)?;
-    } else {
-        raw::read(address as usize, &mut value[..bytes])?;
+    let fills_device = {
+        let mut runtime = runtime();
+        runtime.refuse_while_capturing()?;
+        matches!(operation, Operation::Fill(fill) if runtime.is_device_memory(fill.to.start))
+    };
+    match tasks::give(std::ptr::null_mut(), operation.clone())? {
+        Some(task) if !fills_device => tasks::wait_for(task),
+        _ => Ok(()),
     }
-    Ok(u64::from_le_bytes(value))
 }

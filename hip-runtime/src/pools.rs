@@ -1,4 +1,4 @@
-//! Memory pools, and allocation in stream order, which is program order.
+//! Memory pools, and allocation in stream order: memory is allocated at once and freed in its turn.
 
 use std::ffi::{c_int, c_void};
 
@@ -160,7 +160,11 @@ entry_points! {
             drop(locked);
             return submit(stream, Operation::Free(address));
         }
-        locked.free(address)
+        if locked.device()?.allocation_of(address).is_none_or(|allocation| allocation.address != address) {
+            return Err(INVALID_VALUE);
+        }
+        drop(locked);
+        submit(stream, Operation::Release(address))
     }
 
     /// The pool that a device has from the start.

@@ -4,6 +4,7 @@
 //! is checked for; the rest is the caller's promise, which every `unsafe` below rests on.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::status::{INVALID_VALUE, Outcome};
 
@@ -63,6 +64,19 @@ pub(crate) fn write(address: usize, from: &[u8]) -> Outcome {
     // SAFETY: as in `read`, with the caller's memory writable.
     unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), address as *mut u8, from.len()) };
     Ok(())
+}
+
+/// A dword of the caller's that the program may use at the same time; the address is aligned and not null.
+pub(crate) fn atomic32<'m>(address: usize) -> &'m AtomicU32 {
+    // SAFETY: the caller of this function checked the alignment; the program promises that memory which it lets kernels use is there. Accesses that race with the program's own are
+    // atomic on both sides, or the program's error.
+    unsafe { AtomicU32::from_ptr(address as *mut u32) }
+}
+
+/// Two dwords of the caller's, as [`atomic32`].
+pub(crate) fn atomic64<'m>(address: usize) -> &'m AtomicU64 {
+    // SAFETY: as in `atomic32`.
+    unsafe { AtomicU64::from_ptr(address as *mut u64) }
 }
 
 /// Copies within the caller's memory.
@@ -167,8 +181,17 @@ unsafe extern "C" {
     /// A loaded library (POSIX).
     fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void;
 
+    /// Functions that are called around every fork (POSIX): before it, and after it in the parent and in the child.
+    fn pthread_atfork(before: extern "C" fn(), in_parent: extern "C" fn(), in_child: extern "C" fn()) -> c_int;
+
     /// Ends the process without running exit handlers (POSIX).
     safe fn _exit(status: c_int) -> !;
+}
+
+/// Has functions called before every fork, and after it in the parent and in the child.
+pub(crate) fn around_forks(before: extern "C" fn(), in_parent: extern "C" fn(), in_child: extern "C" fn()) {
+    // SAFETY: the functions are this library's, which is never unloaded while the program forks.
+    unsafe { pthread_atfork(before, in_parent, in_child) };
 }
 
 /// Ends the program at once. Its exit handlers would call back into this library, which may be just about to be set up.

@@ -8,6 +8,7 @@ use crate::host_memory::HostKind;
 use crate::images::{Image, Managed};
 use crate::raw;
 use crate::runtime::{KernelRef, complain, runtime};
+use crate::tasks::{called, wait_for_all};
 
 /// First word of a wrapper, `HIPF`.
 const WRAPPER_MAGIC: u32 = 0x4849_5046;
@@ -142,6 +143,9 @@ extern "C" fn __hipRegisterSurface(
 #[unsafe(no_mangle)]
 extern "C" fn __hipUnregisterFatBinary(modules: Modules) {
     let Some(image) = index(modules) else { return };
+    // What was launched ends first, as in HIP. A broken device runs nothing.
+    called("the end of the program");
+    let _ = wait_for_all();
     let mut runtime = runtime();
     runtime.kernels.retain(|_, kernel| kernel.image != image);
     runtime.variables.retain(|_, variable| variable.image != image);

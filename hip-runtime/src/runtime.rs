@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use wavetap::code_object::{KernelMetadata, ValueKind};
-use wavetap::emulator::{AllocationKind, Device, Dispatch, DispatchStats, Fault, FaultKind, Options};
+use wavetap::emulator::{AllocationKind, Device, Dispatch, DispatchStats, Fault, FaultKind, Options, Share};
 use wavetap::error::{Error, Result, ResultExt};
 use wavetap::isa::Target;
 use wavetap::offload_bundle::TargetId;
@@ -15,11 +16,13 @@ use wavetap::profile::collect::Collector;
 use wavetap::profile::file::{Backend, Work};
 
 use crate::arrays::Array;
+use crate::choice::choose_device;
 use crate::counters;
 use crate::graphs::Graphs;
 use crate::host_memory::HostMemory;
 use crate::hostcall::Hostcall;
-use crate::images::{Image, Loaded, is_emulated, processor_for, runs_on};
+use crate::images::{Image, Kernel, Loaded};
+use crate::in_flight::InFlight;
 use crate::kernarg::{self, Shape};
 use crate::managed::Advice;
 use crate::operation::Launch;
@@ -28,12 +31,10 @@ use crate::pools::Pool;
 use crate::settings::Settings;
 use crate::status::*;
 use crate::streams::Streams;
+use crate::tasks::{self, Tasks};
 use crate::textures::Texture;
 use crate::time::Timer;
 use crate::trace::Tracer;
-
-/// The device that is emulated unless the program has no code for it.
-const DEFAULT_PROCESSOR: &str = "gfx90a";
 
 /// Scratch bytes of each lane where a kernel's own need is not known statically, as long as the program does not set the limit.
 const DEFAULT_STACK: u32 = 16 << 10;
@@ -51,6 +52,9 @@ const MOST_POISON: u64 = 1 << 30;
 
 /// It is filled in parts of this size.
 const POISON_PART: u64 = 1 << 20;
+
+/// Wave-instructions that the thread executes which launches a kernel: one that has not ended then goes on while the thread does.
+const AT_ONCE: u64 = 2_000_000;
 
 /// Files are rewritten at most this often while kernels run, so that many small launches do not wait for them.
 const WRITE_INTERVAL: Duration = Duration::from_millis(200);
@@ -77,6 +81,7 @@ pub(crate) struct Runtime {
     pub(crate) functions: Vec<KernelRef>,
     pub(crate) host: HostMemory,
     pub(crate) streams: Streams,
+    pub(crate) tasks: Tasks,
     pub(crate) graphs: Graphs,
     /// Arrays by handle.
     pub(crate) arrays: HashMap<usize, Array>,
@@ -105,43 +110,23 @@ pub(crate) struct Runtime {
 
 static RUNTIME: LazyLock<Mutex<Runtime>> = LazyLock::new(|| Mutex::new(Runtime::new(Settings::read())));
 
+/// Threads that wait for the runtime: while there are any, what runs in the background gives it up soon.
+pub(crate) static WAITING: AtomicUsize = AtomicUsize::new(0);
+
 /// The runtime, for this thread alone until the guard is dropped.
 pub(crate) fn runtime() -> MutexGuard<'static, Runtime> {
-    RUNTIME.lock().unwrap_or_else(PoisonError::into_inner)
+    if let Ok(runtime) = RUNTIME.try_lock() {
+        return runtime;
+    }
+    WAITING.fetch_add(1, Ordering::Relaxed);
+    let runtime = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
+    WAITING.fetch_sub(1, Ordering::Relaxed);
+    runtime
 }
 
 /// Says on standard error why something was refused.
 pub(crate) fn complain(what: &str, error: &Error) {
     eprintln!("wavetap: {what}: {error}");
-}
-
-/// The settings that a device of this processor has unless told otherwise (ROCm's defaults: error correction on, no page retry).
-fn default_id(processor: &str) -> TargetId {
-    let target = Target::by_name(processor);
-    let xnack = target.is_some_and(Target::supports_xnack).then_some(false);
-    let sramecc = target.is_some_and(Target::supports_sramecc).then_some(true);
-    TargetId { processor: processor.to_owned(), xnack, sramecc }
-}
-
-/// A device of the processor of `wanted` with the features that it names.
-fn device_for(wanted: &TargetId) -> TargetId {
-    let base = default_id(processor_for(wanted));
-    TargetId { xnack: wanted.xnack.or(base.xnack), sramecc: wanted.sramecc.or(base.sramecc), ..base }
-}
-
-/// The device to emulate, given what the program has code for.
-fn choose_device(wanted: Option<&TargetId>, available: &[TargetId]) -> TargetId {
-    let fallback = default_id(DEFAULT_PROCESSOR);
-    let device = wanted.map_or(fallback, device_for);
-    if available.iter().any(|code| runs_on(code, &device)) {
-        return device;
-    }
-    // Code for the same processor with other features, then any emulated processor unless one was asked for.
-    let fits = |code: &&TargetId| code.processor == device.processor && wanted.is_none_or(|id| id.xnack.is_none() && id.sramecc.is_none());
-    let real = |code: &&TargetId| wanted.is_none() && is_emulated(code) && processor_for(code) == code.processor;
-    let any = |code: &&TargetId| wanted.is_none() && is_emulated(code);
-    let other = available.iter().find(fits).or_else(|| available.iter().find(real)).or_else(|| available.iter().find(any));
-    other.map_or(device, device_for)
 }
 
 impl Runtime {
@@ -158,6 +143,7 @@ impl Runtime {
             functions: Vec::new(),
             host: HostMemory::default(),
             streams: Streams::default(),
+            tasks: Tasks::default(),
             graphs: Graphs::default(),
             arrays: HashMap::new(),
             textures: HashMap::new(),
@@ -214,6 +200,12 @@ impl Runtime {
         Ok((device, &mut self.host))
     }
 
+    /// Copies device memory out.
+    pub(crate) fn read_device(&self, address: u64, into: &mut [u8]) -> Outcome {
+        let (device, _) = self.device.as_ref().ok_or(NO_DEVICE)?;
+        device.read(address, into).map_err(|_| INVALID_VALUE)
+    }
+
     /// The device's processor and settings.
     pub(crate) fn device_id(&mut self) -> Outcome<TargetId> {
         Ok(self.parts()?.1.clone())
@@ -252,10 +244,15 @@ impl Runtime {
         Ok((device, loaded))
     }
 
-    /// What the metadata says of a kernel.
-    pub(crate) fn kernel(&mut self, kernel: &KernelRef) -> Outcome<Arc<KernelMetadata>> {
+    /// What a kernel needs.
+    fn needs(&mut self, kernel: &KernelRef) -> Outcome<Kernel> {
         let (_, loaded) = self.load(kernel.image)?;
         loaded.kernels.get(&kernel.name).cloned().ok_or(NOT_FOUND)
+    }
+
+    /// What the metadata says of a kernel as the program knows it: the answer to whatever it asks.
+    pub(crate) fn kernel(&mut self, kernel: &KernelRef) -> Outcome<Arc<KernelMetadata>> {
+        self.needs(kernel).map(|kernel| kernel.original)
     }
 
     /// Whether an address is one of device memory that the host cannot touch itself.
@@ -317,14 +314,20 @@ impl Runtime {
         check(&metadata, shape, self.device()?.target())
     }
 
-    /// Runs a kernel to its end. A fault is not an error of this launch: the device then answers everything with the fault's error.
-    pub(crate) fn launch(&mut self, launch: &Launch) -> Outcome {
+    /// Whether kernels count.
+    pub(crate) fn counts(&self) -> bool {
+        self.collector.is_some()
+    }
+
+    /// Runs a kernel, if it is short to its end; what is in flight is given back otherwise. A fault is not an error of this launch: the device then answers everything
+    /// with the fault's error.
+    pub(crate) fn launch(&mut self, launch: &Launch) -> Outcome<Option<Box<InFlight>>> {
         let Launch { kernel, shape, arguments } = launch;
-        let metadata = self.kernel(kernel)?;
+        let Kernel { loaded: metadata, original } = self.needs(kernel)?;
         let target = self.device()?.target();
-        check(&metadata, shape, target)?;
+        check(&original, shape, target)?;
         if self.settings.skip_kernels {
-            return Ok(());
+            return Ok(None);
         }
         let group_segment_size = u64::from(shape.dynamic_lds) + metadata.group_segment_fixed_size;
         let fixed = u32::try_from(metadata.private_segment_fixed_size).map_err(|_| INVALID_VALUE)?;
@@ -357,32 +360,42 @@ impl Runtime {
         };
         let instrumented = loaded.counters.as_ref().and_then(|counters| counters.index_of(&kernel.name));
         let most_waves = counters::waves(shape.items, shape.workgroup, wave_size(&metadata, target));
-        if self.collector.is_some() && instrumented.is_some() {
+        if self.collector.is_some()
+            && let Some(index) = instrumented
+        {
             let (device, loaded) = self.load(kernel.image)?;
             if let Some(counters) = &mut loaded.counters
-                && let Err(error) = counters.arm(device, most_waves, ordinal as u32)
+                && let Err(error) = counters.arm(device, most_waves, ordinal)
             {
                 self.stop(&kernel.name, &error.to_string());
             }
+            self.reserve(kernel.image, index);
         }
-        let (device, _) = self.load(kernel.image)?;
-        let stats = match device.dispatch(&dispatch) {
-            Ok(stats) => stats,
+        match self.device()?.begin(&dispatch) {
+            Ok(flight) => {
+                let mut of = InFlight::new(kernel.clone(), flight, kernarg_address, instrumented, target, ordinal);
+                let ended = self.advance(&mut of, Share { instructions: AT_ONCE, interrupt: None })?;
+                Ok((!ended).then(|| Box::new(of)))
+            }
             Err(fault) => {
                 self.fault(&kernel.name, &fault);
-                return Ok(());
+                Ok(None)
             }
-        };
-        if let Err(error) = self.collect(kernel, instrumented, &stats, (target, ordinal)) {
-            self.stop(&kernel.name, &error.to_string());
         }
-        self.device()?.free(kernarg_address).map_err(|_| UNKNOWN)?;
-        Ok(())
+    }
+
+    /// Kernels are in the profile in the order of their first launch, whichever ends first.
+    fn reserve(&mut self, image: usize, index: u32) {
+        let counters = self.images[image].as_ref().and_then(|image| image.loaded.as_ref()).and_then(|loaded| loaded.counters.as_ref());
+        if let (Some(collector), Some(counters)) = (&mut self.collector, counters) {
+            // An index that is not there is told when the counters are read.
+            let _ = collector.kernel(&counters.map, index);
+        }
     }
 
     /// A kernel that faulted: what the program did wrong becomes an error that it gets from now on. Anything else, such as a broken rule
     /// of the hardware or an instruction that is not emulated, ends the program, which could not know that its results are worth nothing.
-    fn fault(&mut self, kernel: &str, fault: &Fault) {
+    pub(crate) fn fault(&mut self, kernel: &str, fault: &Fault) {
         let status = match fault.kind {
             FaultKind::Memory { .. } | FaultKind::LdsBounds { .. } | FaultKind::ScratchBounds { .. } | FaultKind::Misaligned { .. } => {
                 ILLEGAL_ADDRESS
@@ -396,20 +409,21 @@ impl Runtime {
             complain("the counts could not be written", &error);
         }
         break_device(status);
+        tasks::wake();
     }
 
     /// Drains what a dispatch counted and adds the emulator's own numbers.
-    fn collect(
+    pub(crate) fn collect(
         &mut self,
         kernel: &KernelRef,
         instrumented: Option<u32>,
         stats: &DispatchStats,
         (target, ordinal): (Target, u64),
     ) -> Result<()> {
-        let loaded = self.images[kernel.image].as_ref().and_then(|image| image.loaded.as_ref());
+        let loaded = self.images[kernel.image].as_mut().and_then(|image| image.loaded.as_mut());
         let loaded = loaded.ok_or_else(|| Error::internal("a kernel ran that is not loaded"))?;
         if let (Some(collector), Some(counters), Some(index), Some((device, _))) =
-            (&mut self.collector, &loaded.counters, instrumented, &mut self.device)
+            (&mut self.collector, &mut loaded.counters, instrumented, &mut self.device)
         {
             let (control, records) = counters.drain(device)?;
             collector.drain(&counters.map, index, &control, &records)?;
@@ -479,7 +493,7 @@ impl Runtime {
     }
 
     /// Ends the program as a GPU's fault does: whatever the kernel was to compute is missing, and a program that goes on would not know.
-    fn stop(&self, kernel: &str, reason: &str) -> ! {
+    pub(crate) fn stop(&self, kernel: &str, reason: &str) -> ! {
         say_fault(kernel, reason);
         if let Err(error) = self.write() {
             complain("the counts could not be written", &error);
@@ -513,6 +527,10 @@ fn check(kernel: &KernelMetadata, shape: &Shape, target: Target) -> Outcome {
     Ok(())
 }
 
+/// How often, and after which time, it is tried to write the files when the program ends.
+const MOST_TRIES: u32 = 1000;
+const TRY_AGAIN: Duration = Duration::from_millis(1);
+
 /// Writes a profile under a temporary name beside its place and renames it, so that a reader never sees half of one.
 fn replace(path: &Path, contents: &[u8]) -> Result<()> {
     let mut temporary = path.as_os_str().to_owned();
@@ -527,9 +545,15 @@ fn replace(path: &Path, contents: &[u8]) -> Result<()> {
 #[unsafe(link_section = ".fini_array")]
 static AT_EXIT: extern "C" fn() = {
     extern "C" fn at_exit() {
-        // A thread that is still inside a launch holds the lock; what it had collected was written as it went.
-        if let Ok(mut runtime) = RUNTIME.try_lock() {
-            runtime.finish();
+        // What runs in the background gives the lock up soon. A thread that is inside a launch, or this one if a signal stopped it there, does not: what had been collected
+        // was written as it went.
+        WAITING.fetch_add(1, Ordering::Relaxed);
+        for _ in 0..MOST_TRIES {
+            if let Ok(mut runtime) = RUNTIME.try_lock() {
+                runtime.finish();
+                return;
+            }
+            std::thread::sleep(TRY_AGAIN);
         }
     }
     at_exit
@@ -538,29 +562,6 @@ static AT_EXIT: extern "C" fn() = {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn id(text: &str) -> TargetId {
-        TargetId::parse(text).unwrap()
-    }
-
-    #[test]
-    fn chooses_the_device_that_the_program_has_code_for() {
-        let choose = |wanted: Option<&str>, available: &[&str]| {
-            let available: Vec<TargetId> = available.iter().map(|text| id(text)).collect();
-            choose_device(wanted.map(id).as_ref(), &available).to_string()
-        };
-        assert_eq!(choose(None, &[]), "gfx90a:sramecc+:xnack-");
-        assert_eq!(choose(None, &["gfx906", "gfx90a"]), "gfx90a:sramecc+:xnack-");
-        assert_eq!(choose(None, &["gfx9-generic", "gfx906:xnack-", "gfx942"]), "gfx906:sramecc+:xnack-");
-        assert_eq!(choose(None, &["gfx9-generic", "gfx11-generic"]), "gfx900:xnack-");
-        assert_eq!(choose(Some("gfx1036"), &["gfx10-3-generic", "gfx90a"]), "gfx1036");
-        assert_eq!(choose(None, &["gfx1030", "gfx906"]), "gfx1030");
-        assert_eq!(choose(None, &["gfx90a:xnack+"]), "gfx90a:sramecc+:xnack+");
-        assert_eq!(choose(Some("gfx942"), &["gfx90a"]), "gfx942:sramecc+:xnack-");
-        assert_eq!(choose(Some("gfx90a"), &["gfx90a:sramecc-"]), "gfx90a:sramecc-:xnack-");
-        assert_eq!(choose(Some("gfx90a:xnack-"), &["gfx90a:xnack+"]), "gfx90a:sramecc+:xnack-");
-        assert_eq!(choose(Some("gfx900"), &[]), "gfx900:xnack-");
-    }
 
     #[test]
     fn refuses_impossible_launches() {

@@ -152,6 +152,11 @@ pub(crate) fn answer(body: impl FnOnce() -> Outcome) -> Status {
     }
 }
 
+/// Whether the default stream of an entry point is the one of each thread, by its name.
+pub(crate) const fn is_per_thread(name: &str) -> bool {
+    matches!(name.as_bytes(), [.., b'_', b's', b'p', b't'])
+}
+
 /// Defines entry points: exported functions whose body gives an [`Outcome`]. Names after a `/` are exported too and do the same.
 macro_rules! entry_points {
     ($($(#[$meta:meta])* fn $name:ident $(/ $also:ident)* ($($arguments:tt)*) $body:block)*) => {$(
@@ -168,6 +173,10 @@ macro_rules! entry_point {
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, clippy::too_many_arguments)]
         extern "C" fn $name($($arg: $ty),*) -> $crate::status::Status {
+            const NAME: &str = stringify!($name);
+            const PER_THREAD: bool = $crate::status::is_per_thread(NAME);
+            $crate::tasks::called(NAME);
+            $crate::streams::default_is_per_thread(PER_THREAD);
             $crate::status::answer(|| $body)
         }
         $crate::status::entry_point! { { $($meta)* } $($also)* ; ($($arg: $ty),*) $body }

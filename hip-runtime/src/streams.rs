@@ -1,16 +1,17 @@
-//! Streams and events. Everything is executed where it is called, so a stream is always idle and an event has always happened, unless
-//! the stream is being captured.
+//! Streams and events. What a stream has not done is in [`crate::tasks`].
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::{c_int, c_uint, c_void};
 use std::time::Instant;
 
 use crate::capture::Captures;
 use crate::handles::{FIRST_HANDLE, handle};
-use crate::operation::{Callback, HostCall, HostFunction, Operation, do_now, memory_value, submit};
+use crate::operation::{Callback, Comparison, HostCall, HostFunction, Operation, ValueWait, submit};
 use crate::raw;
 use crate::runtime::runtime;
 use crate::status::*;
+use crate::tasks::{self, Place};
 
 /// `hipEventDisableTiming`.
 const DISABLE_TIMING: c_uint = 2;
@@ -20,6 +21,22 @@ pub(crate) const NON_BLOCKING: c_uint = 1;
 
 /// `hipStreamPerThread`.
 const PER_THREAD: usize = 2;
+
+/// The legacy default stream, which has two handles: this and 1.
+pub(crate) const LEGACY: usize = 0;
+
+thread_local! {
+    /// The number of this thread's default stream: no handle.
+    static OWN: usize = handle();
+
+    /// Whether the null stream is this thread's in the call that it is in.
+    static IS_OWN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Says which stream the null stream is in the call that this thread is in.
+pub(crate) fn default_is_per_thread(yes: bool) {
+    IS_OWN.set(yes);
+}
 
 /// Priorities as HIP numbers them: the lowest and the highest.
 const PRIORITIES: [c_int; 2] = [1, -1];
@@ -45,6 +62,8 @@ pub(crate) struct Stream {
 pub(crate) struct Event {
     recorded: Option<Instant>,
     timed: bool,
+    /// The task that will record it.
+    pending: Option<u64>,
     /// What a stream that was being captured had done when it recorded this.
     pub(crate) captured: Option<Captured>,
 }
@@ -81,21 +100,51 @@ impl Streams {
 
     pub(crate) fn record(&mut self, handle: *mut c_void) -> Outcome {
         let event = self.event(handle)?;
-        event.recorded = Some(Instant::now());
+        (event.recorded, event.pending) = (Some(Instant::now()), None);
         event.captured = None;
         Ok(())
     }
 
-    /// Records an event if there is one.
-    pub(crate) fn record_optional(&mut self, handle: *mut c_void) -> Outcome {
-        if handle.is_null() { Ok(()) } else { self.record(handle) }
+    /// The stream of a handle as tasks know it.
+    pub(crate) fn place(&mut self, stream: *mut c_void) -> Outcome<Place> {
+        Ok(match stream as usize {
+            LEGACY if IS_OWN.get() => (OWN.with(|own| *own), true),
+            PER_THREAD => (OWN.with(|own| *own), true),
+            handle if handle < PER_THREAD => (LEGACY, true),
+            handle => (handle, self.stream(stream)?.flags & NON_BLOCKING == 0),
+        })
     }
 
-    /// An event that may be asked or waited for by the program.
-    fn reached(&mut self, handle: *mut c_void) -> Outcome {
-        let captured = self.event(handle)?.captured.clone();
-        if captured.is_some_and(|captured| self.captures.is_active(captured.capture)) { Err(CAPTURED_EVENT) } else { Ok(()) }
+    /// The task that will record an event, if it has not been done.
+    pub(crate) fn pending(&self, event: usize) -> Option<u64> {
+        self.events.get(&event).and_then(|event| event.pending)
     }
+
+    /// A task will record an event: what recorded it before does not count any more.
+    pub(crate) fn will_record(&mut self, event: usize, task: u64) -> Outcome {
+        let event = self.event(event as *mut c_void)?;
+        (event.pending, event.captured) = (Some(task), None);
+        Ok(())
+    }
+
+    /// A task records an event, unless it was ended or another one will record it.
+    pub(crate) fn recorded(&mut self, event: usize, task: u64) {
+        if let Some(event) = self.events.get_mut(&event).filter(|event| event.pending == Some(task)) {
+            (event.recorded, event.pending) = (Some(Instant::now()), None);
+        }
+    }
+
+    /// An event that may be asked or waited for by the program; the task that will record it.
+    fn reached(&mut self, handle: *mut c_void) -> Outcome<Option<u64>> {
+        let event = self.event(handle)?;
+        let (captured, pending) = (event.captured.clone(), event.pending);
+        if captured.is_some_and(|captured| self.captures.is_active(captured.capture)) { Err(CAPTURED_EVENT) } else { Ok(pending) }
+    }
+}
+
+/// Records an event in the order of a stream if there is one.
+pub(crate) fn record_optional(stream: *mut c_void, event: *mut c_void) -> Outcome {
+    if event.is_null() { Ok(()) } else { with_event(stream, event, Operation::Record(event as usize)) }
 }
 
 fn create_stream(out: *mut usize, flags: c_uint, priority: c_int) -> Outcome {
@@ -143,22 +192,19 @@ fn write_value(stream: *mut c_void, address: u64, value: &[u8]) -> Outcome {
     submit(stream, Operation::Fill(crate::copies::BoxFill::elements(address, value, 1)))
 }
 
-/// Waits until memory has a value. All that came before has been done, so a value that is not there now will not come.
+/// Waits in stream order until memory has a value.
 fn wait_value(stream: *mut c_void, address: u64, bytes: usize, value: u64, flags: c_uint, mask: u64) -> Outcome {
-    known(stream)?;
-    let found = memory_value(address, bytes)? & mask;
-    let reached = match flags {
-        0 => found >= value,
-        1 => found == value,
-        2 => found & value != 0,
-        3 => !(found | (value & mask)) != 0,
+    let comparison = match flags {
+        0 => Comparison::AtLeast,
+        1 => Comparison::Equal,
+        2 => Comparison::AnyBit,
+        3 => Comparison::Nor,
         _ => return Err(INVALID_VALUE),
     };
-    if !reached {
-        eprintln!("wavetap: a stream waits for a value at {address:#x} that nothing before it writes; the built-in runtime does not wait");
-        return Err(NOT_SUPPORTED);
+    if address == 0 {
+        return Err(INVALID_VALUE);
     }
-    Ok(())
+    submit(stream, Operation::WaitValue(ValueWait { address, bytes, value, mask, comparison }))
 }
 
 entry_points! {
@@ -177,7 +223,7 @@ entry_points! {
         create_stream(out, flags, priority)
     }
 
-    /// Creates a stream for some of the compute units; it runs everything at once as any other.
+    /// Creates a stream for some of the compute units; it runs as any other.
     fn hipExtStreamCreateWithCUMask(out: *mut usize, _words: u32, _mask: *const u32) {
         create_stream(out, 0, 0)
     }
@@ -191,7 +237,7 @@ entry_points! {
         (0..words as usize).try_for_each(|word| raw::store(mask.wrapping_add(word), u32::MAX))
     }
 
-    /// Ends a stream.
+    /// Ends a stream; what it was given to do is still done.
     fn hipStreamDestroy(stream: *mut c_void) {
         if (stream as usize) < FIRST_HANDLE {
             return Err(INVALID_HANDLE);
@@ -204,17 +250,21 @@ entry_points! {
         Ok(())
     }
 
-    /// Waits for a stream: it is idle.
+    /// Waits until a stream is idle.
     fn hipStreamSynchronize / hipStreamSynchronize_spt(stream: *mut c_void) {
-        idle(stream)
+        idle(stream)?;
+        tasks::wait_for_stream(stream)
     }
 
-    /// Asks whether a stream is idle: it is.
+    /// Asks whether a stream is idle.
     fn hipStreamQuery / hipStreamQuery_spt(stream: *mut c_void) {
-        idle(stream)
+        idle(stream)?;
+        let mut runtime = runtime();
+        let (place, _) = runtime.streams.place(stream)?;
+        if runtime.tasks.is_busy(place) { Err(NOT_READY) } else { Ok(()) }
     }
 
-    /// Lets a stream wait for an event, which has happened.
+    /// Lets a stream wait for an event.
     fn hipStreamWaitEvent / hipStreamWaitEvent_spt(stream: *mut c_void, event: *mut c_void, _flags: c_uint) {
         with_event(stream, event, Operation::Wait(event as usize))
     }
@@ -270,12 +320,12 @@ entry_points! {
         write_value(stream, address, &value.to_le_bytes())
     }
 
-    /// Waits for a value, which must be there.
+    /// Waits for a value in stream order.
     fn hipStreamWaitValue32(stream: *mut c_void, address: u64, value: u32, flags: c_uint, mask: u32) {
         wait_value(stream, address, 4, value.into(), flags, mask.into())
     }
 
-    /// Waits for a value, which must be there.
+    /// Waits for a value in stream order.
     fn hipStreamWaitValue64(stream: *mut c_void, address: u64, value: u64, flags: c_uint, mask: u64) {
         wait_value(stream, address, 8, value, flags, mask)
     }
@@ -295,31 +345,33 @@ entry_points! {
         runtime().streams.events.remove(&(event as usize)).map(|_| ()).ok_or(INVALID_HANDLE)
     }
 
-    /// Records an event: it happens now.
+    /// Records an event in stream order.
     fn hipEventRecord / hipEventRecord_spt(event: *mut c_void, stream: *mut c_void) {
         with_event(stream, event, Operation::Record(event as usize))
     }
 
-    /// Records an event: it happens now.
+    /// Records an event in stream order.
     fn hipEventRecordWithFlags(event: *mut c_void, stream: *mut c_void, _flags: c_uint) {
         with_event(stream, event, Operation::Record(event as usize))
     }
 
-    /// Waits for an event: it has happened.
+    /// Waits for an event.
     fn hipEventSynchronize(event: *mut c_void) {
-        runtime().streams.reached(event)
+        let pending = runtime().streams.reached(event)?;
+        pending.map_or(Ok(()), tasks::wait_for)
     }
 
-    /// Asks whether an event has happened: it has.
+    /// Asks whether an event has happened.
     fn hipEventQuery(event: *mut c_void) {
-        runtime().streams.reached(event)
+        runtime().streams.reached(event)?.map_or(Ok(()), |_| Err(NOT_READY))
     }
 
     /// Milliseconds of this machine between two events: how long the emulator took, nothing about a GPU.
     fn hipEventElapsedTime(out: *mut f32, start: *mut c_void, stop: *mut c_void) {
         let mut runtime = runtime();
-        runtime.streams.reached(start)?;
-        runtime.streams.reached(stop)?;
+        if runtime.streams.reached(start)?.or(runtime.streams.reached(stop)?).is_some() {
+            return Err(NOT_READY);
+        }
         let (start, stop) = (runtime.streams.event(start)?.clone(), runtime.streams.event(stop)?.clone());
         if !start.timed || !stop.timed {
             return Err(INVALID_HANDLE);
@@ -336,9 +388,10 @@ entry_points! {
         Ok(())
     }
 
-    /// Waits for the device: it is idle.
+    /// Waits until all streams are idle.
     fn hipDeviceSynchronize / hipCtxSynchronize() {
-        do_now(&Operation::Empty)
+        runtime().refuse_while_capturing()?;
+        tasks::wait_for_all()
     }
 }
 

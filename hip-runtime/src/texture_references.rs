@@ -58,6 +58,8 @@ fn bind(reference: *mut Reference, resource: Resource) -> Outcome {
     raw::store(reference, found)?;
     let mut bytes = vec![0; size_of::<Reference>()];
     raw::read(reference as usize, &mut bytes)?;
+    // Kernels in flight have the old one.
+    crate::tasks::wait_for_all()?;
     runtime().device()?.write(address, &bytes).map_err(|_| INVALID_SYMBOL)
 }
 

@@ -10,6 +10,7 @@ use crate::properties::{TEXTURE_ALIGNMENT, TEXTURE_LINEAR, TEXTURE_SIDE};
 use crate::raw;
 use crate::runtime::runtime;
 use crate::status::*;
+use crate::tasks::wait_for_all;
 
 /// `hipResourceType`.
 const ARRAY: c_int = 0;
@@ -173,6 +174,7 @@ pub(crate) fn destroy(texture: u64) -> Outcome {
         return Ok(());
     }
     image_objects::images(runtime().device()?.target())?;
+    wait_for_all()?;
     let mut runtime = runtime();
     runtime.textures.remove(&texture).ok_or(INVALID_VALUE)?;
     runtime.free(texture)
@@ -346,6 +348,7 @@ entry_points! {
         if surface == 0 {
             return Ok(());
         }
+        wait_for_all()?;
         let mut runtime = runtime();
         runtime.surfaces.remove(&surface).ok_or(INVALID_VALUE)?;
         runtime.free(surface)

@@ -2,11 +2,13 @@
 
 mod stand_in;
 
-use std::path::PathBuf;
-use std::process::Output;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
 use stand_in::{Compiler, StandIn, root};
+use wavetap::profile::file::Profile;
 
 /// The compiler's own files, made once for all tests of this file.
 fn compiler() -> &'static Compiler {
@@ -131,4 +133,84 @@ fn a_fault_is_described_and_stays() {
         // Two lanes are outside the limit.
         assert_eq!(errors.matches("Device-side assertion").count(), if kind == "assert" { 2 } else { 0 }, "{errors}");
     }
+}
+
+/// Runs a part of `streams.hip` that never ends until it has said enough on standard error, and gives that.
+fn said_before_it_is_ended(stand_in: &StandIn, program: &Path, part: &str, enough: &str, variables: &[(&str, &str)]) -> String {
+    let mut command = Command::new(program);
+    command.arg(part).env("LD_LIBRARY_PATH", stand_in.folder()).envs(variables.iter().copied()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    let mut said = String::new();
+    for line in BufReader::new(child.stderr.take().expect("piped")).lines() {
+        said += &line.expect("text");
+        if said.contains(enough) {
+            break;
+        }
+    }
+    let _ = child.kill();
+    child.wait().expect("ended");
+    said
+}
+
+#[test]
+fn streams_and_the_program_make_progress_together() {
+    let stand_in = StandIn::new();
+    let program = build(&stand_in, "streams", "gfx90a", &[]);
+    stand_in.passes(&program, &[]);
+    stand_in.passes(&program, &[("WAVETAP_THREADS", "1")]);
+    let timing = stand_in.file("time");
+    for variables in [&[("WAVETAP_STRICT", "1")] as &[(&str, &str)], &[("WAVETAP_TIMING", timing.to_str().expect("plain"))]] {
+        for part in ["persistent", "two_streams", "events", "default_stream", "callbacks", "copies", "graphs", "values"] {
+            let output = stand_in.run_with(&program, &[part], variables);
+            let (text, errors) = text(&output);
+            assert!(
+                output.status.success() && text == "PASS\n" && errors.is_empty(),
+                "{part} {variables:?}: {}\n{text}{errors}",
+                output.status
+            );
+        }
+    }
+    // Waves of 32.
+    let program = build(&stand_in, "streams", "gfx1100", &[]);
+    stand_in.passes(&program, &[]);
+    let output = stand_in.run_with(&program, &["fault"], &[]);
+    let (text, errors) = text(&output);
+    assert!(output.status.success() && text == "PASS\n", "{}\n{text}{errors}", output.status);
+    assert!(errors.contains("kernel wait_and_store(int*, int*): store of 4 bytes at 0x10 is outside every allocation"), "{errors}");
+}
+
+#[test]
+fn what_waits_for_ever_is_said_and_ended() {
+    let stand_in = StandIn::new();
+    let program = build(&stand_in, "streams", "gfx90a", &[]);
+    let said = said_before_it_is_ended(&stand_in, &program, "forever", "(--fuel)", &[]);
+    for part in [
+        "wavetap: kernel wait_for(int*, int) of stream 0x",
+        "its waves go round in loops: they wait for what has not come",
+        "the program waits in hipStreamSynchronize",
+        "no other kernel is in flight; 1 operation cannot begin before others have ended",
+        "ended when it has executed 50000000000 (--fuel)",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let said = said_before_it_is_ended(&stand_in, &program, "forever_value", "in flight", &[]);
+    assert!(said.contains("to be at least 0x3, which are 0x0; the program waits in hipDeviceSynchronize"), "{said}");
+    let output = stand_in.run_with(&program, &["forever"], &[("WAVETAP_FUEL", "5000000")]);
+    let (text, errors) = text(&output);
+    assert!(
+        !output.status.success() && text.is_empty() && errors.contains("kernel wait_for(int*, int)") && errors.contains("fuel"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn a_kernel_that_nothing_waits_for_ends_before_the_program_does() {
+    let stand_in = StandIn::new();
+    let program = build(&stand_in, "streams", "gfx90a", &[]);
+    let trace = stand_in.file("trace");
+    let output = stand_in.run_with(&program, &["unfinished"], &[("WAVETAP_TRACE", trace.to_str().expect("plain"))]);
+    assert!(output.status.success(), "{}", text(&output).1);
+    let trace = Profile::from_json(&std::fs::read(trace).expect("a trace")).expect("a profile");
+    assert_eq!((trace.kernels.len(), trace.kernels[0].dispatches, trace.kernels[0].waves), (1, 1, 64));
+    assert!(trace.complete);
 }

@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use expectations::{Scope, TARGETS, differences, expectations, samples, seeds};
-use stand_in::{StandIn, root};
+use stand_in::{Compiler, StandIn, root};
 use wavetap::pipeline::{Counters, Options, Probe, rewrite};
 use wavetap::profile::file::{Counts, KernelTotals, Profile};
 use wavetap::profile::map::CounterMode;
@@ -201,6 +201,53 @@ fn variants_run_and_are_counted() {
         assert_eq!((before.kernels.len(), profile.kernels.len()), (kernels, kernels), "{name}");
         for kernel in &before.kernels {
             assert_eq!(reached(named(&profile, &kernel.name)), reached(kernel), "{name} {}", kernel.demangled);
+        }
+    }
+}
+
+/// What a program is told of its kernels is what they need without counting code, so it does the same work with and without.
+#[test]
+fn a_rewritten_kernel_is_described_as_the_original() {
+    let stand_in = StandIn::new();
+    let compiler = Compiler::new();
+    for target in ["gfx90a", "gfx1100"] {
+        let original = stand_in.file(&format!("resources-{target}"));
+        compiler.compile(target, &["-lamdhip64"], &root().join("hip-runtime/tests/programs/resources.hip"), &original);
+        let (plain, ..) = counted(&stand_in, &original, &[]);
+        for mode in [Counters::Lds, Counters::Global] {
+            let program = rewritten_file(&stand_in, &original, mode);
+            let (output, profile, _) = counted(&stand_in, &program, &[]);
+            assert_eq!(output, plain, "{target} {mode:?}");
+            let more = |kernel: &&KernelTotals| {
+                let (before, after) = (kernel.before.expect("before"), kernel.after.expect("after"));
+                after.sgprs > before.sgprs || after.vgprs > before.vgprs || after.lds_bytes > before.lds_bytes
+            };
+            assert!(profile.kernels.iter().any(|kernel| more(&kernel)), "{target} {mode:?}: nothing that it must not be told");
+        }
+    }
+}
+
+/// Kernels of one object that are in flight at the same time and wait for each other count as the emulator sees them, each for itself.
+#[test]
+fn kernels_in_flight_together_are_counted_apart() {
+    let stand_in = StandIn::new();
+    let compiler = Compiler::new();
+    let original = stand_in.file("streams");
+    let search = format!("-L{}", stand_in.folder().display());
+    let source = root().join("hip-runtime/tests/programs/streams.hip");
+    compiler.compile("gfx90a", &[&search, "-l:libamdhip64.so.5"], &source, &original);
+    for mode in [Counters::Lds, Counters::Global] {
+        let program = rewritten_file(&stand_in, &original, mode);
+        for variables in [&[] as &[(&str, &str)], &[("WAVETAP_PER_WAVE", "1"), ("WAVETAP_THREADS", "1")]] {
+            let (_, profile, trace) = counted(&stand_in, &program, variables);
+            for kernel in &profile.kernels {
+                let seen = named(&trace, &kernel.name);
+                assert_eq!((kernel.dispatches, kernel.waves), (seen.dispatches, seen.waves), "{mode:?} {}", kernel.demangled);
+                assert_eq!((kernel.dropped, kernel.unfinished), (0, 0), "{mode:?} {}", kernel.demangled);
+                assert_eq!(reached(kernel), reached(seen), "{mode:?} {}", kernel.demangled);
+            }
+            let name = |text: &str| profile.kernels.iter().any(|kernel| kernel.demangled.starts_with(text));
+            assert!(name("take_turns(") && name("wait_for(") && name("serve("), "{mode:?}");
         }
     }
 }

@@ -68,6 +68,20 @@ impl Code {
         self.recent = 0;
     }
 
+    /// Has the ranges that the other has; what is decoded stays.
+    pub(super) fn follow(&mut self, other: &Code) {
+        let mut own = std::mem::take(&mut self.ranges);
+        for range in &other.ranges {
+            let known = own.iter().position(|known| (known.object, known.start) == (range.object, range.start));
+            self.ranges.push(match known {
+                Some(at) => own.swap_remove(at),
+                None => Range { index: range.index.each_ref().map(|index| vec![0; index.len()]), ..*range },
+            });
+        }
+        self.high.clear();
+        self.recent = 0;
+    }
+
     /// The object and virtual address of a device address.
     pub(super) fn place(&self, pc: u64) -> Option<(ObjectId, u64)> {
         self.ranges.iter().find(|range| (range.start..range.end).contains(&pc)).map(|range| (range.object, pc - range.base))

@@ -6,6 +6,7 @@ use crate::isa::{EventHazards, Target};
 use super::code::Code;
 use super::dispatch::Dispatch;
 use super::fault::Fault;
+use super::flight::{Flight, Share};
 use super::loader::{self, LoadedObject, ObjectId};
 use super::memory::{Allocation, AllocationKind, ForeignMemory, Memory};
 use super::timing::Timing;
@@ -57,6 +58,8 @@ pub struct Device {
     /// The code of other threads.
     helpers: Vec<Code>,
     next_object: u32,
+    /// How often an object was loaded or freed.
+    changes: u32,
     /// Shader clock ticks.
     clock: u64,
 }
@@ -65,7 +68,7 @@ impl Device {
     /// A device of this target with empty memory.
     #[must_use]
     pub fn new(target: Target, options: Options) -> Self {
-        Device { target, options, memory: Memory::new(), code: Code::default(), helpers: Vec::new(), next_object: 0, clock: 0 }
+        Device { target, options, memory: Memory::new(), code: Code::default(), helpers: Vec::new(), next_object: 0, changes: 0, clock: 0 }
     }
 
     /// Its target.
@@ -163,6 +166,7 @@ impl Device {
         let (object, code) = loader::load(&mut self.memory, self.target, id, image)?;
         self.code.add(id, object.base, &code);
         self.helpers.clear();
+        self.changes += 1;
         self.next_object += 1;
         Ok(object)
     }
@@ -175,6 +179,7 @@ impl Device {
         self.memory.remove(object.base)?;
         self.code.remove(object.id);
         self.helpers.clear();
+        self.changes += 1;
         Ok(())
     }
 
@@ -183,7 +188,45 @@ impl Device {
     /// # Errors
     /// A [`Fault`] that names the instruction and what it did wrong. Memory is as the waves left it.
     pub fn dispatch(&mut self, dispatch: &Dispatch) -> std::result::Result<DispatchStats, Fault> {
+        let mut flight = self.begin(dispatch)?;
+        loop {
+            if let Some(stats) = self.advance(&mut flight, Share::all())? {
+                return Ok(stats);
+            }
+        }
+    }
+
+    /// Begins a dispatch, of which [`Device::advance`] runs one part after the other. Several may be in flight.
+    ///
+    /// # Errors
+    /// A [`Fault`] if it cannot begin.
+    pub fn begin(&mut self, dispatch: &Dispatch) -> std::result::Result<Flight, Fault> {
+        let mut flight = workers::begin(self.target, &self.options, &mut self.memory, self.clock, dispatch)?;
+        flight.objects = self.changes;
+        Ok(flight)
+    }
+
+    /// Runs a share of a dispatch that [`Device::begin`] began; once it has ended, what it did.
+    ///
+    /// # Errors
+    /// As [`Device::dispatch`]; it has ended then, too.
+    pub fn advance(&mut self, flight: &mut Flight, share: Share) -> std::result::Result<Option<DispatchStats>, Fault> {
+        if flight.objects != self.changes {
+            flight.others.iter_mut().for_each(|helper| helper.code.follow(&self.code));
+            flight.objects = self.changes;
+        }
         let code = (&mut self.code, &mut self.helpers);
-        workers::run((self.target, &self.options), &mut self.memory, code, &mut self.clock, dispatch)
+        match workers::advance(flight, &self.options, &self.memory, code, share) {
+            Ok(None) => Ok(None),
+            Ok(Some((stats, clock))) => {
+                self.clock = self.clock.max(clock);
+                flight.plan.release(&mut self.memory);
+                Ok(Some(stats))
+            }
+            Err(fault) => {
+                flight.plan.release(&mut self.memory);
+                Err(fault)
+            }
+        }
     }
 }

@@ -35,6 +35,14 @@ pub trait ForeignMemory: Send {
     fn read(&self, offset: u64, into: &mut [u8]);
     /// Copies bytes in.
     fn write(&mut self, offset: u64, from: &[u8]);
+    /// Replaces the `size` bytes (1 to 8) at an offset by what `f` makes of them; gives what they were. Where others than kernels use the memory it is to be one step.
+    fn update(&mut self, offset: u64, size: usize, f: &dyn Fn(u64) -> u64) -> u64 {
+        let mut bytes = [0; 8];
+        self.read(offset, &mut bytes[..size]);
+        let old = u64::from_le_bytes(bytes);
+        self.write(offset, &f(old).to_le_bytes()[..size]);
+        old
+    }
 }
 
 /// What an allocation is for.
@@ -268,11 +276,7 @@ impl<'m> View<'m> {
         let offset = address - block.allocation.address;
         let (mut buffer, failed) = ([0; 8], || self.violation(address, size, ACCESS));
         if let Storage::Foreign(memory) = &block.storage {
-            let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
-            memory.read(offset, &mut buffer[..size]);
-            let old = u64::from_le_bytes(buffer);
-            memory.write(offset, &f(old).to_le_bytes()[..size]);
-            return Ok(old);
+            return Ok(memory.lock().unwrap_or_else(PoisonError::into_inner).update(offset, size, &f));
         }
         let span = Span::of(block).ok_or_else(failed)?;
         let at = offset as usize;

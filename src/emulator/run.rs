@@ -1,7 +1,5 @@
 //! Runs the workgroups of a dispatch: scheduling, barriers, fuel, counting.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use crate::isa::print;
@@ -9,11 +7,11 @@ use crate::isa::print;
 use super::Options;
 use super::code::Code;
 use super::core::{Barrier, Core, Status, Step, Stop, Wave};
-use super::dispatch::Plan;
+use super::dispatch::{Dispatch, Plan};
 use super::fault::{Fault, FaultKind};
-use super::gws::Gws;
+use super::flight::Shared;
 use super::loader::ObjectId;
-use super::memory::{Memory, View};
+use super::memory::View;
 use super::op::{Class, Op, Site};
 use super::origins::{OriginBook, WaveOrigins};
 use super::random::Random;
@@ -27,6 +25,10 @@ const QUANTUM: u64 = 20_000;
 const STRICT_GROUPS: usize = 4;
 /// Instructions without a workgroup getting done, after which one more is let in: it may be waited for.
 const PATIENCE: u64 = 200_000;
+/// What it takes of a share of instructions to find that a workgroup waits.
+const WAITED: u64 = 100;
+/// Instructions of a share that are executed whoever waits: one who asks again and again whether it has ended must not keep it from that.
+const LEAST: u64 = 20_000;
 /// In strict mode the next workgroup is any of the first few that are left.
 const WINDOW: usize = 16;
 
@@ -47,61 +49,6 @@ struct Count {
     /// Branches only.
     taken: u64,
     exec: ExecSiteCounts,
-}
-
-/// What everybody who works on a dispatch shares.
-pub(super) struct Shared<'a> {
-    pub plan: &'a Plan,
-    pub options: &'a Options,
-    pub memory: &'a Memory,
-    /// Workgroups that somebody has begun.
-    begun: AtomicU64,
-    /// Wave-instructions that nobody has taken yet.
-    fuel: AtomicU64,
-    /// Somebody has found a fault.
-    failed: AtomicBool,
-    gws: Mutex<Gws>,
-}
-
-impl<'a> Shared<'a> {
-    pub(super) fn new(plan: &'a Plan, options: &'a Options, memory: &'a Memory) -> Self {
-        Shared {
-            plan,
-            options,
-            memory,
-            begun: AtomicU64::new(0),
-            fuel: AtomicU64::new(options.fuel),
-            failed: AtomicBool::new(false),
-            gws: Mutex::default(),
-        }
-    }
-
-    /// Global wave sync. What a thread that panicked left is whole: nothing in there can panic half-way.
-    pub(super) fn gws(&self) -> MutexGuard<'_, Gws> {
-        self.gws.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The id of a workgroup that nobody has begun.
-    fn next(&self) -> Option<[u32; 3]> {
-        let [nx, ny, nz] = self.plan.groups.map(u64::from);
-        let n = self.begun.fetch_add(1, Ordering::Relaxed);
-        (n < nx * ny * nz).then(|| [(n % nx) as u32, (n / nx % ny) as u32, (n / (nx * ny)) as u32])
-    }
-
-    /// How many are left.
-    pub(super) fn left(&self) -> u64 {
-        self.plan.groups.map(u64::from).iter().product::<u64>().saturating_sub(self.begun.load(Ordering::Relaxed))
-    }
-
-    /// Up to this much fuel; what is not used is given back.
-    pub(super) fn take_fuel(&self, wanted: u64) -> u64 {
-        let mut taken = 0;
-        let _ = self.fuel.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
-            taken = left.min(wanted);
-            Some(left - taken)
-        });
-        taken
-    }
 }
 
 /// Somebody who runs workgroups of a dispatch.
@@ -138,27 +85,78 @@ pub(super) struct Stopped {
     pub pc: u64,
 }
 
-impl<'a> Worker<'a> {
-    pub(super) fn new(shared: &'a Shared<'a>, code: &'a mut Code, clock: u64, free: Vec<usize>) -> Self {
-        let Options { seed, strict, .. } = *shared.options;
-        Worker {
-            shared,
-            memory: shared.memory.view(),
-            code,
+/// A [`Worker`] while others have their turn.
+pub(super) struct Paused {
+    clock: u64,
+    random: Random,
+    stats: DispatchStats,
+    counts: Vec<Count>,
+    origins: Option<OriginBook>,
+    work: Work,
+    free: Vec<usize>,
+    running: Vec<Group>,
+    window: Vec<[u32; 3]>,
+    wanted: usize,
+    waited: u64,
+    turn: (usize, u64),
+    waits_since: Option<u64>,
+}
+
+impl Paused {
+    /// One that has done nothing yet.
+    pub(super) fn new(options: &Options, dispatch: &Dispatch, clock: u64, free: Vec<usize>) -> Self {
+        Paused {
             clock,
-            random: Random::new(seed ^ shared.plan.dispatch.dispatch_id.rotate_left(32)),
+            random: Random::new(options.seed ^ dispatch.dispatch_id.rotate_left(32)),
             stats: DispatchStats::default(),
             counts: Vec::new(),
-            origins: shared.options.origins.then(OriginBook::new),
+            origins: options.origins.then(OriginBook::new),
             work: Work::default(),
             free,
             running: Vec::new(),
             window: Vec::new(),
-            wanted: if strict { STRICT_GROUPS } else { 1 },
+            wanted: if options.strict { STRICT_GROUPS } else { 1 },
             waited: 0,
             turn: (0, 0),
             waits_since: None,
         }
+    }
+
+    /// Its workgroups that have begun and not ended.
+    pub(super) fn groups(&self) -> impl Iterator<Item = &Group> {
+        self.running.iter()
+    }
+}
+
+impl<'a> Worker<'a> {
+    /// Goes on where it was paused.
+    pub(super) fn resume(shared: &'a Shared<'a>, code: &'a mut Code, paused: Paused) -> Self {
+        let Paused { clock, random, stats, counts, origins, work, free, running, window, wanted, waited, turn, waits_since } = paused;
+        let memory = shared.memory.view();
+        Worker {
+            shared,
+            memory,
+            code,
+            clock,
+            random,
+            stats,
+            counts,
+            origins,
+            work,
+            free,
+            running,
+            window,
+            wanted,
+            waited,
+            turn,
+            waits_since,
+        }
+    }
+
+    /// What it needs to go on later.
+    pub(super) fn pause(self) -> Paused {
+        let Worker { clock, random, stats, counts, origins, work, free, running, window, wanted, waited, turn, waits_since, .. } = self;
+        Paused { clock, random, stats, counts, origins, work, free, running, window, wanted, waited, turn, waits_since }
     }
 
     /// Adds the executions in runs to the others.
@@ -212,17 +210,18 @@ impl<'a> Worker<'a> {
         Fault { kind, object: None, address: 0, instruction: "".into(), lane: None, workgroup, wave }
     }
 
-    /// Runs workgroups until none is left, or so many instructions have been executed; tells whether none is left.
-    pub(super) fn groups(&mut self, mut instructions: u64) -> Result<bool, Fault> {
-        let result = self.some_groups(&mut instructions);
+    /// Runs workgroups until none is left, so many instructions have been executed, or others are to have their turn; tells whether none is left.
+    pub(super) fn groups(&mut self, instructions: &mut u64) -> Result<bool, Fault> {
+        let result = self.some_groups(instructions);
         if result.is_err() {
-            self.shared.failed.store(true, Ordering::Relaxed);
+            self.shared.fail();
         }
         result
     }
 
     fn some_groups(&mut self, instructions: &mut u64) -> Result<bool, Fault> {
         let (plan, strict) = (self.shared.plan, self.shared.options.strict);
+        let (mut interrupted, mut share) = (false, 0);
         loop {
             while self.running.len() < self.wanted {
                 while self.window.len() < if strict { WINDOW } else { 1 } {
@@ -241,11 +240,11 @@ impl<'a> Worker<'a> {
                 self.running.push(group);
                 self.waited = 0;
             }
-            if self.running.is_empty() || self.shared.failed.load(Ordering::Relaxed) {
+            if self.running.is_empty() || self.shared.failed() {
                 self.shared.gws().leave();
                 return Ok(true);
             }
-            if *instructions == 0 {
+            if *instructions == 0 || interrupted {
                 return Ok(false);
             }
             let count = self.running.len();
@@ -269,7 +268,11 @@ impl<'a> Worker<'a> {
             }
             if executed == 0 {
                 self.others_first()?;
+                // Who is waited for may have its turn only when this one's ends.
+                *instructions = instructions.saturating_sub(WAITED);
             }
+            share += executed;
+            interrupted = share >= LEAST && self.shared.interrupted();
             if self.waited > PATIENCE {
                 self.wanted += 1;
                 self.waited = 0;
@@ -377,7 +380,7 @@ impl<'a> Worker<'a> {
         let given = self.shared.take_fuel(quantum);
         let mut fuel = given;
         let ran = self.wave(plan, wave, &mut group.lds, &mut group.barrier, quantum, &mut fuel);
-        self.shared.fuel.fetch_add(fuel, Ordering::Relaxed);
+        self.shared.give_fuel(fuel);
         ran.map_err(|stopped| self.fault(*stopped, wave))?;
         self.at_gws(wave);
         // A wave that ran out of its turn makes room for the others even where nothing is random.

@@ -11,9 +11,10 @@ use super::Options;
 use super::code::Code;
 use super::dispatch::{Dispatch, Plan};
 use super::fault::Fault;
+use super::flight::{Flight, Helper, Progress, Share, Shared, Stage};
 use super::memory::Memory;
 use super::op::Op;
-use super::run::{Shared, Worker};
+use super::run::{Paused, Worker};
 use super::timing;
 use super::trace::DispatchStats;
 use crate::isa::Target;
@@ -21,74 +22,135 @@ use crate::isa::Target;
 /// Instructions that a dispatch executes on one thread before it is divided: to start threads for less is not worth it.
 const ALONE: u64 = 50_000;
 
-/// Runs a dispatch to its end. `helpers` has the code of the other threads, each decoded by itself.
-pub(super) fn run(
-    (target, options): (Target, &Options),
-    memory: &mut Memory,
-    (code, helpers): (&mut Code, &mut Vec<Code>),
-    clock: &mut u64,
-    dispatch: &Dispatch,
-) -> Result<DispatchStats, Fault> {
+/// Begins a dispatch.
+pub(super) fn begin(target: Target, options: &Options, memory: &mut Memory, clock: u64, dispatch: &Dispatch) -> Result<Flight, Fault> {
     let plan = Plan::new(memory, target, options, dispatch).map_err(|kind| Worker::outside(kind, [0; 3], 0))?;
-    let shared = Shared::new(&plan, options, memory);
-    let mut lead = Worker::new(&shared, code, *clock, (0..plan.slots).rev().collect());
-    let result = match &options.timing {
-        Some(timing) => timing::groups(&mut lead, &plan, timing).map(|()| Vec::new()),
-        None => divided(&shared, &mut lead, helpers),
+    let lead = Paused::new(options, dispatch, clock, (0..plan.slots).rev().collect());
+    let stage = if options.timing.is_some() {
+        Stage::Timed(None)
+    } else if options.strict || options.origins || threads(options) == 1 {
+        Stage::Lead
+    } else {
+        Stage::Alone(ALONE)
     };
-    let (mut stats, end) = lead.finish();
-    *clock = end;
-    let result = result.map(|others| {
-        others.into_iter().for_each(|other| stats.merge(&other));
-        stats
-    });
-    plan.release(memory);
-    result
+    Ok(Flight { plan, progress: Progress::new(options), lead: Some(lead), stage, others: Vec::new(), objects: 0, fuel: options.fuel })
 }
 
-/// The lead runs; when the dispatch turns out to be a long one, others help. Gives what they did.
-fn divided(shared: &Shared, lead: &mut Worker, helpers: &mut Vec<Code>) -> Result<Vec<DispatchStats>, Fault> {
-    let threads = if shared.options.strict || shared.options.origins { 1 } else { threads(shared.options) };
-    if threads == 1 {
-        return lead.groups(u64::MAX).map(|_| Vec::new());
+/// Runs a share of a dispatch; what it did once it has ended, and the clock. `helpers` has the code of other threads, each decoded by itself.
+pub(super) fn advance(
+    flight: &mut Flight,
+    options: &Options,
+    memory: &Memory,
+    (code, helpers): (&mut Code, &mut Vec<Code>),
+    share: Share,
+) -> Result<Option<(DispatchStats, u64)>, Fault> {
+    let shared = Shared { plan: &flight.plan, options, memory, progress: &flight.progress, interrupt: share.interrupt };
+    let ended = || Worker::outside(super::FaultKind::Setup { reason: "the dispatch has ended".into() }, [0; 3], 0);
+    let mut lead = Worker::resume(&shared, code, flight.lead.take().ok_or_else(ended)?);
+    let mut left = share.instructions;
+    if !part(&shared, &mut lead, &mut flight.stage, (&mut flight.others, helpers), &mut left)? {
+        flight.lead = Some(lead.pause());
+        return Ok(None);
     }
-    let done = lead.groups(ALONE)?;
+    let (mut stats, end) = lead.finish();
+    for mut helper in flight.others.drain(..) {
+        if let Some(paused) = helper.paused.take() {
+            stats.merge(&Worker::resume(&shared, &mut helper.code, paused).finish().0);
+        }
+        helpers.push(helper.code);
+    }
+    Ok(Some((stats, end)))
+}
+
+/// Runs up to so many instructions; tells whether the dispatch has ended. When it turns out to be a long one, others help.
+fn part(
+    shared: &Shared,
+    lead: &mut Worker,
+    stage: &mut Stage,
+    (others, helpers): (&mut Vec<Helper>, &mut Vec<Code>),
+    left: &mut u64,
+) -> Result<bool, Fault> {
+    match stage {
+        Stage::Timed(paused) => {
+            let Some(timing) = &shared.options.timing else { return lead.groups(left) };
+            let model = match paused.take() {
+                Some(model) => *model,
+                None => timing::begin(lead, shared.plan, timing)?,
+            };
+            *paused = timing::advance(lead, shared.plan, model, left)?.map(Box::new);
+            return Ok(paused.is_none());
+        }
+        Stage::Alone(alone) => {
+            let given = (*left).min(*alone);
+            let mut unused = given;
+            let ended = lead.groups(&mut unused)?;
+            *left -= given - unused;
+            *alone -= given - unused;
+            if ended || *alone > 0 {
+                return Ok(ended);
+            }
+            *stage = divide(shared, lead, others, helpers);
+        }
+        Stage::Lead | Stage::Divided(_) => {}
+    }
+    match stage {
+        Stage::Divided(ended) => divided(shared, (lead, ended), others, left),
+        _ => lead.groups(left),
+    }
+}
+
+/// Finds others that help, if there is something left for them.
+fn divide(shared: &Shared, lead: &mut Worker, others: &mut Vec<Helper>, helpers: &mut Vec<Code>) -> Stage {
+    let threads = threads(shared.options);
     let largest = shared.plan.waves_of([0; 3]) as usize;
     let places = lead.spare_places(largest);
     let helping = shared.left().min(threads as u64 - 1).min((places.len() / largest.max(1)) as u64) as usize;
-    if done || helping == 0 || lead.executed(depends_on_order) {
+    if helping == 0 || lead.executed(depends_on_order) {
         lead.take_places(places);
-        return lead.groups(u64::MAX).map(|_| Vec::new());
+        return Stage::Lead;
     }
-    while helpers.len() < helping {
-        helpers.push(lead.fork_code());
-    }
-    let clock = lead.clock();
     let mut shares: Vec<Vec<usize>> = vec![Vec::new(); helping + 1];
     places.into_iter().enumerate().for_each(|(n, place)| shares[n % (helping + 1)].push(place));
     lead.take_places(shares.pop().unwrap_or_default());
     shared.gws().join(helping);
+    others.extend(shares.into_iter().map(|places| Helper {
+        code: helpers.pop().unwrap_or_else(|| lead.fork_code()),
+        paused: Some(Paused::new(shared.options, &shared.plan.dispatch, lead.clock(), places)),
+        done: false,
+    }));
+    Stage::Divided(false)
+}
+
+/// All run a share at the same time.
+fn divided(shared: &Shared, (lead, ended): (&mut Worker, &mut bool), others: &mut [Helper], left: &mut u64) -> Result<bool, Fault> {
+    let instructions = *left;
     thread::scope(|scope| {
-        let work = |(code, places)| {
-            scope.spawn(move || {
-                let mut worker = Worker::new(shared, code, clock, places);
-                worker.groups(u64::MAX).map(|_| worker.finish().0)
-            })
+        let work = |helper: &mut Helper| -> Result<(), Fault> {
+            let Some(paused) = helper.paused.take() else { return Ok(()) };
+            let mut worker = Worker::resume(shared, &mut helper.code, paused);
+            let result = worker.groups(&mut instructions.clone());
+            helper.paused = Some(worker.pause());
+            result.map(|done| helper.done = done)
         };
-        let others: Vec<_> = helpers.iter_mut().zip(shares).map(work).collect();
-        let mine = lead.groups(u64::MAX);
-        let mut stats = Vec::new();
-        let mut fault = mine.err();
-        for other in others {
+        let running: Vec<_> = others.iter_mut().filter(|helper| !helper.done).map(|helper| scope.spawn(move || work(helper))).collect();
+        let mut fault = None;
+        if !*ended {
+            match lead.groups(left) {
+                Ok(done) => *ended = done,
+                Err(found) => fault = Some(found),
+            }
+        }
+        for other in running {
             match other.join() {
-                Ok(Ok(done)) => stats.push(done),
+                Ok(Ok(())) => {}
                 // Of several faults the one of the first workgroup is told.
                 Ok(Err(found)) => fault = fault.into_iter().chain([found]).min_by_key(|fault| [2, 1, 0].map(|axis| fault.workgroup[axis])),
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
-        fault.map_or(Ok(stats), Err)
-    })
+        fault.map_or(Ok(()), Err)
+    })?;
+    Ok(*ended && others.iter().all(|helper| helper.done))
 }
 
 fn threads(options: &Options) -> usize {

@@ -8,6 +8,7 @@ use std::io::{Read, Write};
 use serde::{Deserialize, Serialize};
 
 use super::hex;
+use crate::code_object::KernelMetadata;
 use crate::error::{Error, Result};
 
 /// Schema of the map of one code object.
@@ -112,6 +113,43 @@ pub struct Resources {
     pub code_bytes: u64,
 }
 
+/// What the original object's metadata says of a kernel where the rewritten object's may say something else: a host tells it an application that asks what its kernel
+/// needs, which then does the same work with counters as without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Declared {
+    /// `.sgpr_count`
+    pub sgpr_count: u64,
+    /// `.vgpr_count`
+    pub vgpr_count: u64,
+    /// `.agpr_count`; 0 where it does not say.
+    pub agpr_count: u64,
+    /// `.group_segment_fixed_size`
+    pub group_segment_fixed_size: u64,
+    /// `.private_segment_fixed_size`
+    pub private_segment_fixed_size: u64,
+}
+
+impl Declared {
+    /// What metadata says.
+    #[must_use]
+    pub fn of(metadata: &KernelMetadata) -> Declared {
+        Declared {
+            sgpr_count: metadata.sgpr_count,
+            vgpr_count: metadata.vgpr_count,
+            agpr_count: metadata.agpr_count,
+            group_segment_fixed_size: metadata.group_segment_fixed_size,
+            private_segment_fixed_size: metadata.private_segment_fixed_size,
+        }
+    }
+
+    /// The original's metadata, given the rewritten object's.
+    #[must_use]
+    pub fn original(&self, rewritten: &KernelMetadata) -> KernelMetadata {
+        let Declared { sgpr_count, vgpr_count, agpr_count, group_segment_fixed_size, private_segment_fixed_size } = *self;
+        KernelMetadata { sgpr_count, vgpr_count, agpr_count, group_segment_fixed_size, private_segment_fixed_size, ..rewritten.clone() }
+    }
+}
+
 /// An original instruction and where it is now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddressPair {
@@ -143,6 +181,9 @@ pub struct KernelMap {
     pub before: Resources,
     /// After it.
     pub after: Resources,
+    /// What the original's metadata says; maps that older versions wrote do not have it.
+    #[serde(default)]
+    pub declared: Option<Declared>,
     /// Original to rewritten addresses of all its instructions, by original address.
     pub addresses: Vec<AddressPair>,
 }
@@ -246,6 +287,7 @@ struct KernelWithoutAddresses<'a> {
     vector_registers: VectorSource,
     before: Resources,
     after: Resources,
+    declared: Option<Declared>,
     addresses: &'a [AddressPair],
 }
 
@@ -259,7 +301,7 @@ impl<'a> WithoutAddresses<'a> {
 
 impl<'a> KernelWithoutAddresses<'a> {
     fn of(kernel: &'a KernelMap) -> KernelWithoutAddresses<'a> {
-        let KernelMap { name, demangled, mode, sites, uncounted_callees, vector_registers, before, after, addresses: _ } = kernel;
+        let KernelMap { name, demangled, mode, sites, uncounted_callees, vector_registers, before, after, declared, addresses: _ } = kernel;
         KernelWithoutAddresses {
             name,
             demangled,
@@ -269,6 +311,7 @@ impl<'a> KernelWithoutAddresses<'a> {
             vector_registers: *vector_registers,
             before: *before,
             after: *after,
+            declared: *declared,
             addresses: &[],
         }
     }

@@ -36,7 +36,7 @@ use std::str::FromStr;
 use super::trace::CodeAddress;
 use crate::isa::Latency;
 
-pub(super) use schedule::groups;
+pub(super) use schedule::{Paused, advance, begin};
 
 /// A latency that can be changed for experiments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -55,8 +55,36 @@ struct Scheduler<'r, 'a> {
     most_waves: u32,
 }
 
-/// Runs all workgroups of a dispatch in modelled time.
-pub(in crate::emulator) fn groups(run: &mut Worker, plan: &Plan, timing: &Timing) -> Result<(), Fault> {
+/// A [`Scheduler`] while others have their turn.
+pub(in crate::emulator) struct Paused {
+    machine: Machine,
+    memory: Hierarchy,
+    places: Places,
+    simds: Vec<Simd>,
+    book: Book,
+    facts: Vec<Option<Box<Facts>>>,
+    groups: Vec<Option<Group>>,
+    members: Vec<Vec<usize>>,
+    waves: Vec<Option<WaveClock>>,
+    unused: (Vec<usize>, Vec<usize>),
+    next: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    begun: u64,
+    born: u64,
+    clock: u64,
+    end: u64,
+    wave_cycles: u64,
+    most_waves: u32,
+}
+
+impl Paused {
+    /// The workgroups that have begun and not ended.
+    pub(in crate::emulator) fn groups(&self) -> impl Iterator<Item = &Group> {
+        self.groups.iter().flatten()
+    }
+}
+
+/// Begins a dispatch in modelled time.
+pub(in crate::emulator) fn begin(run: &mut Worker, plan: &Plan, timing: &Timing) -> Result<Paused, Fault> {
     let target = plan.launch.target;
     let machine = Machine::new(target, timing);
     let places = Places::new(target, &plan.demand(), compute_units(target));
@@ -86,14 +114,79 @@ pub(in crate::emulator) fn groups(run: &mut Worker, plan: &Plan, timing: &Timing
         plan,
     };
     scheduler.begin(0)?;
+    Ok(scheduler.pause())
+}
+
+/// Runs the workgroups of a dispatch until all have ended, or waves were looked at so many times, or others are to have their turn. What is needed to go on is given
+/// back unless it has ended.
+pub(in crate::emulator) fn advance(run: &mut Worker, plan: &Plan, paused: Paused, instructions: &mut u64) -> Result<Option<Paused>, Fault> {
+    /// How often others are thought of.
+    const OFTEN: u64 = 1 << 14;
+    let mut scheduler = Scheduler::resume(run, plan, paused);
     while let Some(Reverse((at, _, wave))) = scheduler.next.pop() {
         scheduler.look(at, wave)?;
+        *instructions = instructions.saturating_sub(1);
+        if *instructions == 0 || instructions.is_multiple_of(OFTEN) && scheduler.run.shared.interrupted() {
+            return Ok(Some(scheduler.pause()));
+        }
     }
     if let Some(group) = scheduler.groups.iter().flatten().next() {
         return Err(scheduler.run.stuck(group));
     }
     scheduler.finish();
-    Ok(())
+    Ok(None)
+}
+
+impl<'r, 'a> Scheduler<'r, 'a> {
+    fn resume(run: &'r mut Worker<'a>, plan: &'r Plan, paused: Paused) -> Self {
+        let Paused { machine, memory, places, simds, book, facts, groups, members, waves, unused, next, begun, .. } = paused;
+        let Paused { born, clock, end, wave_cycles, most_waves, .. } = paused;
+        Scheduler {
+            run,
+            plan,
+            machine,
+            memory,
+            places,
+            simds,
+            book,
+            facts,
+            groups,
+            members,
+            waves,
+            unused,
+            next,
+            begun,
+            born,
+            clock,
+            end,
+            wave_cycles,
+            most_waves,
+        }
+    }
+
+    fn pause(self) -> Paused {
+        let Scheduler { machine, memory, places, simds, book, facts, groups, members, waves, unused, next, begun, .. } = self;
+        let Scheduler { born, clock, end, wave_cycles, most_waves, .. } = self;
+        Paused {
+            machine,
+            memory,
+            places,
+            simds,
+            book,
+            facts,
+            groups,
+            members,
+            waves,
+            unused,
+            next,
+            begun,
+            born,
+            clock,
+            end,
+            wave_cycles,
+            most_waves,
+        }
+    }
 }
 
 impl Scheduler<'_, '_> {

@@ -15,7 +15,7 @@ use crate::isa::Target;
 use crate::kernel::{BodyKind, Image, Reason, Refusal, Stop};
 use crate::layout::{Code, Segment};
 use crate::pipeline::options::{Counters, Options};
-use crate::profile::map::{AddressPair, CounterMode, KernelMap, Refused};
+use crate::profile::map::{AddressPair, CounterMode, Declared, KernelMap, Refused};
 use crate::profile::record::HEADER;
 use crate::verify::Finding;
 
@@ -152,6 +152,7 @@ impl Adding {
             vector_registers: instrumented.vector_registers,
             before: instrumented.before,
             after,
+            declared: Some(Declared::of(before)),
             addresses: code.addresses(entry).into_iter().map(|(original, rewritten)| AddressPair { original, rewritten }).collect(),
         });
         Ok(())

@@ -1,0 +1,126 @@
+//! Kernels in flight, and whether they wait for what never comes.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use wavetap::code_object::demangle;
+use wavetap::emulator::{Flight, Share};
+use wavetap::isa::Target;
+
+use crate::runtime::{KernelRef, Runtime};
+use crate::status::*;
+
+/// A kernel in flight is looked at from this age on.
+const YOUNG: Duration = Duration::from_secs(1);
+
+/// How often it is looked at.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Its waves have been where they have been before for so long: it waits. While no thread of the program waits for it, it may be the program that it waits for.
+pub(crate) const STUCK: Duration = Duration::from_secs(2);
+pub(crate) const STUCK_ALONE: Duration = Duration::from_secs(10);
+
+/// States that are remembered: a loop that has more of them is none that waits.
+const MOST_STATES: usize = 1 << 16;
+
+/// A kernel that has begun and not ended.
+pub(crate) struct InFlight {
+    pub(crate) kernel: KernelRef,
+    pub(crate) flight: Flight,
+    pub(crate) kernarg: u64,
+    /// Its index in the site table, if it counts.
+    pub(crate) instrumented: Option<u32>,
+    pub(crate) target: Target,
+    pub(crate) ordinal: u64,
+    began: Instant,
+    /// Digests of the states its waves have been in.
+    states: HashSet<u64>,
+    /// When the last new one was seen, and when it was looked.
+    news: Instant,
+    looked: Instant,
+    told: bool,
+}
+
+impl InFlight {
+    pub(crate) fn new(kernel: KernelRef, flight: Flight, kernarg: u64, instrumented: Option<u32>, target: Target, ordinal: u64) -> Self {
+        let now = Instant::now();
+        InFlight {
+            kernel,
+            flight,
+            kernarg,
+            instrumented,
+            target,
+            ordinal,
+            began: now,
+            states: HashSet::new(),
+            news: now,
+            looked: now,
+            told: false,
+        }
+    }
+
+    pub(crate) fn name(&self) -> String {
+        demangle(&self.kernel.name).into_owned()
+    }
+
+    /// Wave-instructions executed so far.
+    pub(crate) fn executed(&self) -> u64 {
+        self.flight.executed()
+    }
+
+    /// Wave-instructions that it may execute.
+    pub(crate) fn fuel(&self) -> u64 {
+        self.flight.fuel()
+    }
+
+    /// How long all its waves have been in states only that they had been in before.
+    pub(crate) fn stuck_for(&self) -> Duration {
+        self.news.elapsed()
+    }
+
+    /// Looks at its waves; tells once that they have gone round in loops for long. A wave that counts, or computes anything, is in another state each time; one that only
+    /// loads and compares what does not change is not.
+    pub(crate) fn seems_stuck(&mut self, awaited: bool) -> bool {
+        if self.told || self.began.elapsed() < YOUNG || self.looked.elapsed() < LOOK {
+            return false;
+        }
+        self.looked = Instant::now();
+        let mut news = false;
+        self.flight.states(|state| news |= self.states.insert(state));
+        if news {
+            self.news = Instant::now();
+            if self.states.len() > MOST_STATES {
+                self.states.clear();
+            }
+        }
+        self.told = self.news.elapsed() > if awaited { STUCK } else { STUCK_ALONE };
+        self.told
+    }
+}
+
+impl Runtime {
+    /// Runs a share of a kernel in flight; tells whether it has ended. A fault ends it, too.
+    pub(crate) fn advance(&mut self, of: &mut InFlight, share: Share) -> Outcome<bool> {
+        if of.instrumented.is_some() && self.counts() {
+            let (device, loaded) = self.load(of.kernel.image)?;
+            if let Some(counters) = &mut loaded.counters
+                && let Err(error) = counters.install(device, of.ordinal)
+            {
+                self.stop(&of.kernel.name, &error.to_string());
+            }
+        }
+        let stats = match self.device()?.advance(&mut of.flight, share) {
+            Ok(None) => return Ok(false),
+            Ok(Some(stats)) => stats,
+            Err(fault) => {
+                self.fault(&of.kernel.name, &fault);
+                return Ok(true);
+            }
+        };
+        if let Err(error) = self.collect(&of.kernel, of.instrumented, &stats, (of.target, of.ordinal)) {
+            self.stop(&of.kernel.name, &error.to_string());
+        }
+        self.device()?.free(of.kernarg).map_err(|_| UNKNOWN)?;
+        Ok(true)
+    }
+}
