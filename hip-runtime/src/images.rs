@@ -140,6 +140,14 @@ impl Image {
 }
 
 impl Loaded {
+    /// The kernel of this name, of its descriptor's symbol or in its metadata, by the former.
+    pub(crate) fn kernel_named<'n>(&'n self, name: &'n str) -> Option<&'n str> {
+        if self.kernels.contains_key(name) {
+            return Some(name);
+        }
+        self.kernels.iter().find(|(_, kernel)| kernel.original.name == name).map(|(symbol, _)| symbol.as_str())
+    }
+
     fn new(device: &mut Device, bytes: Vec<u8>, settings: &Settings) -> Result<Self> {
         let object = device.load(&bytes)?;
         let code = CodeObject::parse(&bytes)?;

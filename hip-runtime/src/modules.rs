@@ -75,9 +75,10 @@ entry_points! {
 
     /// Finds a kernel of a module.
     fn hipModuleGetFunction(out: *mut usize, module: *mut c_void, name: *const c_char) {
-        let kernel = KernelRef { image: image(module)?, name: raw::string(name)? };
+        let (image, name) = (image(module)?, raw::string(name)?);
         let mut runtime = runtime();
-        runtime.kernel(&kernel)?;
+        let (_, loaded) = runtime.load(image)?;
+        let kernel = KernelRef { image, name: loaded.kernel_named(&name).ok_or(NOT_FOUND)?.to_owned() };
         raw::store(out, runtime.function(kernel))
     }
 

@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use wavetap::code_object::{KernelMetadata, ValueKind};
+use wavetap::code_object::{KernelMetadata, ValueKind, demangle};
 use wavetap::emulator::{AllocationKind, Device, Dispatch, DispatchStats, Fault, FaultKind, Options, Share};
 use wavetap::error::{Error, Result, ResultExt};
 use wavetap::isa::Target;
 use wavetap::offload_bundle::TargetId;
 use wavetap::profile::collect::Collector;
 use wavetap::profile::file::{Backend, Work};
+use wavetap::report::names::short;
 
 use crate::arrays::Array;
 use crate::choice::choose_device;
@@ -502,9 +503,9 @@ impl Runtime {
     }
 }
 
-/// Says on standard error what a kernel did.
+/// Says on standard error what a kernel did: that first, as names of kernels can be long.
 fn say_fault(kernel: &str, reason: &str) {
-    eprintln!("wavetap: kernel {}: {reason}", wavetap::code_object::demangle(kernel));
+    eprintln!("wavetap: {reason}, in kernel {}", short(&demangle(kernel)));
 }
 
 /// Lanes of a kernel's waves: it chooses where the device has both sizes.

@@ -118,7 +118,9 @@ fn open<'i>(input: &'i Input<'_>, listed: &Listed<'_>) -> Result<(Vec<Opened<'i>
     let functions = || opened.iter().flat_map(|object| object.code.functions()).map(|function| function.name.as_str());
     for pattern in &listed.selection.kernels {
         let one = Selection { kernels: vec![pattern.clone()], targets: Vec::new() };
-        if !names().any(|name| one.has_kernel(name)) {
+        if !names().any(|name| one.has_kernel(name))
+            && !opened.iter().any(|object| object.code.kernels().iter().any(|kernel| one.has(kernel)))
+        {
             let hint = if functions().any(|name| one.has_kernel(name)) { "; a function of that name is there: --function" } else { "" };
             return Err(Error::malformed(format!("no kernel matches {pattern:?}{hint}")));
         }
@@ -233,11 +235,10 @@ fn list(
 /// Whether an object has something of what is asked for: of a library's hundreds most have not.
 fn has_wanted(code: &CodeObject<'_>, listed: &Listed<'_>) -> bool {
     let by_name = Selection { kernels: listed.functions.clone(), targets: Vec::new() };
-    let kernel = |name: &str| !listed.selection.kernels.is_empty() && listed.selection.has_kernel(name);
     let function = |name: &str| !listed.functions.is_empty() && by_name.has_kernel(name);
     let everything = listed.selection.kernels.is_empty() && listed.functions.is_empty();
     everything
-        || code.kernels().iter().any(|found| kernel(&found.name) || function(&found.name))
+        || code.kernels().iter().any(|found| !listed.selection.kernels.is_empty() && listed.selection.has(found) || function(&found.name))
         || code.functions().iter().any(|found| function(&found.name))
 }
 
@@ -262,7 +263,7 @@ struct Choice {
 impl Choice {
     fn of(code: &CodeObject<'_>, target: Target, image: &Image<'_>, listed: &Listed<'_>) -> Choice {
         let everything = listed.selection.kernels.is_empty() && listed.functions.is_empty();
-        let wanted = |kernel: &&Kernel| !listed.selection.kernels.is_empty() && listed.selection.has_kernel(&kernel.name);
+        let wanted = |kernel: &&Kernel| !listed.selection.kernels.is_empty() && listed.selection.has(kernel);
         let mut called = BTreeSet::new();
         // A kernel is decoded here for its calls and again when it is listed: a library's kernels are too many to keep.
         for kernel in code.kernels().iter().filter(|kernel| everything || wanted(kernel)) {

@@ -154,7 +154,7 @@ fn inspect_object(found: &Found<'_>, inspected: &Inspected) -> Result<InspectedO
         PartKind::Kernel | PartKind::MetadataEntry => selection.has_kernel(&part.name),
         PartKind::Function | PartKind::Metadata | PartKind::Symbol => selection.kernels.is_empty(),
     };
-    let kernels = code.kernels().iter().filter(|kernel| selection.has_kernel(&kernel.name)).map(|kernel| InspectedKernel {
+    let kernels = code.kernels().iter().filter(|kernel| selection.has(kernel)).map(|kernel| InspectedKernel {
         name: kernel.name.clone(),
         demangled: demangle(&kernel.name).into_owned(),
         entry: kernel.entry,

@@ -1,6 +1,6 @@
 //! What a person asks of the pipeline.
 
-use crate::code_object::demangle;
+use crate::code_object::{Kernel, demangle};
 use crate::emit::Packing;
 use crate::offload_bundle::TargetId;
 
@@ -85,6 +85,13 @@ impl Selection {
         let demangled = demangle(mangled);
         let bare = bare_name(&demangled);
         self.kernels.iter().any(|pattern| [mangled, &demangled, bare].iter().any(|name| matches(pattern, name)))
+    }
+
+    /// Whether a kernel is selected: by the name of its descriptor's symbol, or by the one that its metadata gives it, where that is another.
+    #[must_use]
+    pub fn has(&self, kernel: &Kernel) -> bool {
+        let other = kernel.metadata.as_ref().map(|metadata| metadata.name.as_str()).filter(|name| *name != kernel.name);
+        self.has_kernel(&kernel.name) || other.is_some_and(|name| self.has_kernel(name))
     }
 
     /// Whether code objects for this target id are selected. A pattern that names fewer features matches more.

@@ -305,7 +305,7 @@ impl Rewriter<'_> {
         if !options.selection.has_target(&target) {
             return Ok(Some(None));
         }
-        let chosen = code.kernels().iter().filter(|kernel| options.selection.has_kernel(&kernel.name));
+        let chosen = code.kernels().iter().filter(|kernel| options.selection.has(kernel));
         let (selected, undescribed): (Vec<&Kernel>, Vec<&Kernel>) = chosen.partition(|kernel| kernel.metadata.is_some());
         let mut map = ObjectMap {
             schema: SCHEMA.to_owned(),
