@@ -97,6 +97,11 @@ impl Counters {
         device.write(self.block + control::BUFFER, &self.buffer.to_le_bytes())
     }
 
+    /// Makes kernels count nothing until the next [`Counters::arm`].
+    pub(crate) fn disarm(&self, device: &mut Device) -> Result<()> {
+        device.write(self.block + control::BUFFER, &0_u64.to_le_bytes())
+    }
+
     /// Reads back what a dispatch left, and clears it.
     pub(crate) fn drain(&self, device: &mut Device) -> Result<(Control, Vec<u8>)> {
         let control = self.read(device)?;

@@ -82,3 +82,4 @@ mod texture_references;
 mod textures;
 mod time;
 mod trace;
+mod uncounted;

@@ -31,6 +31,7 @@ use crate::streams::Streams;
 use crate::textures::Texture;
 use crate::time::Timer;
 use crate::trace::Tracer;
+use crate::uncounted::{self, Uncounted};
 
 /// The device that is emulated unless the program has no code for it.
 const DEFAULT_PROCESSOR: &str = "gfx90a";
@@ -97,6 +98,7 @@ pub(crate) struct Runtime {
     device: Option<(Device, TargetId)>,
     dispatches: u64,
     collector: Option<Collector>,
+    uncounted: Uncounted,
     tracer: Option<Tracer>,
     origins: Option<OriginCollector>,
     timer: Option<Timer>,
@@ -172,6 +174,7 @@ impl Runtime {
             device: None,
             dispatches: 0,
             collector,
+            uncounted: Uncounted::default(),
             tracer,
             origins,
             timer,
@@ -314,12 +317,16 @@ impl Runtime {
 
     /// Refuses what HIP refuses before it launches anything.
     pub(crate) fn check_launch(&mut self, kernel: &KernelRef, shape: &Shape) -> Outcome {
+        self.check_shape(kernel, shape).inspect_err(|status| self.not_counted(kernel, uncounted::refused(*status)))
+    }
+
+    fn check_shape(&mut self, kernel: &KernelRef, shape: &Shape) -> Outcome {
         let metadata = self.kernel(kernel)?;
         if kernarg::has(&metadata, &ValueKind::HiddenPrintfBuffer) {
             say_fault(&kernel.name, "it prints into a buffer (-mprintf-kind=buffered), which the built-in runtime does not have");
             return Err(NOT_SUPPORTED);
         }
-        check(&metadata, shape, self.device()?.target())
+        kernarg::check(&metadata, shape, self.device()?.target())
     }
 
     /// Runs a kernel to its end. A fault is not an error of this launch: the device then answers everything with the fault's error.
@@ -327,11 +334,12 @@ impl Runtime {
         let Launch { kernel, shape, arguments } = launch;
         let Kernel { loaded: metadata, original } = self.needs(kernel)?;
         let target = self.device()?.target();
-        check(&original, shape, target)?;
+        kernarg::check(&original, shape, target)?;
         if self.settings.skip_kernels {
             return Ok(());
         }
-        let group_segment_size = u64::from(shape.dynamic_lds) + metadata.group_segment_fixed_size;
+        let (group_segment_size, no_room) =
+            uncounted::lds(metadata.group_segment_fixed_size, original.group_segment_fixed_size, shape, target);
         let fixed = u32::try_from(metadata.private_segment_fixed_size).map_err(|_| INVALID_VALUE)?;
         let private_segment_size = if metadata.uses_dynamic_stack { fixed.saturating_add(self.stack_limit) } else { fixed };
         let mut services = kernarg::Services::default();
@@ -360,25 +368,35 @@ impl Runtime {
             kernarg_address,
             dispatch_id: ordinal,
         };
-        let instrumented = loaded.counters.as_ref().and_then(|counters| counters.index_of(&kernel.name));
+        let why_not = uncounted::without_counters(loaded, &kernel.name).or(no_room);
+        let instrumented = loaded.counters.as_ref().filter(|_| why_not.is_none()).and_then(|counters| counters.index_of(&kernel.name));
         let most_waves = counters::waves(shape.items, shape.workgroup, wave_size(&metadata, target));
-        if self.collector.is_some() && instrumented.is_some() {
-            let (device, loaded) = self.load(kernel.image)?;
-            if let Some(counters) = &mut loaded.counters
-                && let Err(error) = counters.arm(device, most_waves, ordinal as u32)
-            {
-                self.stop(&kernel.name, &error.to_string());
-            }
+        let counting = self.collector.is_some() && instrumented.is_some();
+        let (device, loaded) = self.load(kernel.image)?;
+        let armed = match &mut loaded.counters {
+            Some(counters) if counting => counters.arm(device, most_waves, ordinal as u32),
+            // Without room for its counters a kernel must not touch them.
+            Some(counters) => counters.disarm(device),
+            None => Ok(()),
+        };
+        if let Err(error) = armed {
+            self.stop(&kernel.name, &error.to_string());
+        }
+        if let Some(why) = why_not {
+            self.not_counted(kernel, why);
         }
         let (device, _) = self.load(kernel.image)?;
         let stats = match device.dispatch(&dispatch) {
             Ok(stats) => stats,
             Err(fault) => {
+                if counting {
+                    self.not_counted(kernel, uncounted::faulted(&fault));
+                }
                 self.fault(&kernel.name, &fault);
                 return Ok(());
             }
         };
-        if let Err(error) = self.collect(kernel, instrumented, &stats, (target, ordinal)) {
+        if let Err(error) = self.collect(launch, instrumented, &stats, (target, ordinal)) {
             self.stop(&kernel.name, &error.to_string());
         }
         self.device()?.free(kernarg_address).map_err(|_| UNKNOWN)?;
@@ -403,10 +421,20 @@ impl Runtime {
         break_device(status);
     }
 
+    /// Records a dispatch that is not counted.
+    fn not_counted(&mut self, kernel: &KernelRef, why: uncounted::Why) {
+        let loaded = self.images.get(kernel.image).and_then(Option::as_ref).and_then(|image| image.loaded.as_ref());
+        let Some(collector) = &mut self.collector else { return };
+        match self.uncounted.dispatch(kernel, loaded, why) {
+            Ok(dispatch) => collector.not_counted(dispatch),
+            Err(error) => complain("a dispatch that was not counted could not be recorded", &error),
+        }
+    }
+
     /// Drains what a dispatch counted and adds the emulator's own numbers.
     fn collect(
         &mut self,
-        kernel: &KernelRef,
+        Launch { kernel, shape, .. }: &Launch,
         instrumented: Option<u32>,
         stats: &DispatchStats,
         (target, ordinal): (Target, u64),
@@ -418,13 +446,14 @@ impl Runtime {
         {
             let (control, records) = counters.drain(device)?;
             collector.drain(&counters.map, index, &control, &records)?;
+            collector.launched(&counters.map, index, shape.launched())?;
             let work = collector.kernel(&counters.map, index)?.work.get_or_insert(Work::default());
             work.instructions += stats.instructions;
             work.global_bytes += stats.global_bytes;
             work.lds_bytes += stats.lds_bytes;
         }
         if let Some(tracer) = &mut self.tracer {
-            tracer.add(&kernel.name, loaded, target, stats)?;
+            tracer.add(&kernel.name, loaded, target, stats, shape)?;
         }
         if let Some(origins) = &mut self.origins {
             origins.add(loaded, stats)?;
@@ -503,21 +532,6 @@ fn wave_size(kernel: &KernelMetadata, target: Target) -> u32 {
     u32::try_from(kernel.wavefront_size).ok().filter(|size| *size > 0).unwrap_or(target.wave_size())
 }
 
-/// What HIP refuses before it launches anything.
-fn check(kernel: &KernelMetadata, shape: &Shape, target: Target) -> Outcome {
-    let threads: u64 = shape.workgroup.iter().map(|size| u64::from(*size)).product();
-    if threads == 0 || shape.items.contains(&0) || threads > u64::from(target.max_workgroup()) {
-        return Err(INVALID_CONFIGURATION);
-    }
-    if threads > kernel.max_flat_workgroup_size {
-        return Err(LAUNCH_FAILURE);
-    }
-    if u64::from(shape.dynamic_lds) + kernel.group_segment_fixed_size > u64::from(target.lds_bytes()) {
-        return Err(INVALID_CONFIGURATION);
-    }
-    Ok(())
-}
-
 /// Writes a profile under a temporary name beside its place and renames it, so that a reader never sees half of one.
 fn replace(path: &Path, contents: &[u8]) -> Result<()> {
     let mut temporary = path.as_os_str().to_owned();
@@ -565,19 +579,5 @@ mod tests {
         assert_eq!(choose(Some("gfx90a"), &["gfx90a:sramecc-"]), "gfx90a:sramecc-:xnack-");
         assert_eq!(choose(Some("gfx90a:xnack-"), &["gfx90a:xnack+"]), "gfx90a:sramecc+:xnack-");
         assert_eq!(choose(Some("gfx900"), &[]), "gfx900:xnack-");
-    }
-
-    #[test]
-    fn refuses_impossible_launches() {
-        let target = Target::by_name("gfx90a").unwrap();
-        let kernel = KernelMetadata { max_flat_workgroup_size: 256, group_segment_fixed_size: 1024, ..KernelMetadata::default() };
-        let try_shape =
-            |items: [u32; 3], workgroup: [u32; 3], dynamic_lds| check(&kernel, &Shape { items, workgroup, dynamic_lds }, target);
-        assert_eq!(try_shape([256, 1, 1], [256, 1, 1], 64 << 10), Err(INVALID_CONFIGURATION));
-        assert_eq!(try_shape([256, 1, 1], [256, 1, 1], 63 << 10), Ok(()));
-        assert_eq!(try_shape([512, 1, 1], [512, 1, 1], 0), Err(LAUNCH_FAILURE));
-        assert_eq!(try_shape([2048, 1, 1], [2048, 1, 1], 0), Err(INVALID_CONFIGURATION));
-        assert_eq!(try_shape([0, 1, 1], [64, 1, 1], 0), Err(INVALID_CONFIGURATION));
-        assert_eq!(try_shape([64, 1, 1], [0, 1, 1], 0), Err(INVALID_CONFIGURATION));
     }
 }
