@@ -15,6 +15,7 @@ use crate::offload_bundle::Input;
 use crate::profile::file::{KernelTotals, Profile};
 use crate::profile::pc_samples::{PcSamples, SampledObject};
 use crate::report::Report;
+use crate::slice::access::Launched;
 use crate::slice::blame::Blame;
 use crate::slice::chains::Chain;
 use crate::slice::text_samples::{self, Code};
@@ -188,10 +189,11 @@ fn slice_object<'p>(
     // Code without descriptors has functions only.
     let kind = if object.code.kernels().is_empty() { BodyKind::Function } else { BodyKind::Kernel };
     for body in object.program.bodies().iter().filter(|body| body.kind() == kind && selected(body.name())) {
+        let launched = Launched::of(object.code.kernel(body.name()), totals(body.name()));
         let counted = totals(body.name()).map(|totals| with_flow(object, totals));
         let stood = stood(body);
         let stood_at = |address| stood.contains(&address);
-        out.push(slice_stalled(body, &demangle(body.name()), summaries, (counted, &stood_at), |address| object.source(address)));
+        out.push(slice_stalled(body, &demangle(body.name()), summaries, (counted, &stood_at, launched), |address| object.source(address)));
     }
 }
 
