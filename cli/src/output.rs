@@ -4,6 +4,8 @@ use std::io::{BufWriter, IsTerminal, StdoutLock, Write};
 
 use serde::Serialize;
 use wavetap::error::{Error, Kind, Result};
+use wavetap::profile::launches::{NotCounted, UncountedDispatches};
+use wavetap::report::launches::uncounted_line;
 use wavetap::report::text::Style;
 
 use crate::args::{ColorChoice, Format, OutputArgs};
@@ -91,6 +93,22 @@ pub fn style(args: &OutputArgs, choice: ColorChoice) -> Style {
 
 /// Kernels named one by one on stderr; the report has all.
 const REFUSALS_SAID: usize = 20;
+
+/// Says on stderr which dispatches are missing from the counts, but for those of refused kernels, which are said by themselves.
+pub fn say_uncounted(uncounted: &[UncountedDispatches]) {
+    say_lines(uncounted.iter().filter(|uncounted| uncounted.why.is_gap() && uncounted.why != NotCounted::Refused));
+}
+
+/// Says on stderr which dispatches are missing from the counts.
+pub fn say_missing(uncounted: &[UncountedDispatches]) {
+    say_lines(uncounted.iter().filter(|uncounted| uncounted.why.is_gap()));
+}
+
+fn say_lines<'u>(missing: impl Iterator<Item = &'u UncountedDispatches>) {
+    for uncounted in missing.take(REFUSALS_SAID) {
+        eprintln!("wavetap: not counted: {}", uncounted_line(uncounted).trim_start().replace(['\n', '\r'], " "));
+    }
+}
 
 /// Says on stderr which kernels were left as they were.
 pub fn say_refused(refused: &[wavetap::profile::map::Refused], args: &OutputArgs) {

@@ -147,6 +147,12 @@ impl Counters {
         device.write(self.block + control::BUFFER, &self.buffer.to_le_bytes())
     }
 
+    /// Makes kernels count nothing until the next [`Counters::arm`] or [`Counters::install`].
+    pub(crate) fn disarm(&mut self, device: &mut Device) -> Result<()> {
+        self.park(device)?;
+        device.write(self.block + control::BUFFER, &0_u64.to_le_bytes())
+    }
+
     /// Reads back what a dispatch left, and clears it.
     pub(crate) fn drain(&mut self, device: &mut Device) -> Result<(Control, Vec<u8>)> {
         let control = self.read(device)?;

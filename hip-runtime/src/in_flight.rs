@@ -7,8 +7,10 @@ use wavetap::code_object::demangle;
 use wavetap::emulator::{Flight, Share};
 use wavetap::isa::Target;
 
+use crate::kernarg::Shape;
 use crate::runtime::{KernelRef, Runtime};
 use crate::status::*;
+use crate::uncounted;
 
 /// A kernel in flight is looked at from this age on.
 const YOUNG: Duration = Duration::from_secs(1);
@@ -26,6 +28,7 @@ const MOST_STATES: usize = 1 << 16;
 /// A kernel that has begun and not ended.
 pub(crate) struct InFlight {
     pub(crate) kernel: KernelRef,
+    shape: Shape,
     pub(crate) flight: Flight,
     pub(crate) kernarg: u64,
     /// Its index in the site table, if it counts.
@@ -42,10 +45,19 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    pub(crate) fn new(kernel: KernelRef, flight: Flight, kernarg: u64, instrumented: Option<u32>, target: Target, ordinal: u64) -> Self {
+    pub(crate) fn new(
+        kernel: KernelRef,
+        shape: Shape,
+        flight: Flight,
+        kernarg: u64,
+        instrumented: Option<u32>,
+        target: Target,
+        ordinal: u64,
+    ) -> Self {
         let now = Instant::now();
         InFlight {
             kernel,
+            shape,
             flight,
             kernarg,
             instrumented,
@@ -101,23 +113,29 @@ impl InFlight {
 impl Runtime {
     /// Runs a share of a kernel in flight; tells whether it has ended. A fault ends it, too.
     pub(crate) fn advance(&mut self, of: &mut InFlight, share: Share) -> Outcome<bool> {
-        if of.instrumented.is_some() && self.counts() {
-            let (device, loaded) = self.load(of.kernel.image)?;
-            if let Some(counters) = &mut loaded.counters
-                && let Err(error) = counters.install(device, of.ordinal)
-            {
-                self.stop(&of.kernel.name, &error.to_string());
-            }
+        let counting = of.instrumented.is_some() && self.counts();
+        let (device, loaded) = self.load(of.kernel.image)?;
+        let armed = match &mut loaded.counters {
+            Some(counters) if counting => counters.install(device, of.ordinal),
+            // Without room for its counters a kernel must not touch them, nor those of another dispatch in flight.
+            Some(counters) => counters.disarm(device),
+            None => Ok(()),
+        };
+        if let Err(error) = armed {
+            self.stop(&of.kernel.name, &error.to_string());
         }
         let stats = match self.device()?.advance(&mut of.flight, share) {
             Ok(None) => return Ok(false),
             Ok(Some(stats)) => stats,
             Err(fault) => {
+                if counting {
+                    self.not_counted(&of.kernel, uncounted::faulted(&fault));
+                }
                 self.fault(&of.kernel.name, &fault);
                 return Ok(true);
             }
         };
-        if let Err(error) = self.collect(&of.kernel, of.instrumented, &stats, (of.target, of.ordinal)) {
+        if let Err(error) = self.collect((&of.kernel, &of.shape), of.instrumented, &stats, (of.target, of.ordinal)) {
             self.stop(&of.kernel.name, &error.to_string());
         }
         self.device()?.free(of.kernarg).map_err(|_| UNKNOWN)?;

@@ -1,8 +1,10 @@
 //! The kernel argument segment: the launch's arguments at the places the metadata names, and the hidden ones that a runtime fills in.
 
 use wavetap::code_object::{Argument, KernelMetadata, ValueKind};
+use wavetap::isa::Target;
+use wavetap::profile::launches::LaunchShape;
 
-use crate::status::{INVALID_VALUE, Outcome};
+use crate::status::{INVALID_CONFIGURATION, INVALID_VALUE, LAUNCH_FAILURE, Outcome};
 
 /// What a launch asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +15,13 @@ pub(crate) struct Shape {
     pub(crate) workgroup: [u32; 3],
     /// Bytes of LDS beside the kernel's own.
     pub(crate) dynamic_lds: u32,
+}
+
+impl Shape {
+    /// As a profile has it: one dispatch.
+    pub(crate) fn launched(&self) -> LaunchShape {
+        LaunchShape { grid: Some(self.items), workgroup: self.workgroup, dynamic_lds: self.dynamic_lds, dispatches: 1 }
+    }
 }
 
 /// What hidden arguments tell a kernel of the host.
@@ -52,6 +61,21 @@ pub(crate) fn segment(kernel: &KernelMetadata, shape: &Shape, arguments: &[u8], 
         place[..length].copy_from_slice(&value[..length]);
     }
     Ok(segment)
+}
+
+/// What HIP refuses before it launches anything.
+pub(crate) fn check(kernel: &KernelMetadata, shape: &Shape, target: Target) -> Outcome {
+    let threads: u64 = shape.workgroup.iter().map(|size| u64::from(*size)).product();
+    if threads == 0 || shape.items.contains(&0) || threads > u64::from(target.max_workgroup()) {
+        return Err(INVALID_CONFIGURATION);
+    }
+    if threads > kernel.max_flat_workgroup_size {
+        return Err(LAUNCH_FAILURE);
+    }
+    if u64::from(shape.dynamic_lds) + kernel.group_segment_fixed_size > u64::from(target.lds_bytes()) {
+        return Err(INVALID_CONFIGURATION);
+    }
+    Ok(())
 }
 
 fn place<'s>(segment: &'s mut [u8], argument: &Argument) -> Outcome<&'s mut [u8]> {
@@ -141,5 +165,19 @@ mod tests {
     fn metadata_that_points_outside_is_refused() {
         let kernel = kernel(&[("by_value", 284, 8)]);
         assert_eq!(explicit(&kernel, |_, _| Ok(())), Err(INVALID_VALUE));
+    }
+
+    #[test]
+    fn refuses_impossible_launches() {
+        let target = Target::by_name("gfx90a").unwrap();
+        let kernel = KernelMetadata { max_flat_workgroup_size: 256, group_segment_fixed_size: 1024, ..KernelMetadata::default() };
+        let try_shape =
+            |items: [u32; 3], workgroup: [u32; 3], dynamic_lds| check(&kernel, &Shape { items, workgroup, dynamic_lds }, target);
+        assert_eq!(try_shape([256, 1, 1], [256, 1, 1], 64 << 10), Err(INVALID_CONFIGURATION));
+        assert_eq!(try_shape([256, 1, 1], [256, 1, 1], 63 << 10), Ok(()));
+        assert_eq!(try_shape([512, 1, 1], [512, 1, 1], 0), Err(LAUNCH_FAILURE));
+        assert_eq!(try_shape([2048, 1, 1], [2048, 1, 1], 0), Err(INVALID_CONFIGURATION));
+        assert_eq!(try_shape([0, 1, 1], [64, 1, 1], 0), Err(INVALID_CONFIGURATION));
+        assert_eq!(try_shape([64, 1, 1], [0, 1, 1], 0), Err(INVALID_CONFIGURATION));
     }
 }

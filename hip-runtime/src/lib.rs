@@ -88,3 +88,4 @@ mod texture_references;
 mod textures;
 mod time;
 mod trace;
+mod uncounted;

@@ -36,6 +36,7 @@ use crate::tasks::{self, Tasks};
 use crate::textures::Texture;
 use crate::time::Timer;
 use crate::trace::Tracer;
+use crate::uncounted::{self, Uncounted};
 
 /// Scratch bytes of each lane where a kernel's own need is not known statically, as long as the program does not set the limit.
 const DEFAULT_STACK: u32 = 16 << 10;
@@ -103,6 +104,7 @@ pub(crate) struct Runtime {
     device: Option<(Device, TargetId)>,
     dispatches: u64,
     collector: Option<Collector>,
+    uncounted: Uncounted,
     tracer: Option<Tracer>,
     origins: Option<OriginCollector>,
     timer: Option<Timer>,
@@ -159,6 +161,7 @@ impl Runtime {
             device: None,
             dispatches: 0,
             collector,
+            uncounted: Uncounted::default(),
             tracer,
             origins,
             timer,
@@ -307,12 +310,16 @@ impl Runtime {
 
     /// Refuses what HIP refuses before it launches anything.
     pub(crate) fn check_launch(&mut self, kernel: &KernelRef, shape: &Shape) -> Outcome {
+        self.check_shape(kernel, shape).inspect_err(|status| self.not_counted(kernel, uncounted::refused(*status)))
+    }
+
+    fn check_shape(&mut self, kernel: &KernelRef, shape: &Shape) -> Outcome {
         let metadata = self.kernel(kernel)?;
         if kernarg::has(&metadata, &ValueKind::HiddenPrintfBuffer) {
             say_fault(&kernel.name, "it prints into a buffer (-mprintf-kind=buffered), which the built-in runtime does not have");
             return Err(NOT_SUPPORTED);
         }
-        check(&metadata, shape, self.device()?.target())
+        kernarg::check(&metadata, shape, self.device()?.target())
     }
 
     /// Whether kernels count.
@@ -326,11 +333,12 @@ impl Runtime {
         let Launch { kernel, shape, arguments } = launch;
         let Kernel { loaded: metadata, original } = self.needs(kernel)?;
         let target = self.device()?.target();
-        check(&original, shape, target)?;
+        kernarg::check(&original, shape, target)?;
         if self.settings.skip_kernels {
             return Ok(None);
         }
-        let group_segment_size = u64::from(shape.dynamic_lds) + metadata.group_segment_fixed_size;
+        let (group_segment_size, no_room) =
+            uncounted::lds(metadata.group_segment_fixed_size, original.group_segment_fixed_size, shape, target);
         let fixed = u32::try_from(metadata.private_segment_fixed_size).map_err(|_| INVALID_VALUE)?;
         let private_segment_size = if metadata.uses_dynamic_stack { fixed.saturating_add(self.stack_limit) } else { fixed };
         let mut services = kernarg::Services::default();
@@ -359,11 +367,11 @@ impl Runtime {
             kernarg_address,
             dispatch_id: ordinal,
         };
-        let instrumented = loaded.counters.as_ref().and_then(|counters| counters.index_of(&kernel.name));
+        let why_not = uncounted::without_counters(loaded, &kernel.name).or(no_room);
+        let instrumented = loaded.counters.as_ref().filter(|_| why_not.is_none()).and_then(|counters| counters.index_of(&kernel.name));
         let most_waves = counters::waves(shape.items, shape.workgroup, wave_size(&metadata, target));
-        if self.collector.is_some()
-            && let Some(index) = instrumented
-        {
+        let counting = self.collector.is_some() && instrumented.is_some();
+        if let Some(index) = instrumented.filter(|_| counting) {
             let (device, loaded) = self.load(kernel.image)?;
             if let Some(counters) = &mut loaded.counters
                 && let Err(error) = counters.arm(device, most_waves, ordinal)
@@ -372,13 +380,19 @@ impl Runtime {
             }
             self.reserve(kernel.image, index);
         }
+        if let Some(why) = why_not {
+            self.not_counted(kernel, why);
+        }
         match self.device()?.begin(&dispatch) {
             Ok(flight) => {
-                let mut of = InFlight::new(kernel.clone(), flight, kernarg_address, instrumented, target, ordinal);
+                let mut of = InFlight::new(kernel.clone(), *shape, flight, kernarg_address, instrumented, target, ordinal);
                 let ended = self.advance(&mut of, Share { instructions: AT_ONCE, interrupt: None })?;
                 Ok((!ended).then(|| Box::new(of)))
             }
             Err(fault) => {
+                if counting {
+                    self.not_counted(kernel, uncounted::faulted(&fault));
+                }
                 self.fault(&kernel.name, &fault);
                 Ok(None)
             }
@@ -413,10 +427,20 @@ impl Runtime {
         tasks::wake();
     }
 
+    /// Records a dispatch that is not counted.
+    pub(crate) fn not_counted(&mut self, kernel: &KernelRef, why: uncounted::Why) {
+        let loaded = self.images.get(kernel.image).and_then(Option::as_ref).and_then(|image| image.loaded.as_ref());
+        let Some(collector) = &mut self.collector else { return };
+        match self.uncounted.dispatch(kernel, loaded, why) {
+            Ok(dispatch) => collector.not_counted(dispatch),
+            Err(error) => complain("a dispatch that was not counted could not be recorded", &error),
+        }
+    }
+
     /// Drains what a dispatch counted and adds the emulator's own numbers.
     pub(crate) fn collect(
         &mut self,
-        kernel: &KernelRef,
+        (kernel, shape): (&KernelRef, &Shape),
         instrumented: Option<u32>,
         stats: &DispatchStats,
         (target, ordinal): (Target, u64),
@@ -428,13 +452,14 @@ impl Runtime {
         {
             let (control, records) = counters.drain(device)?;
             collector.drain(&counters.map, index, &control, &records)?;
+            collector.launched(&counters.map, index, shape.launched())?;
             let work = collector.kernel(&counters.map, index)?.work.get_or_insert(Work::default());
             work.instructions += stats.instructions;
             work.global_bytes += stats.global_bytes;
             work.lds_bytes += stats.lds_bytes;
         }
         if let Some(tracer) = &mut self.tracer {
-            tracer.add(&kernel.name, loaded, target, stats)?;
+            tracer.add(&kernel.name, loaded, target, stats, shape)?;
         }
         if let Some(origins) = &mut self.origins {
             origins.add(loaded, stats)?;
@@ -513,21 +538,6 @@ fn wave_size(kernel: &KernelMetadata, target: Target) -> u32 {
     u32::try_from(kernel.wavefront_size).ok().filter(|size| *size > 0).unwrap_or(target.wave_size())
 }
 
-/// What HIP refuses before it launches anything.
-fn check(kernel: &KernelMetadata, shape: &Shape, target: Target) -> Outcome {
-    let threads: u64 = shape.workgroup.iter().map(|size| u64::from(*size)).product();
-    if threads == 0 || shape.items.contains(&0) || threads > u64::from(target.max_workgroup()) {
-        return Err(INVALID_CONFIGURATION);
-    }
-    if threads > kernel.max_flat_workgroup_size {
-        return Err(LAUNCH_FAILURE);
-    }
-    if u64::from(shape.dynamic_lds) + kernel.group_segment_fixed_size > u64::from(target.lds_bytes()) {
-        return Err(INVALID_CONFIGURATION);
-    }
-    Ok(())
-}
-
 /// How often, and after which time, it is tried to write the files when the program ends.
 const MOST_TRIES: u32 = 1000;
 const TRY_AGAIN: Duration = Duration::from_millis(1);
@@ -559,22 +569,3 @@ static AT_EXIT: extern "C" fn() = {
     }
     at_exit
 };
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn refuses_impossible_launches() {
-        let target = Target::by_name("gfx90a").unwrap();
-        let kernel = KernelMetadata { max_flat_workgroup_size: 256, group_segment_fixed_size: 1024, ..KernelMetadata::default() };
-        let try_shape =
-            |items: [u32; 3], workgroup: [u32; 3], dynamic_lds| check(&kernel, &Shape { items, workgroup, dynamic_lds }, target);
-        assert_eq!(try_shape([256, 1, 1], [256, 1, 1], 64 << 10), Err(INVALID_CONFIGURATION));
-        assert_eq!(try_shape([256, 1, 1], [256, 1, 1], 63 << 10), Ok(()));
-        assert_eq!(try_shape([512, 1, 1], [512, 1, 1], 0), Err(LAUNCH_FAILURE));
-        assert_eq!(try_shape([2048, 1, 1], [2048, 1, 1], 0), Err(INVALID_CONFIGURATION));
-        assert_eq!(try_shape([0, 1, 1], [64, 1, 1], 0), Err(INVALID_CONFIGURATION));
-        assert_eq!(try_shape([64, 1, 1], [0, 1, 1], 0), Err(INVALID_CONFIGURATION));
-    }
-}

@@ -12,6 +12,7 @@ use wavetap::profile::file::{Backend, KernelTotals, Origin, Profile, SiteTotals,
 use wavetap::profile::map::Source;
 
 use crate::images::Loaded;
+use crate::kernarg::Shape;
 
 /// Collects traces.
 pub(crate) struct Tracer {
@@ -38,11 +39,11 @@ impl Tracer {
     }
 
     pub(crate) fn finish(&mut self) {
-        self.profile.complete = true;
+        self.profile.end();
     }
 
     /// Adds a dispatch of `kernel`.
-    pub(crate) fn add(&mut self, kernel: &str, loaded: &Loaded, target: Target, stats: &DispatchStats) -> Result<()> {
+    pub(crate) fn add(&mut self, kernel: &str, loaded: &Loaded, target: Target, stats: &DispatchStats, shape: &Shape) -> Result<()> {
         let id = loaded.object.id;
         let names = match self.objects.entry(id.0) {
             std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
@@ -54,6 +55,7 @@ impl Tracer {
         });
         let totals = &mut self.profile.kernels[place];
         totals.dispatches += 1;
+        shape.launched().add_to(&mut totals.launches);
         totals.waves += stats.waves;
         let work = totals.work.get_or_insert_default();
         work.instructions += stats.instructions;
@@ -124,13 +126,17 @@ fn text_at(code: &CodeObject<'_>, target: Target, address: u64) -> Option<String
 
 impl Names {
     pub(crate) fn of(loaded: &Loaded) -> Result<Self> {
-        let code = CodeObject::parse(&loaded.bytes)?;
-        let (original, target) = match &loaded.counters {
-            Some(counters) => (counters.map.original.clone(), counters.map.target.clone()),
-            None => (hex(&Md5::digest(&loaded.bytes)), code.target_id()),
-        };
-        Ok(Names { original, target, lines: code.line_table()? })
+        let (original, target) = identity(loaded)?;
+        Ok(Names { original, target, lines: CodeObject::parse(&loaded.bytes)?.line_table()? })
     }
+}
+
+/// MD5 of the original of a code object, and its target id.
+pub(crate) fn identity(loaded: &Loaded) -> Result<(String, String)> {
+    Ok(match &loaded.counters {
+        Some(counters) => (counters.map.original.clone(), counters.map.target.clone()),
+        None => (hex(&Md5::digest(&loaded.bytes)), CodeObject::parse(&loaded.bytes)?.target_id()),
+    })
 }
 
 fn hex(digest: &[u8]) -> String {

@@ -13,6 +13,7 @@ use expectations::{Scope, TARGETS, differences, expectations, samples, seeds};
 use stand_in::{Compiler, StandIn, root};
 use wavetap::pipeline::{Counters, Options, Probe, rewrite};
 use wavetap::profile::file::{Counts, KernelTotals, Profile};
+use wavetap::profile::launches::NotCounted;
 use wavetap::profile::map::CounterMode;
 
 fn original(name: &str) -> PathBuf {
@@ -249,5 +250,38 @@ fn kernels_in_flight_together_are_counted_apart() {
             let name = |text: &str| profile.kernels.iter().any(|kernel| kernel.demangled.starts_with(text));
             assert!(name("take_turns(") && name("wait_for(") && name("serve("), "{mode:?}");
         }
+    }
+}
+
+/// A launch that works without counters works with them, and what is not counted is said.
+#[test]
+fn counters_never_take_the_lds_of_a_launch() {
+    let stand_in = StandIn::new();
+    let compiler = Compiler::new();
+    for (target, version) in [("gfx90a", "5"), ("gfx90a", "4"), ("gfx1030", "5")] {
+        let original = stand_in.file(&format!("dynamic-{target}-{version}"));
+        let flags = ["-lamdhip64", &format!("-mcode-object-version={version}")];
+        compiler.compile(target, &flags, &root().join("hip-runtime/tests/programs/dynamic_lds.hip"), &original);
+        let (plain, none, trace) = counted(&stand_in, &original, &[]);
+        let why = |profile: &Profile| profile.uncounted.iter().map(|each| (each.why, each.dispatches)).collect::<Vec<_>>();
+        assert_eq!(why(&none), [(NotCounted::NotRewritten, 2), (NotCounted::LaunchFailed, 1)], "{target}");
+        assert!(none.complete, "{target}: nothing of it was to be counted");
+
+        let (output, profile, _) = counted(&stand_in, &rewritten_file(&stand_in, &original, Counters::Auto), &[]);
+        assert_eq!((output.as_str(), profile.complete), (plain.as_str(), true), "{target}");
+        let kernel = &profile.kernels[0];
+        assert_eq!((kernel.mode, kernel.dispatches), (Some(CounterMode::Global), 2), "{target}");
+        assert_eq!(reached(kernel), reached(&trace.kernels[0]), "{target}");
+        assert_eq!(why(&profile), [(NotCounted::LaunchFailed, 1)], "{target}");
+        let launches: Vec<_> = kernel.launches.iter().map(|launch| (launch.workgroup, launch.dynamic_lds, launch.dispatches)).collect();
+        assert_eq!(launches, [([256, 1, 1], 1024, 1), ([256, 1, 1], 61440, 1)], "{target}");
+
+        // Counters where they were asked for: there is room for them in the first launch, and the second one runs without.
+        let (output, profile, _) = counted(&stand_in, &rewritten_file(&stand_in, &original, Counters::Lds), &[("WAVETAP_STRICT", "1")]);
+        assert_eq!((output.as_str(), profile.complete, profile.has_ended()), (plain.as_str(), false, true), "{target}");
+        let kernel = &profile.kernels[0];
+        assert_eq!((kernel.mode, kernel.dispatches), (Some(CounterMode::Lds), 1), "{target}");
+        assert_eq!(why(&profile), [(NotCounted::LdsDoesNotFit, 1), (NotCounted::LaunchFailed, 1)], "{target}");
+        assert!(profile.uncounted[0].detail.contains("61440 bytes of dynamic LDS"), "{}", profile.uncounted[0].detail);
     }
 }

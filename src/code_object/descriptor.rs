@@ -264,6 +264,13 @@ impl KernelDescriptor {
         self.word(RSRC2.into())
     }
 
+    /// Whether the waves of a workgroup may run on different compute units (threadgroup split mode): then it has no LDS (AMDGPUUsage, "Memory Model gfx90a").
+    #[must_use]
+    pub fn splits_threadgroups(&self, target: Target) -> bool {
+        // The bit is there where vector and accumulation registers are one allocation, and means something else elsewhere.
+        target.unified_accum() && self.is_set(Field::TG_SPLIT)
+    }
+
     /// `COMPUTE_PGM_RSRC3` as a whole.
     #[must_use]
     pub fn compute_pgm_rsrc3(&self) -> u32 {

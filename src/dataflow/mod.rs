@@ -29,7 +29,7 @@ pub use definitions::{Definition, Definitions, Made, ValueId};
 pub use indexing::{Indexed, Indexing};
 pub use liveness::Liveness;
 pub use regset::RegSet;
-pub use strides::Strides;
+pub use strides::{Strides, WorkItems};
 pub use summary::{Summaries, Summary};
 pub use usage::{UsedRegisters, callable_registers, reachable_registers, used_registers};
 pub use waits::{Certainty, FlatMemory, MOST, Operation, PendingOperation, Wait, WaitSummaries, WaitedOperation, Waits};

@@ -16,6 +16,7 @@ mod branch_probe;
 mod entry;
 mod epilogue;
 mod flat_scratch;
+mod group_memory;
 mod guards;
 mod high_registers;
 mod homes;
@@ -40,7 +41,7 @@ use crate::cfg::{BodyId, Program};
 use crate::code_object::{Field, Kernel, KernelDescriptor, KernelMetadata};
 use crate::dataflow::{Assigned, Liveness, RegSet, Summaries, UsedRegisters, WaitSummaries, callable_registers, reachable_registers};
 use crate::entity::{ProgramPoint, Side};
-use crate::isa::{Condition, Reg, Target};
+use crate::isa::{Condition, Loss, Reg, Target};
 use crate::kernel::edit::{Edits, FunctionEdits, Item, Snippet};
 use crate::kernel::{BodyKind, Image, Reason, Refusal, Stop};
 use crate::profile::map::{self, CounterMode, Resources, Site};
@@ -206,6 +207,8 @@ pub struct Instrumented {
     pub before: Resources,
     /// What it needs with the edits; the size of the new code is not known here and 0.
     pub after: Resources,
+    /// What it costs in occupancy with the workgroup size for which that is most.
+    pub loss: Loss,
 }
 
 /// Plans the branch probe for one kernel.
@@ -214,10 +217,13 @@ pub struct Instrumented {
 /// Refused if it cannot be done correctly; failed if the kernel's descriptor contradicts itself or an instruction cannot be built.
 pub fn branches(analysis: &Analysis<'_>, request: &Request<'_>) -> Result<Instrumented, Stop> {
     let loss = |planned: &Instrumented| planned.before.waves_per_simd.saturating_sub(planned.after.waves_per_simd);
+    // Nothing says how large the workgroups of launches will be.
     let costs_too_much = |planned: &Instrumented| {
-        let loss = loss(planned);
-        request.max_occupancy_loss.filter(|most| loss > *most).map(|most| {
-            let detail = format!("{loss} of {} waves per SIMD would be lost, and at most {most} may be", planned.before.waves_per_simd);
+        let Loss { workgroup_size, before, .. } = planned.loss;
+        let lost = planned.loss.waves();
+        request.max_occupancy_loss.filter(|most| lost > *most).map(|most| {
+            let detail =
+                format!("with workgroups of {workgroup_size}, {lost} of {before} waves per SIMD would be lost, and at most {most} may be");
             Refusal::new(Reason::OccupancyLoss, detail)
         })
     };
@@ -260,6 +266,16 @@ pub fn branches(analysis: &Analysis<'_>, request: &Request<'_>) -> Result<Instru
     Err(Stop::Refused(refusal))
 }
 
+/// Whether launches of a kernel may need LDS after its static one, so that counters there could leave them none. `told` says that the compiler of the code object
+/// names such kernels by an argument, as compilers do from code object version 5 on; otherwise anything that looks like it counts.
+///
+/// # Errors
+/// Refused if its code is not known.
+pub fn may_have_dynamic_lds(program: &Program, kernel: &Kernel, told: bool) -> Result<bool, Stop> {
+    let id = find(program, kernel)?;
+    Ok(kernel.metadata.as_ref().is_some_and(|metadata| group_memory::may_be_dynamic(program, id, metadata, told)))
+}
+
 /// Plans with vector registers from one source.
 fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply, at_return: AtReturn) -> Result<Instrumented, Stop> {
     let kernel = request.kernel;
@@ -291,6 +307,7 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply, at_retur
     let slices = match request.mode {
         CounterMode::Global => None,
         CounterMode::Lds => {
+            group_memory::check(target, kernel, metadata)?;
             originals.check_return(analysis.program)?;
             Some(Slices::plan(target, &table.ends(), workgroup_size, lds_bytes))
         }
@@ -378,7 +395,14 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply, at_retur
     }
     let mut before = registers::resources(target, &kernel.descriptor, lds_bytes, workgroup_size);
     before.code_bytes = parts.iter().flat_map(|part| part.body.insts()).map(|inst| u64::from(inst.size)).sum();
-    let after = registers::resources(target, &descriptor, lds_bytes + extra, workgroup_size);
+    let mut after = registers::resources(target, &descriptor, lds_bytes + extra, workgroup_size);
+    let machine = kernel.descriptor.machine(target);
+    let demands =
+        (kernel.descriptor.demand(target, lds_bytes, workgroup_size), descriptor.demand(target, lds_bytes + extra, workgroup_size));
+    if required.is_some() {
+        (before.waves_per_simd, after.waves_per_simd) = (machine.occupancy(&demands.0).waves, machine.occupancy(&demands.1).waves);
+    }
+    let loss = machine.worst_loss(if required.is_some() { workgroup_size } else { 1 }, &demands.0, &demands.1);
     let (named_scalars, named_vectors) = named_registers(target, &edits);
     // Where every wave has the same number, the original may count less than all that can lie behind the numbered ones.
     let counted_scalars = (sgprs.max(named_scalars) + registers::NAMED_SGPRS).min(target.fixed_sgprs().unwrap_or(u32::MAX));
@@ -399,6 +423,7 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply, at_retur
         vector_registers: supply.into(),
         before,
         after,
+        loss,
     })
 }
 

@@ -280,5 +280,14 @@ pub fn resources(target: Target, descriptor: &KernelDescriptor, lds_bytes: u32, 
     let demand = descriptor.demand(machine, lds_bytes, workgroup_size);
     let waves_per_simd = machine.best_occupancy(&demand).waves;
     let scratch_bytes = descriptor.get(Field::PRIVATE_SEGMENT_FIXED_SIZE);
-    Resources { sgprs: demand.sgprs, vgprs: demand.vgprs, lds_bytes, scratch_bytes, waves_per_simd, code_bytes: 0 }
+    Resources {
+        sgprs: demand.sgprs,
+        vgprs: demand.vgprs,
+        lds_bytes,
+        scratch_bytes,
+        waves_per_simd,
+        code_bytes: 0,
+        wave_size: machine.wave_size(),
+        wgp_mode: demand.wgp_mode,
+    }
 }

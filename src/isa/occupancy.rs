@@ -58,6 +58,25 @@ pub struct Occupancy {
     pub limit: Limit,
 }
 
+/// What becomes of a kernel's occupancy with workgroups of one size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loss {
+    /// Work-items of a workgroup.
+    pub workgroup_size: u32,
+    /// Waves of a SIMD before.
+    pub before: u32,
+    /// After.
+    pub after: u32,
+}
+
+impl Loss {
+    /// How many waves of a SIMD are lost.
+    #[must_use]
+    pub fn waves(&self) -> u32 {
+        self.before.saturating_sub(self.after)
+    }
+}
+
 impl Target {
     /// Whether every wave has all scalar registers that code can number, whatever it asks for.
     #[must_use]
@@ -150,6 +169,21 @@ impl Target {
         units * self.lds_bytes() / lds_bytes.max(1).next_multiple_of(self.lds_granule())
     }
 
+    /// The workgroup size, of those from `least` to that of `before`, with which a kernel loses most waves of a SIMD when it asks for `after` instead of `before`, and
+    /// its waves then and before. The sizes of the two are not looked at otherwise.
+    #[must_use]
+    pub fn worst_loss(self, least: u32, before: &Demand, after: &Demand) -> Loss {
+        let largest = before.workgroup_size.clamp(1, self.max_workgroup());
+        let sizes =
+            (1..largest.div_ceil(self.wave_size())).map(|waves| waves * self.wave_size()).filter(|size| *size >= least).chain([largest]);
+        let losses = sizes.map(|workgroup_size| {
+            let waves = |demand: &Demand| self.occupancy(&Demand { workgroup_size, ..*demand }).waves;
+            Loss { workgroup_size, before: waves(before), after: waves(after) }
+        });
+        // Of sizes that lose the same, the largest.
+        losses.max_by_key(Loss::waves).unwrap_or(Loss { workgroup_size: largest, before: 0, after: 0 })
+    }
+
     /// [`Target::occupancy`] for the best workgroup size up to that of `demand`: what a kernel can reach that leaves its size open.
     #[must_use]
     pub fn best_occupancy(self, demand: &Demand) -> Occupancy {
@@ -162,5 +196,22 @@ impl Target {
             }
         }
         best
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_workgroup_size_is_found() {
+        let target = Target::by_name("gfx90a").expect("a target");
+        let before = Demand { vgprs: 16, sgprs: 32, lds_bytes: 512, workgroup_size: 1024, wgp_mode: false };
+        let after = Demand { lds_bytes: 2560, ..before };
+        // 25 workgroups of one wave, on 4 SIMDs; more waves of a workgroup fill them all.
+        assert_eq!(target.worst_loss(1, &before, &after), Loss { workgroup_size: 64, before: 8, after: 7 });
+        assert_eq!(target.worst_loss(1024, &before, &after).waves(), 0);
+        assert_eq!(target.best_occupancy(&after).waves, 8, "which the best size does not show");
+        assert_eq!(target.worst_loss(1, &before, &before).waves(), 0);
     }
 }

@@ -84,6 +84,7 @@ pub(crate) struct TargetData {
     pub(crate) wait_states: u8,
     pub(crate) hazards: &'static [&'static str],
     pub(crate) keeps_high_half: bool,
+    pub(crate) lds_phases: u8,
     pub(crate) lds_limit_in_m0: bool,
     pub(crate) fnuz_fp8: bool,
     pub(crate) halves_permute_apart: bool,

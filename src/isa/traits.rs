@@ -48,6 +48,8 @@ bitflags::bitflags! {
         const HARDWARE_REGISTER = 1 << 21;
         /// `s_setvskip`: vector instructions are skipped from here on, or no longer.
         const SET_VSKIP = 1 << 22;
+        /// Loads into LDS, not into registers, but for those that a modifier makes do so.
+        const TO_LDS = 1 << 23;
         /// Whatever makes registers depend on values.
         const CHOOSES_REGISTERS = 1 | 1 << 2 | 1 << 3 | 1 << 20;
     }
@@ -92,6 +94,7 @@ impl Traits {
             (Traits::INDEX_MODE, starts(&["s_set_gpr_idx"])),
             (Traits::CONDITIONAL, starts(&["s_cmov", "s_bitset"])),
             (Traits::WRITE_LANE, starts(&["v_writelane"])),
+            (Traits::TO_LDS, name.contains("_load_lds_") || name.contains("_to_lds") || name.ends_with("_lds")),
             (Traits::SET_VGPR_MSB, name == "s_set_vgpr_msb"),
             (Traits::GET_PC, matches!(name, "s_getpc_b64" | "s_get_pc_i64")),
             (Traits::CLAUSE, name == "s_clause"),

@@ -40,6 +40,10 @@ pub enum Reason {
     InsideClause,
     /// The metadata asks for more LDS than can be counted in.
     LdsSize,
+    /// Workgroups of the kernel have no LDS, because their waves may run on different compute units.
+    ThreadgroupSplit,
+    /// An argument points to LDS that the launcher places.
+    LdsArguments,
     /// A called function may end the wave, which would lose counters kept in LDS.
     CalleeEndsWave,
     /// The largest workgroup is not known.
@@ -54,7 +58,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Reason; 20] = [
+    pub const ALL: [Reason; 22] = [
         Reason::Undecodable,
         Reason::IndirectJump,
         Reason::DirectCall,
@@ -70,6 +74,8 @@ impl Reason {
         Reason::VectorAllocation,
         Reason::InsideClause,
         Reason::LdsSize,
+        Reason::ThreadgroupSplit,
+        Reason::LdsArguments,
         Reason::CalleeEndsWave,
         Reason::WorkgroupSize,
         Reason::CounterMode,
@@ -96,6 +102,8 @@ impl Reason {
             Reason::VectorAllocation => "vector_allocation",
             Reason::InsideClause => "inside_clause",
             Reason::LdsSize => "lds_size",
+            Reason::ThreadgroupSplit => "threadgroup_split",
+            Reason::LdsArguments => "lds_arguments",
             Reason::CalleeEndsWave => "callee_ends_wave",
             Reason::WorkgroupSize => "workgroup_size",
             Reason::CounterMode => "counter_mode",
@@ -140,6 +148,12 @@ impl Reason {
             }
             Reason::InsideClause => "A branch to be counted lies within a run of memory instructions that nothing may come between.",
             Reason::LdsSize => "The metadata asks for more LDS than can be counted in.",
+            Reason::ThreadgroupSplit => {
+                "It is compiled for threadgroup split mode (`-mtgsplit`), in which a workgroup has no LDS; with counters in memory the kernel can be instrumented."
+            }
+            Reason::LdsArguments => {
+                "An argument points to LDS (OpenCL's `__local`): the launcher places it where counters in LDS would be; with counters in memory the kernel can be instrumented."
+            }
             Reason::CalleeEndsWave => {
                 "A called function may end the wave, and counters in LDS would be lost there; with counters in memory the kernel can be instrumented."
             }

@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::object::{Object, Opened, digest, every_object, place_name, target_id};
 use super::options::Selection;
-use super::rewrite::EVERY_KERNEL;
 use crate::cfg::{BodyId, Cfg, Program};
 use crate::code_object::{CodeObject, Field, Kernel, demangle};
 use crate::error::{Error, Result, ResultExt};
@@ -18,7 +17,7 @@ use crate::isa::Target;
 use crate::kernel::{Body, Flow, Image};
 use crate::offload_bundle::Input;
 use crate::profile::file::{Counts, KernelTotals, Origin, Profile, SiteTotals};
-use crate::profile::map::Refused;
+use crate::profile::map::{EVERY_KERNEL, Refused};
 use crate::report::BranchCounts;
 use crate::report::counted::{CountedKernel, CountedText, Uncounted, UncountedKernel};
 use crate::report::disassembly::{CodeKind, CodeText};
@@ -127,10 +126,17 @@ impl<'p> Given<'p> {
             entry: kernel.entry,
             preloaded: preloaded(kernel),
             why: self.why(kernel, &object.target_id),
+            missing: self.missing(kernel, digest),
             totals,
             reached,
             unknown: callees.is_none_or(|callees| callees.unknown),
         })
+    }
+
+    /// The dispatches of a kernel that are known not to be counted.
+    fn missing(&self, kernel: &Kernel, digest: &str) -> Vec<Uncounted> {
+        let of_kernel = self.profile.uncounted.iter().filter(|uncounted| uncounted.object == digest && uncounted.name == kernel.name);
+        of_kernel.map(|uncounted| Uncounted::Dispatches { dispatches: uncounted.dispatches, detail: uncounted.detail.clone() }).collect()
     }
 
     /// Why there may be no counts of a kernel.
@@ -147,7 +153,7 @@ impl<'p> Given<'p> {
                 }
             }
             // The emulator's trace leaves out nothing that ran.
-            None if self.profile.origin == Origin::Trace && self.profile.complete => Uncounted::NotDispatched,
+            None if self.profile.origin == Origin::Trace && self.profile.has_ended() => Uncounted::NotDispatched,
             None => Uncounted::NotCounted,
         }
     }
@@ -176,6 +182,8 @@ struct Run<'p> {
     totals: Option<Cow<'p, KernelTotals>>,
     /// Why there are no totals, if there are none.
     why: Uncounted,
+    /// Dispatches that are not in the totals.
+    missing: Vec<Uncounted>,
     /// The bodies that it can run, its own included.
     reached: BTreeSet<BodyId>,
     /// Whether it can run others, through pointers.
@@ -204,14 +212,17 @@ impl ObjectCounts<'_> {
         let sharing = own.and_then(|id| self.shared.get(&id));
         let bodies: Vec<BodyId> = own.into_iter().chain(sharing.into_iter().flatten().copied()).collect();
         let names: Vec<Cow<'_, str>> = bodies.iter().map(|id| demangle(self.program.body(*id).name())).collect();
-        let mut counted = CountedText { complete: self.profile.complete, kernels: Vec::new(), uncounted: Vec::new(), more: false };
+        let mut counted = CountedText { complete: self.profile.has_ended(), kernels: Vec::new(), uncounted: Vec::new(), more: false };
         let mut sites: BTreeMap<u64, SiteTotals> = BTreeMap::new();
         for run in &self.runs {
             let itself = code.kind == CodeKind::Kernel && run.entry == code.address;
             let runs_it = itself || bodies.iter().any(|id| run.reached.contains(id));
             let uncounted = |why| UncountedKernel { name: run.name.clone(), demangled: demangle(&run.name).into_owned(), why };
+            if runs_it {
+                counted.uncounted.extend(run.missing.iter().cloned().map(uncounted));
+            }
             let Some(totals) = &run.totals else {
-                if runs_it {
+                if runs_it && run.missing.is_empty() {
                     counted.uncounted.push(uncounted(run.why.clone()));
                 }
                 counted.more |= code.kind != CodeKind::Kernel && run.unknown && run.why != Uncounted::NotDispatched;

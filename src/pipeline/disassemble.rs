@@ -32,6 +32,8 @@ pub struct Listed<'a> {
     pub entries: Vec<String>,
     /// The workgroup size that occupancy is for.
     pub workgroup: Option<u32>,
+    /// Bytes of LDS that launches add, for occupancy.
+    pub dynamic_lds: u32,
     /// Where the text of source lines comes from, if it is wanted.
     pub source_text: Option<&'a SourceText<'a>>,
     /// Counts of a run, to be shown beside what they count.
@@ -197,7 +199,7 @@ fn list(
                 section: section.to_owned(),
                 address: part.range.start,
                 end: part.range.end,
-                kernel: part.kernel.map(|kernel| kernel_facts(code, kernel, listed.workgroup)),
+                kernel: part.kernel.map(|kernel| kernel_facts(code, kernel, listed.workgroup, listed.dynamic_lds)),
                 problem: None,
                 pressure: None,
                 counted: None,

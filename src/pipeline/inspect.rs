@@ -20,6 +20,8 @@ pub struct Inspected {
     pub entries: Vec<String>,
     /// The workgroup size that occupancy is for.
     pub workgroup: Option<u32>,
+    /// Bytes of LDS that launches add, for occupancy.
+    pub dynamic_lds: u32,
 }
 
 /// What is in an input. With `extract`, that is called with each selected code object's entry and bytes and returns where it put them.
@@ -159,7 +161,7 @@ fn inspect_object(found: &Found<'_>, inspected: &Inspected) -> Result<InspectedO
         demangled: demangle(&kernel.name).into_owned(),
         entry: kernel.entry,
         code_bytes: kernel.code.end - kernel.code.start,
-        facts: kernel_facts(&code, kernel, inspected.workgroup),
+        facts: kernel_facts(&code, kernel, inspected.workgroup, inspected.dynamic_lds),
     });
     let functions = code.functions().iter().map(|function| InspectedFunction {
         name: function.name.clone(),

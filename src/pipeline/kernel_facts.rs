@@ -12,8 +12,8 @@ const DEFAULT_WORKGROUP: u64 = 1024;
 const OLDER_WAVE: u32 = 64;
 
 /// The facts of a kernel. `workgroup` is the size of the workgroups it will be launched with, if that is known; otherwise the source's required or largest
-/// one is taken.
-pub(super) fn kernel_facts(code: &CodeObject<'_>, kernel: &Kernel, workgroup: Option<u32>) -> KernelFacts {
+/// one is taken. `dynamic_lds` is what launches add to its LDS.
+pub(super) fn kernel_facts(code: &CodeObject<'_>, kernel: &Kernel, workgroup: Option<u32>, dynamic_lds: u32) -> KernelFacts {
     let metadata = kernel.metadata.as_ref();
     let descriptor = &kernel.descriptor;
     let target = kernel_target(code, kernel);
@@ -27,7 +27,7 @@ pub(super) fn kernel_facts(code: &CodeObject<'_>, kernel: &Kernel, workgroup: Op
         let needs = Needs {
             vgprs: allocated_vgprs(descriptor, target),
             sgprs: allocated_sgprs(descriptor, target).unwrap_or(0),
-            lds_bytes: saturated(lds_bytes),
+            lds_bytes: saturated(lds_bytes).saturating_add(dynamic_lds),
             workgroup: saturated(exact.or(largest).unwrap_or(DEFAULT_WORKGROUP)).clamp(1, target.max_workgroup()),
             exact: exact.is_some(),
             wgp_mode: target.has_wgp_mode() && descriptor.is_set(Field::WGP_MODE),

@@ -21,6 +21,8 @@ pub struct Object<'i> {
     pub target_id: String,
     /// MD5 of its bytes, lower-case hex: joins it with profiles.
     pub digest: String,
+    /// Bytes of its file.
+    pub size: u64,
     /// The processor.
     pub target: Target,
     /// Symbols, descriptors, metadata.
@@ -48,6 +50,7 @@ impl<'i> Object<'i> {
             place: found.place,
             target_id: target_id(found, &code),
             digest: digest(found.bytes),
+            size: found.bytes.len() as u64,
             target,
             code,
             image,

@@ -14,7 +14,7 @@ pub enum Probe {
 /// Where counters live while a kernel runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Counters {
-    /// The cheapest place that does not lower occupancy.
+    /// LDS, unless memory lets more waves run (with workgroups of the best size), or the kernel's launches may need the LDS themselves.
     #[default]
     Auto,
     /// LDS.

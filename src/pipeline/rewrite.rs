@@ -21,7 +21,7 @@ use crate::isa::Target;
 use crate::kernel::Image;
 use crate::offload_bundle::{Found, Input};
 use crate::profile::control::{self, Control};
-use crate::profile::map::{KernelMap, ObjectMap, Refused, SCHEMA};
+use crate::profile::map::{EVERY_KERNEL, KernelMap, ObjectMap, Refused, SCHEMA};
 use crate::profile::record::HEADER;
 use crate::verify::{self, Faultless};
 
@@ -43,8 +43,6 @@ const UNSUPPORTED_OBJECT: &str = "unsupported_object";
 const MALFORMED: &str = "malformed";
 /// Reason of a kernel whose instrumented code the independent checker finds fault with.
 const UNVERIFIED: &str = "unverified";
-/// Stands for the kernels of a code object that cannot be read.
-pub(super) const EVERY_KERNEL: &str = "*";
 /// Where kernels are planned at the same time, so many for each thread: they are unequal in size, and memory for more of them is spent.
 const KERNELS_AT_ONCE: usize = 8;
 
@@ -278,6 +276,7 @@ impl Finished<'_> {
             && self.image == *image
             && self.code.kernels() == code.kernels()
             && self.code.features() == code.features()
+            && self.code.version() == code.version()
             && (self.control, self.added.base) == (plan.control_address(), plan.code_address())
     }
 }
@@ -377,7 +376,7 @@ impl Rewriter<'_> {
         kernels: &mut Kernels<'_>,
         map: &mut ObjectMap,
     ) -> Result<Option<(Vec<u8>, Added)>> {
-        let planner = Planner::new(target, image, self.options, writer.plan.control_address());
+        let planner = Planner::new(target, image, self.options, writer.plan.control_address(), writer.code.version().into());
         let at_once = match self.width {
             Width::Objects => 1,
             Width::Kernels => KERNELS_AT_ONCE * rayon::current_num_threads(),

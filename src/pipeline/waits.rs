@@ -8,16 +8,18 @@ use super::object::{Object, objects};
 use super::options::Selection;
 use crate::code_object::demangle;
 use crate::dataflow::{Summaries, WaitSummaries};
+use crate::elf::Segment;
 use crate::error::{Error, Result};
 use crate::kernel::{Body, BodyKind};
 use crate::offload_bundle::Input;
 use crate::profile::file::{KernelTotals, Profile};
 use crate::profile::pc_samples::{PcSamples, SampledObject};
 use crate::report::Report;
+use crate::slice::access::Launched;
 use crate::slice::blame::Blame;
 use crate::slice::chains::Chain;
 use crate::slice::text_samples::{self, Code};
-use crate::slice::{GivenSamples, KernelSlice, Slice, evidence, slice_stalled};
+use crate::slice::{ForeignSamples, GivenSamples, KernelSlice, Slice, evidence, slice_stalled};
 
 /// What a slice rests on, and the rule of its chains.
 #[derive(Debug, Clone, Copy, Default)]
@@ -81,8 +83,9 @@ struct Fitted<'s> {
 
 impl<'s> Fitted<'s> {
     fn new(objects: &[Object<'_>], samples: &'s PcSamples) -> Result<Fitted<'s>> {
+        let (fitting, foreign) = fit(objects, samples)?;
         let mut fitted: Vec<(usize, Cow<'s, SampledObject>)> =
-            fit(objects, samples)?.into_iter().map(|(index, sampled)| (index, Cow::Borrowed(sampled))).collect();
+            fitting.into_iter().map(|(index, sampled)| (index, Cow::Borrowed(sampled))).collect();
         let sources: Vec<_> = objects.iter().map(|object| |address| object.source(address)).collect();
         let code: Vec<Code<'_>> =
             objects.iter().zip(&sources).map(|(object, source)| Code { bodies: object.program.bodies(), source }).collect();
@@ -96,6 +99,7 @@ impl<'s> Fitted<'s> {
             caveat: samples.kind.caveat().to_owned(),
             nowhere: samples.nowhere,
             elsewhere: found.elsewhere.saturating_add(with_addresses),
+            foreign,
             ambiguous: found.ambiguous,
         };
         Ok(Fitted { given, modelled: samples.modelled, objects: fitted })
@@ -114,30 +118,23 @@ impl<'s> Fitted<'s> {
     }
 }
 
-/// Which code object the samples of each are of. Those of other files, by the names of their kernels, are left out.
-fn fit<'s>(objects: &[Object<'_>], samples: &'s PcSamples) -> Result<Vec<(usize, &'s SampledObject)>> {
-    let mut fitting = Vec::new();
-    let mut why = None;
+/// Which code object the samples of each are of, and those of code objects that are not in this file.
+type Fits<'s> = (Vec<(usize, &'s SampledObject)>, Vec<ForeignSamples>);
+
+/// Finds the code object that each one is of which samples were taken. What is known of it has to fit: MD5, sizes, kernels and instructions.
+fn fit<'s>(objects: &[Object<'_>], samples: &'s PcSamples) -> Result<Fits<'s>> {
+    let (mut fitting, mut foreign) = (Vec::new(), Vec::new());
     for sampled in &samples.objects {
-        let fits = |object: &Object<'_>| match &sampled.md5 {
-            Some(digest) if *digest != object.digest => {
-                Some((0, format!("they are of a code object with the MD5 {digest}, which is not in this file")))
-            }
-            _ => evidence::misfit(object.program.bodies(), sampled),
-        };
-        let misfits: Vec<Option<(u64, String)>> = objects.iter().map(fits).collect();
+        // Of several, one of which nothing is known can be any.
+        let unknown = samples.objects.len() > 1 && !sampled.is_identified();
+        let misfits: Vec<Option<(u64, String)>> = objects.iter().map(|object| misfit(object, sampled, unknown)).collect();
         let matching: Vec<usize> = misfits.iter().enumerate().filter(|(_, misfit)| misfit.is_none()).map(|(index, _)| index).collect();
         match matching[..] {
             [index] => fitting.push((index, sampled)),
             [] => {
-                let known = |name: &String| objects.iter().any(|object| object.code.kernel(name).is_some());
                 // Which of several it should have been is not known: the one that fits longest says most.
-                let detail = misfits.into_iter().flatten().max().map_or_else(String::new, |(_, detail)| format!(": {detail}"));
-                let message = format!("the samples of code object {} do not fit this file{detail}", sampled.id);
-                if sampled.kernels.iter().any(known) {
-                    return Err(Error::malformed(message));
-                }
-                why.get_or_insert(message);
+                let why = misfits.into_iter().flatten().max().map_or_else(|| "there is no code".to_owned(), |(_, why)| why);
+                foreign.push(ForeignSamples { id: sampled.id, uri: sampled.uri.clone(), samples: sampled.samples(), why });
             }
             _ => {
                 let targets: Vec<&str> = matching.iter().map(|index| objects[*index].target_id.as_str()).collect();
@@ -147,10 +144,41 @@ fn fit<'s>(objects: &[Object<'_>], samples: &'s PcSamples) -> Result<Vec<(usize,
             }
         }
     }
-    match why {
-        Some(why) if fitting.is_empty() => Err(Error::malformed(why)),
-        _ => Ok(fitting),
+    match foreign.first() {
+        Some(ForeignSamples { id, why, .. }) if fitting.is_empty() => {
+            Err(Error::malformed(format!("the samples of code object {id} do not fit this file: {why}")))
+        }
+        _ => Ok((fitting, foreign)),
     }
+}
+
+/// Loaders round the size of what they load up, to pages of at most this size.
+const LARGEST_PAGE: u64 = 64 << 10;
+
+/// Why samples are not of a code object, and how far they fitted; none if all that is known of what was sampled fits.
+fn misfit(object: &Object<'_>, sampled: &SampledObject, unknown: bool) -> Option<(u64, String)> {
+    if sampled.unlisted {
+        return Some((0, "it is not among the code objects that the file of samples lists".to_owned()));
+    }
+    if unknown {
+        return Some((0, "nothing says which of several code objects it is: no MD5, size, kernel or instruction".to_owned()));
+    }
+    if let Some(digest) = sampled.md5.as_ref().filter(|digest| **digest != object.digest) {
+        return Some((0, format!("they are of a code object with the MD5 {digest}, which is not in this file")));
+    }
+    if let Some(size) = sampled.file_size().filter(|size| *size != object.size) {
+        return Some((0, format!("they are of a code object of {size} bytes, and that of this file has {}", object.size)));
+    }
+    let end = object.code.elf().loads().map(Segment::end).max().unwrap_or(0);
+    let first = object.code.elf().loads().map(|load| load.address).min().unwrap_or(0);
+    if let Some(size) = sampled.load_size.filter(|size| !(end - first..end + LARGEST_PAGE).contains(size)) {
+        return Some((0, format!("they are of a code object that was loaded into {size} bytes, and that of this file takes {end}")));
+    }
+    let known = |name: &str| object.code.kernels().iter().any(|kernel| kernel.name == name || demangle(&kernel.name) == name);
+    if let Some(kernel) = sampled.kernels.iter().find(|name| !known(name)) {
+        return Some((0, format!("they are of a code object with a kernel {kernel}, which is not in this file")));
+    }
+    evidence::misfit(object.program.bodies(), sampled)
 }
 
 fn slice_object<'p>(
@@ -163,10 +191,11 @@ fn slice_object<'p>(
     // Code without descriptors has functions only.
     let kind = if object.code.kernels().is_empty() { BodyKind::Function } else { BodyKind::Kernel };
     for body in object.program.bodies().iter().filter(|body| body.kind() == kind && selected(body.name())) {
+        let launched = Launched::of(object.code.kernel(body.name()), totals(body.name()));
         let counted = totals(body.name()).map(|totals| with_flow(object, totals));
         let stood = stood(body);
         let stood_at = |address| stood.contains(&address);
-        out.push(slice_stalled(body, &demangle(body.name()), summaries, (counted, &stood_at), |address| object.source(address)));
+        out.push(slice_stalled(body, &demangle(body.name()), summaries, (counted, &stood_at, launched), |address| object.source(address)));
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use super::control::{Control, FLAG_SHARED};
 use super::file::{Backend, Counts, KernelTotals, Origin, Profile, SiteTotals, WaveCounts};
+use super::launches::{LaunchShape, UncountedDispatches};
 use super::map::{KernelMap, ObjectMap};
 use super::record::{COUNTER, HEADER, Header};
 use crate::bytes;
@@ -59,6 +60,7 @@ impl Collector {
             object: map.original.clone(),
             mode: Some(kernel.mode),
             dispatches: 0,
+            launches: Vec::new(),
             waves: 0,
             dropped: 0,
             unfinished: 0,
@@ -133,6 +135,20 @@ impl Collector {
         Ok(())
     }
 
+    /// Records how a dispatch of kernel `index` was launched.
+    ///
+    /// # Errors
+    /// Malformed if the object has no such kernel.
+    pub fn launched(&mut self, map: &ObjectMap, index: u32, shape: LaunchShape) -> Result<()> {
+        shape.add_to(&mut self.kernel(map, index)?.launches);
+        Ok(())
+    }
+
+    /// Records dispatches that are not counted.
+    pub fn not_counted(&mut self, dispatches: UncountedDispatches) {
+        dispatches.add_to(&mut self.profile.uncounted);
+    }
+
     /// The profile so far.
     #[must_use]
     pub fn profile(&self) -> &Profile {
@@ -142,7 +158,7 @@ impl Collector {
     /// Marks the run as ended and gives the profile.
     #[must_use]
     pub fn finish(mut self) -> Profile {
-        self.profile.complete = true;
+        self.profile.end();
         self.profile
     }
 }

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::hex;
+use super::launches::{LaunchShape, UncountedDispatches};
 use super::map::{CounterMode, Refused, Resources, SiteKind, Source};
 use crate::error::{Error, Result};
 
@@ -163,6 +164,9 @@ pub struct KernelTotals {
     pub mode: Option<CounterMode>,
     /// Dispatches seen.
     pub dispatches: u64,
+    /// How they were launched, in order of first dispatch; empty where that was not recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub launches: Vec<LaunchShape>,
     /// Waves that ran.
     pub waves: u64,
     /// Waves whose counters are missing because the record buffer was full.
@@ -207,12 +211,18 @@ pub struct Profile {
     pub origin: Origin,
     /// What ran the kernels.
     pub backend: Backend,
-    /// Whether the run ended; false in a profile left by a killed run.
+    /// Whether the run ended and every dispatch was counted that was to be; false in a profile left by a killed run.
     pub complete: bool,
+    /// Whether the run ended; see [`Profile::has_ended`].
+    #[serde(default)]
+    pub ended: bool,
     /// Kernels that were dispatched, in order of first dispatch.
     pub kernels: Vec<KernelTotals>,
     /// Kernels that could not be instrumented.
     pub refused: Vec<Refused>,
+    /// Dispatches that were not counted, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncounted: Vec<UncountedDispatches>,
     /// Every wave's counters, when asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waves: Vec<WaveCounts>,
@@ -222,7 +232,25 @@ impl Profile {
     /// An empty profile.
     #[must_use]
     pub fn new(origin: Origin, backend: Backend) -> Profile {
-        Profile { schema: SCHEMA.to_owned(), origin, backend, complete: false, kernels: Vec::new(), refused: Vec::new(), waves: Vec::new() }
+        let (kernels, refused, uncounted, waves) = Default::default();
+        Profile { schema: SCHEMA.to_owned(), origin, backend, complete: false, ended: false, kernels, refused, uncounted, waves }
+    }
+
+    /// Whether the run ended. Profiles of versions that did not say so by itself are complete where it did.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.ended || self.complete
+    }
+
+    /// Marks the run as ended.
+    pub fn end(&mut self) {
+        self.ended = true;
+        self.check_complete();
+    }
+
+    /// Sets [`Profile::complete`] to what the rest says.
+    pub fn check_complete(&mut self) {
+        self.complete = self.has_ended() && !self.uncounted.iter().any(|uncounted| uncounted.why.is_gap());
     }
 
     /// The file's contents.
@@ -259,7 +287,8 @@ impl Profile {
         if self.origin != other.origin || self.backend != other.backend {
             return Err(Error::unsupported("profiles of different origin or backend do not add up"));
         }
-        self.complete &= other.complete;
+        let (ended, complete) = (self.has_ended() && other.has_ended(), self.complete && other.complete);
+        (self.ended, self.complete) = (ended, complete);
         let base = self.kernels.len() as u32;
         let mut places = Vec::new();
         for kernel in &other.kernels {
@@ -275,6 +304,9 @@ impl Profile {
             if !self.refused.contains(refused) {
                 self.refused.push(refused.clone());
             }
+        }
+        for uncounted in &other.uncounted {
+            uncounted.clone().add_to(&mut self.uncounted);
         }
         self.waves.extend(
             other
@@ -301,6 +333,12 @@ impl KernelTotals {
             a.counts.add(&b.counts.values())?;
         }
         self.dispatches += other.dispatches;
+        // Where one does not say how its dispatches were launched, what the other says is not all.
+        if self.launches.is_empty() || other.launches.is_empty() {
+            self.launches.clear();
+        } else {
+            other.launches.iter().for_each(|launch| launch.add_to(&mut self.launches));
+        }
         self.waves += other.waves;
         self.dropped += other.dropped;
         self.unfinished += other.unfinished;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::hex;
 use crate::code_object::KernelMetadata;
 use crate::error::{Error, Result};
+use crate::isa::{Demand, Target};
 
 /// Schema of the map of one code object.
 pub const SCHEMA: &str = "wavetap.map/1";
@@ -107,10 +108,29 @@ pub struct Resources {
     /// Bytes of scratch memory of each work-item, as the descriptor says.
     #[serde(default)]
     pub scratch_bytes: u32,
-    /// Waves a SIMD holds at most with these.
+    /// Waves a SIMD holds at most with these: with workgroups of the required size, or else of that of all sizes which gives most.
     pub waves_per_simd: u32,
     /// Bytes of code.
     pub code_bytes: u64,
+    /// Lanes of a wave; 0 in maps of versions that did not say.
+    #[serde(default)]
+    pub wave_size: u32,
+    /// Whether a workgroup has the two compute units of a workgroup processor.
+    #[serde(default)]
+    pub wgp_mode: bool,
+}
+
+impl Resources {
+    /// Waves that a SIMD holds of workgroups of `workgroup_size` work-items for each of which the launch adds `dynamic_lds` bytes of LDS; nothing where the target or
+    /// the size of its waves is not known.
+    #[must_use]
+    pub fn waves_at(&self, target_id: &str, workgroup_size: u32, dynamic_lds: u32) -> Option<u32> {
+        let processor = target_id.split(':').next().unwrap_or_default();
+        let target = Target::by_name(processor)?.with_wave_size(self.wave_size)?;
+        let lds_bytes = self.lds_bytes.saturating_add(dynamic_lds);
+        let Resources { vgprs, sgprs, wgp_mode, .. } = *self;
+        Some(target.occupancy(&Demand { vgprs, sgprs, lds_bytes, workgroup_size, wgp_mode }).waves)
+    }
 }
 
 /// What the original object's metadata says of a kernel where the rewritten object's may say something else: a host tells it an application that asks what its kernel
@@ -187,6 +207,9 @@ pub struct KernelMap {
     /// Original to rewritten addresses of all its instructions, by original address.
     pub addresses: Vec<AddressPair>,
 }
+
+/// Stands in [`Refused::name`] for all kernels of a code object that cannot be read.
+pub const EVERY_KERNEL: &str = "*";
 
 /// A kernel that was left as it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

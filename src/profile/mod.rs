@@ -4,6 +4,7 @@
 //! - [`record`]: what one wave leaves in the record buffer;
 //! - [`map`]: the site table inside a rewritten object, which says what the counters of a record count;
 //! - [`mod@file`]: the profile file: totals per site, and on request every wave's;
+//! - [`launches`]: what was launched, and what of it was not counted;
 //! - [`collect`]: folding drained records into totals;
 //! - [`pc_samples`]: samples and traces that other profilers took, read;
 //! - [`time`], [`samples`]: what the emulator's timing model says, as totals and as stall samples. Modelled, never measured.
@@ -11,6 +12,7 @@
 pub mod collect;
 pub mod control;
 pub mod file;
+pub mod launches;
 pub mod map;
 pub mod origins;
 pub mod pc_samples;

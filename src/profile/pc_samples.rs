@@ -94,6 +94,12 @@ pub struct SampledObject {
     pub id: u64,
     /// MD5 of the original, where the file has it.
     pub md5: Option<String>,
+    /// Where it was loaded from, where the file has it: `file://…#offset=…&size=…` or `memory://…`.
+    pub uri: Option<String>,
+    /// Bytes of memory that it was loaded into, where the file has it.
+    pub load_size: Option<u64>,
+    /// The file lists its code objects, and this one is not among them.
+    pub unlisted: bool,
     /// Mangled names of the kernels that the file says it has.
     pub kernels: Vec<String>,
     /// By offset from its load address.
@@ -101,6 +107,24 @@ pub struct SampledObject {
 }
 
 impl SampledObject {
+    /// Bytes of the code object's file that its URI names, if it does.
+    #[must_use]
+    pub fn file_size(&self) -> Option<u64> {
+        let (_, place) = self.uri.as_deref()?.split_once('#')?;
+        let text = place.split('&').find_map(|part| part.strip_prefix("size="))?;
+        match text.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16).ok(),
+            None => text.parse().ok(),
+        }
+    }
+
+    /// Whether anything says which code object it is.
+    #[must_use]
+    pub fn is_identified(&self) -> bool {
+        let text = self.places.values().any(|place| place.instruction.is_some());
+        self.md5.is_some() || self.file_size().is_some() || !self.kernels.is_empty() || text
+    }
+
     /// All its samples.
     #[must_use]
     pub fn samples(&self) -> u64 {
@@ -207,6 +231,10 @@ struct CodeObject {
     code_object_id: u64,
     #[serde(default)]
     md5: Option<String>,
+    #[serde(default)]
+    uri: Option<String>,
+    #[serde(default)]
+    load_size: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -342,8 +370,9 @@ impl PcSamples {
         let file: File = serde_json::from_slice(data).map_err(wrong)?;
         let stochastic = file.tools.iter().any(|tool| !tool.buffer_records.pc_sample_stochastic.is_empty());
         let mut samples = PcSamples::of(if stochastic { SampleKind::Stochastic } else { SampleKind::HostTrap });
-        let mut objects: BTreeMap<u64, SampledObject> = BTreeMap::new();
-        for tool in file.tools {
+        // Each process numbers its own.
+        let mut objects: BTreeMap<(usize, u64), SampledObject> = BTreeMap::new();
+        for (process, tool) in file.tools.into_iter().enumerate() {
             samples.modelled |= tool.metadata.modelled;
             let Records { pc_sample_stochastic, pc_sample_host_trap } = &tool.buffer_records;
             for sample in if stochastic { pc_sample_stochastic } else { pc_sample_host_trap } {
@@ -353,7 +382,7 @@ impl PcSamples {
                     samples.nowhere += 1;
                     continue;
                 }
-                let place = objects.entry(id).or_default().places.entry(offset).or_default();
+                let place = objects.entry((process, id)).or_default().places.entry(offset).or_default();
                 let text = usize::try_from(sample.inst_index).ok().and_then(|index| tool.strings.pc_sample_instructions.get(index));
                 if let Some(text) = text.filter(|text| !text.is_empty() && place.instruction.is_none()) {
                     place.instruction = Some(text.clone());
@@ -371,19 +400,23 @@ impl PcSamples {
                 }
                 place.add(&seen);
             }
+            if !tool.code_objects.is_empty() {
+                objects.range_mut((process, 0)..=(process, u64::MAX)).for_each(|(_, object)| object.unlisted = true);
+            }
             for object in tool.code_objects {
-                if let Some(sampled) = objects.get_mut(&object.code_object_id) {
-                    sampled.md5 = object.md5;
+                if let Some(sampled) = objects.get_mut(&(process, object.code_object_id)) {
+                    (sampled.md5, sampled.load_size, sampled.unlisted) = (object.md5, object.load_size.filter(|size| *size > 0), false);
+                    sampled.uri = object.uri.filter(|uri| !uri.is_empty());
                 }
             }
             for kernel in tool.kernel_symbols {
-                if let Some(sampled) = objects.get_mut(&kernel.code_object_id) {
+                if let Some(sampled) = objects.get_mut(&(process, kernel.code_object_id)) {
                     let name = kernel.kernel_name.strip_suffix(".kd").unwrap_or(&kernel.kernel_name);
                     sampled.kernels.push(name.to_owned());
                 }
             }
         }
-        for (id, object) in &mut objects {
+        for ((_, id), object) in &mut objects {
             object.id = *id;
         }
         samples.objects = objects.into_values().collect();

@@ -75,6 +75,13 @@ pub enum Uncounted {
     NotCounted,
     /// It was not dispatched.
     NotDispatched,
+    /// Some of its dispatches were not counted.
+    Dispatches {
+        /// How many.
+        dispatches: u64,
+        /// Why, in a sentence.
+        detail: String,
+    },
     /// It may have run the original of this function, which does not count.
     Original,
 }
@@ -101,6 +108,9 @@ impl std::fmt::Display for Uncounted {
             Uncounted::Refused { reason, detail } => write!(f, "left uncounted: {reason}: {detail}"),
             Uncounted::PerhapsRefused { reason, detail } => write!(f, "not dispatched in this run, or left uncounted: {reason}: {detail}"),
             Uncounted::NotCounted => f.write_str("not dispatched in this run, or not among the kernels that count"),
+            Uncounted::Dispatches { dispatches, detail } => {
+                write!(f, "{}: {detail}", counted(*dispatches, "dispatch is not counted", "dispatches are not counted"))
+            }
             Uncounted::NotDispatched => f.write_str("not dispatched in this run"),
             Uncounted::Original => f.write_str("it may have run the original, which does not count"),
         }

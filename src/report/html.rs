@@ -2,6 +2,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use super::launches;
 use super::model::{Branch, BranchCounts, Kernel, Report};
 use super::table::grouped;
 use super::text::{Style, mode_name, operation_text, ran_on};
@@ -37,11 +38,12 @@ pub fn render(report: &Report) -> String {
             body {
                 h1 { "Wavetap report" }
                 p { (ran_on(report)) }
-                @if !report.complete {
+                @if !report.ended {
                     p.note { "The run did not end: these are the counts collected up to then." }
                 }
                 @for kernel in &report.kernels { (kernel_section(kernel)) }
                 @if report.kernels.is_empty() { p { "No instrumented kernel was dispatched." } }
+                @if !report.uncounted.is_empty() { (uncounted_section(report)) }
                 @if !report.refused.is_empty() { (refused_section(report)) }
                 @if let Some(time) = &report.time {
                     section { h2 { "Modelled time" } pre { (super::time::render(time, Style::default())) } }
@@ -59,10 +61,9 @@ fn kernel_section(kernel: &Kernel) -> Markup {
             p.facts {
                 (kernel.target) " · " (grouped(kernel.dispatches)) " dispatches · " (grouped(kernel.waves)) " waves"
                 @if let Some(mode) = kernel.mode { " · counters in " (mode_name(mode)) }
-                @if let (Some(before), Some(after)) = (kernel.before, kernel.after) {
-                    " · " (before.waves_per_simd) " → " (after.waves_per_simd) " waves per SIMD"
-                }
+                @if let Some(occupancy) = kernel.occupancy() { " · " (occupancy) }
             }
+            @for line in launches::lines(&kernel.launches) { p.facts { (line) } }
             @if kernel.dropped > 0 {
                 p.note { (grouped(kernel.dropped)) " waves are missing from the counts: the record buffer was full." }
             }
@@ -149,6 +150,23 @@ fn wait_table(kernel: &Kernel) -> Markup {
                                 div { code { (operation_text(operation)) } }
                             }
                         }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn uncounted_section(report: &Report) -> Markup {
+    html! {
+        section {
+            h2 { "Dispatched and not counted" }
+            table {
+                tr { th { "Kernel" } th { "Target" } th.n { "Dispatches" } th { "Reason" } th { "Detail" } }
+                @for uncounted in &report.uncounted {
+                    tr {
+                        td { code { (uncounted.demangled) } } td { (uncounted.target) } td.n { (grouped(uncounted.dispatches)) }
+                        td { (uncounted.why.name()) } td { (uncounted.detail) }
                     }
                 }
             }

@@ -11,6 +11,7 @@ pub mod counted;
 pub mod disassembly;
 pub mod html;
 pub mod inspect;
+pub mod launches;
 pub mod listing;
 mod model;
 pub mod names;

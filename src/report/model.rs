@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::launches::{self, Launch, LaunchOccupancy};
 use crate::profile::file::{Backend, Counts, ExecCounts, KernelTotals, Origin, Profile, ScalarCounts, SiteTotals, Work};
 use crate::profile::hex;
+use crate::profile::launches::UncountedDispatches;
 use crate::profile::map::{CounterMode, Refused, Resources, Source};
 use crate::profile::time::TimeProfile;
 use crate::slice::WaitSlice;
@@ -38,12 +40,18 @@ pub struct Report {
     /// How the run was made.
     #[serde(flatten)]
     pub run: RunInfo,
-    /// Whether the run ended and all of it was collected.
+    /// Whether the run ended and every dispatch was counted that was to be.
     pub complete: bool,
+    /// Whether the run ended.
+    #[serde(default)]
+    pub ended: bool,
     /// Kernels in order of first dispatch.
     pub kernels: Vec<Kernel>,
     /// Kernels that were left uncounted, and why.
     pub refused: Vec<Refused>,
+    /// Dispatches that were not counted, and why.
+    #[serde(default)]
+    pub uncounted: Vec<UncountedDispatches>,
     /// Modelled time of the same program, uninstrumented, where it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<TimeProfile>,
@@ -64,6 +72,9 @@ pub struct Kernel {
     pub mode: Option<CounterMode>,
     /// Dispatches.
     pub dispatches: u64,
+    /// How they were launched; empty where the profile does not say.
+    #[serde(default)]
+    pub launches: Vec<Launch>,
     /// Waves that ran.
     pub waves: u64,
     /// Waves whose counters are missing.
@@ -143,20 +154,30 @@ impl Report {
             origin: profile.origin,
             run,
             complete: profile.complete,
+            ended: profile.has_ended(),
             kernels: profile.kernels.iter().map(Kernel::new).collect(),
             refused: profile.refused.clone(),
+            uncounted: profile.uncounted.clone(),
             time: None,
         }
     }
 
-    /// Whether something that was asked for is missing: a refused kernel, dropped or unfinished waves.
+    /// Whether something that was asked for is missing: a refused kernel, a dispatch that could not be counted, dropped or unfinished waves.
     #[must_use]
     pub fn has_gaps(&self) -> bool {
-        !self.refused.is_empty() || self.kernels.iter().any(|kernel| kernel.dropped > 0 || kernel.unfinished > 0)
+        let uncounted = self.uncounted.iter().any(|uncounted| uncounted.why.is_gap());
+        !self.refused.is_empty() || uncounted || self.kernels.iter().any(|kernel| kernel.dropped > 0 || kernel.unfinished > 0)
     }
 }
 
 impl Kernel {
+    /// The occupancy of its launches in a few words; nothing where nothing is known of it.
+    pub(super) fn occupancy(&self) -> Option<String> {
+        let at_best = self.before.zip(self.after);
+        let at_best = at_best.map(|(before, after)| LaunchOccupancy { before: before.waves_per_simd, after: after.waves_per_simd });
+        launches::occupancy(&self.launches, at_best)
+    }
+
     fn new(totals: &KernelTotals) -> Kernel {
         Kernel {
             name: totals.name.clone(),
@@ -165,6 +186,7 @@ impl Kernel {
             object: totals.object.clone(),
             mode: totals.mode,
             dispatches: totals.dispatches,
+            launches: launches::of(totals),
             waves: totals.waves,
             dropped: totals.dropped,
             unfinished: totals.unfinished,

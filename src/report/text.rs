@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::launches::{self, uncounted_line};
 use super::model::{Branch, BranchCounts, Kernel, Report, RunInfo};
 use super::names::short;
 use super::slice::chain_lines;
@@ -74,7 +75,7 @@ impl Style {
 #[must_use]
 pub fn render(report: &Report, style: Style) -> String {
     let mut lines = vec![ran_on(report)];
-    if !report.complete {
+    if !report.ended {
         lines.push(style.warn(DID_NOT_END));
     }
     if report.kernels.is_empty() {
@@ -83,6 +84,14 @@ pub fn render(report: &Report, style: Style) -> String {
     for kernel in &report.kernels {
         lines.push(String::new());
         kernel_lines(kernel, style, &mut lines);
+    }
+    if !report.uncounted.is_empty() {
+        lines.push(String::new());
+        lines.push(style.bold("dispatched and not counted"));
+        lines.extend(report.uncounted.iter().map(|uncounted| {
+            let line = uncounted_line(uncounted);
+            if uncounted.why.is_gap() { style.warn(&line) } else { line }
+        }));
     }
     if !report.refused.is_empty() {
         lines.push(String::new());
@@ -123,6 +132,7 @@ pub fn ran_on(report: &Report) -> String {
 fn kernel_lines(kernel: &Kernel, style: Style, lines: &mut Vec<String>) {
     lines.push(style.bold(&style.name(&kernel.demangled)));
     lines.push(style.dim(&format!("  {}", facts(kernel))));
+    lines.extend(launches::lines(&kernel.launches).into_iter().map(|line| style.dim(&format!("    {line}"))));
     lines.extend(missing_waves(kernel.dropped, kernel.unfinished).map(|line| style.warn(&format!("  {line}"))));
     lines.extend(not_counted(&kernel.uncounted_callees).map(|line| format!("  {line}")));
     if kernel.branches.is_empty() {
@@ -181,13 +191,7 @@ fn facts(kernel: &Kernel) -> String {
     if kernel.shared_records {
         facts.push("waves shared records".to_owned());
     }
-    if let (Some(before), Some(after)) = (kernel.before, kernel.after) {
-        facts.push(if before.waves_per_simd == after.waves_per_simd {
-            format!("occupancy {} waves per SIMD, unchanged", after.waves_per_simd)
-        } else {
-            format!("occupancy {} → {} waves per SIMD", before.waves_per_simd, after.waves_per_simd)
-        });
-    }
+    facts.extend(kernel.occupancy());
     facts.join(", ")
 }
 
@@ -416,7 +420,7 @@ void k<int>()
     #[test]
     fn an_unfinished_run_says_so() {
         let mut report = report();
-        report.complete = false;
+        (report.complete, report.ended) = (false, false);
         assert!(render(&report, Style::default()).contains("the run did not end"));
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::access::Launched;
 use super::leo;
 use super::slice_stalled;
 use crate::cfg::Cfg;
@@ -98,7 +99,10 @@ pub fn blame_stalls(
         Blame::Exposed => {
             let stood = |address| stalls.get(&address).is_some_and(|stall| stall.cycles > 0);
             let mut weights: BTreeMap<u64, BTreeMap<u64, f64>> = BTreeMap::new();
-            for chain in slice_stalled(body, "", summaries, (counted, &stood), |_| None).chains {
+            for chain in
+                slice_stalled(body, "", summaries, (counted, &stood, Launched::of(None, counted.map(|counted| counted.totals))), |_| None)
+                    .chains
+            {
                 // Behind the stall comes its cause; a stall alone is its own.
                 let cause = chain.path.get(1).map_or(chain.address, |step| step.address);
                 *weights.entry(chain.address).or_default().entry(cause).or_default() += chain.share;

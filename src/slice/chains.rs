@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::WaitCertainty;
-use super::access::LaneAccess;
+use super::access::{LaneAccess, Launched};
 use super::counts::{BlockCounts, CountSource};
 use super::evidence::SelfBlame;
 use super::exposed::{self, AS_THEY_ARE, Cause, DOUBLED, HALVED, Stalls, expected, normalise};
@@ -174,6 +174,7 @@ pub(super) struct Context<'a> {
     pub(super) paths: RefCell<FxHashMap<InstId, Path>>,
     /// With what is known of the accesses that were asked for.
     pub(super) strides: RefCell<(Strides, FxHashMap<InstId, Option<LaneAccess>>)>,
+    pub(super) launched: Launched,
     pub(super) counts: &'a BlockCounts,
     pub(super) totals: Option<&'a KernelTotals>,
 }
@@ -254,9 +255,7 @@ impl Context<'_> {
         let what = if cause.by_callee { "what the function called left under way" } else { self.body.inst(cause.inst).name() };
         let access = if cause.by_callee { None } else { self.lane_access(cause.inst) };
         let scattered = match access.filter(|access| access.scattered()) {
-            Some(LaneAccess { stride, line, used, .. }) => {
-                format!("; lanes are {} bytes apart, {used} of {line} bytes of a line are used", stride.unsigned_abs())
-            }
+            Some(access) => format!("; {}", access.text()),
             None => String::new(),
         };
         let lanes = lanes.map_or_else(String::new, |lanes| format!("; {lanes:.1} of {} lanes active", self.body.target().wave_size()));

@@ -23,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use self::access::Launched;
 use self::blame::Blame;
 use self::chains::Chain;
 use self::counts::{BlockCounts, CountSource, KernelCounts};
@@ -32,7 +33,7 @@ use self::latency::Cycles;
 use self::memory::Stores;
 use self::text_samples::Ambiguous;
 use crate::cfg::Cfg;
-use crate::dataflow::{Certainty, Definitions, Operation, Summaries, Wait, WaitSummaries, Waits};
+use crate::dataflow::{Certainty, Definitions, Operation, Strides, Summaries, Wait, WaitSummaries, Waits};
 use crate::entity::InstId;
 use crate::isa;
 use crate::kernel::Body;
@@ -74,8 +75,24 @@ pub struct GivenSamples {
     pub nowhere: u64,
     /// Samples of code that is not in this input.
     pub elsewhere: u64,
+    /// Of these, those of code objects that the file of samples tells apart, with what does not fit.
+    #[serde(default)]
+    pub foreign: Vec<ForeignSamples>,
     /// Samples that can be of one of several instructions, and were given to none.
     pub ambiguous: Vec<Ambiguous>,
+}
+
+/// Samples of a code object that is not in the input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForeignSamples {
+    /// Its number in the file of samples.
+    pub id: u64,
+    /// Where it was loaded from, where the file of samples has it.
+    pub uri: Option<String>,
+    /// Samples; of a thread trace, cycles.
+    pub samples: u64,
+    /// What does not fit.
+    pub why: String,
 }
 
 impl Slice {
@@ -234,16 +251,17 @@ pub fn slice_kernel(
     counted: Option<KernelCounts<'_>>,
     source: impl Fn(u64) -> Option<Source>,
 ) -> KernelSlice {
-    slice_stalled(body, demangled, summaries, (counted, &|_| false), source)
+    let launched = Launched::of(None, counted.map(|counted| counted.totals));
+    slice_stalled(body, demangled, summaries, (counted, &|_| false, launched), source)
 }
 
-/// [`slice_kernel`] with the instructions where waves are known to have `stood`, by address: their waits have causes although nothing is predicted to be left to wait for.
+/// [`slice_kernel`] with what is known of its launches, and with the instructions where waves are known to have `stood`, by address: their waits have causes although nothing is predicted to be left to wait for.
 #[must_use]
 pub fn slice_stalled(
     body: &Body,
     demangled: &str,
     (summaries, values): (&WaitSummaries, &Summaries),
-    (counted, stood): (Option<KernelCounts<'_>>, &dyn Fn(u64) -> bool),
+    (counted, stood, launched): (Option<KernelCounts<'_>>, &dyn Fn(u64) -> bool, Launched),
     source: impl Fn(u64) -> Option<Source>,
 ) -> KernelSlice {
     let cfg = Cfg::build(body);
@@ -254,8 +272,9 @@ pub fn slice_stalled(
     let definitions = Definitions::new(body, &cfg, values);
     let stores = Stores::of(body, &definitions);
     let (loops, stalls) = (cfg.loops(), Stalls::default());
-    let (paths, strides) = (RefCell::default(), RefCell::default());
-    let mut context = chains::Context { body, cfg: &cfg, definitions, stores, loops, stalls, paths, strides, counts: &counts, totals };
+    let (paths, strides) = (RefCell::default(), RefCell::new((Strides::new(launched.ids), Default::default())));
+    let mut context =
+        chains::Context { body, cfg: &cfg, definitions, stores, loops, stalls, paths, strides, launched, counts: &counts, totals };
     let all = Waits::compute(body, &cfg, summaries);
     let by_instruction: Vec<&[Wait]> = all.all().chunk_by(|a, b| a.inst == b.inst).collect();
     context.predict(&by_instruction);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::access::LaneAccess;
+use super::access::Launched;
 use super::chains::{Chain, Confidence, Edge};
 use super::counts::{BlockCounts, CountSource, KernelCounts};
 use super::*;
@@ -303,13 +303,14 @@ fn where_waves_stood_unpredicted_the_last_to_arrive_is_blamed() {
     assert_eq!(chains_of(&body, Some(&totals)), []);
     let none = (&WaitSummaries::none(), &Summaries::none());
     let stood = |address| address == 0x18;
-    let slice = slice_stalled(&body, "test()", none, (Some(KernelCounts::of(&totals)), &stood), |_| None);
+    let slice = slice_stalled(&body, "test()", none, (Some(KernelCounts::of(&totals)), &stood, Launched::default()), |_| None);
     assert_eq!(blamed(&slice.chains)[0].0, 0xc, "{:?}", slice.chains);
     for chain in &slice.chains {
         assert_eq!((chain.predicted_cycles, chain.evidence.confidence), (0, Some(Confidence::Low)));
         assert!(chain.reading.contains("by prediction not waited for"), "{}", chain.reading);
     }
-    let elsewhere = slice_stalled(&body, "test()", none, (Some(KernelCounts::of(&totals)), &|address| address == 0x0), |_| None);
+    let elsewhere =
+        slice_stalled(&body, "test()", none, (Some(KernelCounts::of(&totals)), &|address| address == 0x0, Launched::default()), |_| None);
     assert_eq!(elsewhere.chains, []);
 }
 
@@ -510,11 +511,13 @@ fn scattered_lanes_are_named_and_take_longer() {
         chains.into_iter().find(|chain| chain.path[1].address == 0xc).expect("the last load is blamed")
     };
     let (dense, scattered) = (of_last(2), of_last(8));
-    assert_eq!(dense.evidence.access, Some(LaneAccess { bytes: 4, stride: 4, line: 64, used: 64 }));
-    assert_eq!(scattered.evidence.access, Some(LaneAccess { bytes: 4, stride: 256, line: 64, used: 4 }));
+    let access = |chain: &Chain| chain.evidence.access.map(|access| (access.bytes, access.stride, access.line, access.used, access.lines));
+    assert_eq!(access(&dense), Some((4, 4, 64, 64, 4)));
+    assert_eq!(access(&scattered), Some((4, 256, 64, 4, 64)));
     // 64 lines instead of 4.
     assert_eq!(scattered.evidence.latency.typical - dense.evidence.latency.typical, 60);
     assert!(scattered.share > dense.share + 0.05, "{} {}", scattered.share, dense.share);
     assert!(!dense.reading.contains("apart"), "{}", dense.reading);
-    assert!(scattered.reading.ends_with("; lanes are 256 bytes apart, 4 of 64 bytes of a line are used"), "{}", scattered.reading);
+    let expected = "; lanes are 256 bytes apart, 4 of 64 bytes of a line are used if workgroups have one dimension";
+    assert!(scattered.reading.ends_with(expected), "{}", scattered.reading);
 }

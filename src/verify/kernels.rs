@@ -12,7 +12,8 @@ use super::finding::{Finding, Rule};
 use super::{Faultless, KernelCode, check_code, preload, scratch};
 use crate::cfg::{BodyId, Program};
 use crate::code_object::{
-    CodeObject, ENTRY_ALIGN, Feature, Features, Field, Kernel, KernelDescriptor, KernelMetadata, PartKind, initial_registers, metadata,
+    CodeObject, ENTRY_ALIGN, Feature, Features, Field, Kernel, KernelDescriptor, KernelMetadata, PartKind, ValueKind, initial_registers,
+    metadata,
 };
 use crate::dataflow::{RegSet, Summaries, UsedRegisters, callable_registers, reachable_registers};
 use crate::elf::Segment;
@@ -303,6 +304,15 @@ impl Context<'_> {
         if now.group_segment_fixed_size > u64::from(target.lds_bytes()) {
             findings
                 .push(Finding::new(Rule::Lds, format!("{} bytes of LDS are more than a workgroup may have", now.group_segment_fixed_size)));
+        }
+        if entry.mode == CounterMode::Lds && target.unified_accum() && old.descriptor.is_set(Field::TG_SPLIT) {
+            findings.push(Finding::new(Rule::Lds, "counters in LDS, which workgroups in threadgroup split mode do not have"));
+        }
+        let placed = before.args.iter().find(|argument| argument.value_kind == ValueKind::DynamicSharedPointer);
+        if let Some(argument) = placed.filter(|_| entry.mode == CounterMode::Lds) {
+            let at = argument.offset;
+            let message = format!("counters at the end of LDS, where the launcher places what the argument at offset {at} points to");
+            findings.push(Finding::new(Rule::Lds, message));
         }
         // The slices of all waves, and what aligning them may cost; counters that find no room there are in memory.
         let waves = waves_per_workgroup(before, target);

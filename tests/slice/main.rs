@@ -4,5 +4,6 @@
 mod hip_compiler;
 
 mod assembled;
+mod lanes;
 mod samples;
 mod weaknesses;

@@ -330,3 +330,70 @@ fn damaged_files_are_sliced_or_refused() {
         assert!(!text(&slice).is_empty());
     }
 }
+
+/// A file of host-trap samples of several code objects, each with what the file says of it, and its samples by offset.
+fn host_trap(objects: &[(u64, &str, &[u64])], symbols: &[(u64, &str)]) -> String {
+    let records: Vec<String> = objects
+        .iter()
+        .flat_map(|(id, _, offsets)| {
+            offsets
+                .iter()
+                .map(move |offset| format!(r#"{{"record": {{"pc": {{"code_object_id": {id}, "code_object_offset": {offset}}}}}}}"#))
+        })
+        .collect();
+    let listed: Vec<String> =
+        objects.iter().filter(|(_, what, _)| *what != "-").map(|(id, what, _)| format!(r#"{{"code_object_id": {id}{what}}}"#)).collect();
+    let symbols: Vec<String> =
+        symbols.iter().map(|(id, name)| format!(r#"{{"code_object_id": {id}, "kernel_name": "{name}.kd"}}"#)).collect();
+    format!(
+        r#"{{"rocprofiler-sdk-tool": [{{"code_objects": [{}], "kernel_symbols": [{}], "buffer_records": {{"pc_sample_host_trap": [{}]}}}}]}}"#,
+        listed.join(","),
+        symbols.join(","),
+        records.join(",")
+    )
+}
+
+#[test]
+fn samples_of_another_code_object_are_given_to_no_kernel() {
+    if !assembler_is_there() {
+        return;
+    }
+    let object = object();
+    let load = address(&object, "one", "global_load", 0);
+    let size = object.len();
+    let own = format!(r#", "uri": "file:///app#offset=4096&size={size}""#);
+    let both = [(1, "one"), (1, "two")];
+    // The same offset in each: only what is said of the objects tells them apart.
+    for (what, kernels, why) in [
+        (format!(r#", "uri": "file:///lib.so#offset=4096&size={}""#, size + 8), &[][..], "they are of a code object of"),
+        (r#", "load_size": 1048576"#.to_owned(), &[], "loaded into 1048576 bytes"),
+        (r#", "md5": "00""#.to_owned(), &[], "with the MD5 00"),
+        (String::new(), &[(2, "three")], "with a kernel three"),
+        (String::new(), &[(2, "one"), (2, "three")], "with a kernel three"),
+        (String::new(), &[], "nothing says which of several"),
+        ("-".to_owned(), &[], "not among the code objects that the file of samples lists"),
+    ] {
+        let symbols = [&both[..], kernels].concat();
+        let file = host_trap(&[(1, &own, &[load, load]), (2, &what, &[load, load, load])], &symbols);
+        let slice = with(&object, &[&file], Blame::Exposed).unwrap_or_else(|error| panic!("{why}: {error}"));
+        assert_eq!(seen(kernel(&slice, "one")), BTreeMap::from([(load, 2)]), "{why}");
+        let [foreign] = slice.samples[0].foreign.as_slice() else { panic!("{why}: {:?}", slice.samples) };
+        assert_eq!((foreign.id, foreign.samples, slice.samples[0].elsewhere), (2, 3, 3), "{why}");
+        assert!(foreign.why.contains(why), "{why}: {}", foreign.why);
+        // By themselves they are another file's.
+        let alone = host_trap(&[(2, &what, &[load])], kernels);
+        if what != "-" && !(what.is_empty() && kernels.is_empty()) {
+            assert!(
+                with(&object, &[&alone], Blame::Exposed).is_err_and(|error| error.to_string().contains("do not fit this file")),
+                "{why}"
+            );
+        }
+    }
+    // Two processes number their objects alike.
+    let process = |what: &str, symbol: &str| host_trap(&[(1, what, &[load])], &[(1, symbol)]);
+    let (first, second) = (process(&own, "one"), process("", "three"));
+    let tool = |file: &str| file.trim_start_matches(r#"{"rocprofiler-sdk-tool": ["#).trim_end_matches("]}").to_owned();
+    let two = format!(r#"{{"rocprofiler-sdk-tool": [{},{}]}}"#, tool(&first), tool(&second));
+    let slice = with(&object, &[&two], Blame::Exposed).expect("one of them fits");
+    assert_eq!((seen(kernel(&slice, "one")), slice.samples[0].foreign.len()), (BTreeMap::from([(load, 1)]), 1));
+}

@@ -32,6 +32,7 @@ pub fn run(args: &DisasmArgs, colour: ColorChoice) -> Result<ExitCode> {
         functions: args.function.clone(),
         entries: args.entry.entry.clone(),
         workgroup: args.entry.workgroup,
+        dynamic_lds: args.entry.dynamic_lds,
         source_text: None,
         profile: profile.as_ref(),
     };

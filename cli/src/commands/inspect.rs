@@ -8,7 +8,7 @@ use wavetap::error::{Result, ResultExt};
 use wavetap::pipeline::{self, Inspected};
 use wavetap::report::inspect::InspectedEntry;
 
-use crate::args::{ColorChoice, InspectArgs};
+use crate::args::{ColorChoice, EntryArgs, InspectArgs};
 use crate::{files, output};
 
 /// Exit code: it ran, and something in the file is of a kind that is not handled.
@@ -18,7 +18,9 @@ const REFUSED: u8 = 1;
 pub fn run(args: &InspectArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::check(&args.output)?;
     let data = files::read_or_stdin(&args.file)?;
-    let inspected = Inspected { selection: args.select.selection(), entries: args.entry.entry.clone(), workgroup: args.entry.workgroup };
+    let EntryArgs { entry, workgroup, dynamic_lds } = &args.entry;
+    let inspected =
+        Inspected { selection: args.select.selection(), entries: entry.clone(), workgroup: *workgroup, dynamic_lds: *dynamic_lds };
     let inspect =
         |extract: Option<&mut pipeline::Extract<'_>>| pipeline::inspect(&data, &inspected, extract).within(|| files::name(&args.file));
     let inspection = match &args.extract {

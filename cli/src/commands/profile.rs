@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use wavetap::error::{Result, ResultExt};
 use wavetap::pipeline::{Options, waits};
 use wavetap::profile::file::{Backend, Origin, Profile};
+use wavetap::profile::launches::NotCounted;
+use wavetap::profile::map::{EVERY_KERNEL, ObjectMap, Refused};
 use wavetap::profile::time::TimeProfile;
 use wavetap::report::{Report, text};
 
@@ -28,7 +30,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     let original = map_file::open(&app.path)?;
     let folder = launch::scratch()?;
     let executable = folder.path().join(app.path.file_name().unwrap_or("app".as_ref()));
-    rewrite_to(&original, &app.path, &executable, &args.instrument.options(&args.select))?;
+    let left = rewrite_keeping(&original, &app.path, &executable, &args.instrument.options(&args.select), LeftOut::of)?;
 
     let collected = folder.path().join("counters.profile");
     let run = launch::Run {
@@ -42,7 +44,8 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
         stdout: None,
     };
     let code = run.execute()?;
-    let profile = launch::collected(&collected)?.unwrap_or_else(|| Profile::new(Origin::Counters, Backend::Emulator));
+    let mut profile = launch::collected(&collected)?.unwrap_or_else(|| Profile::new(Origin::Counters, Backend::Emulator));
+    left.iter().for_each(|left| left.explain(&mut profile));
     if let Some(path) = &args.output {
         files::write(path, &profile.to_json()?, args.report.force, None)?;
     }
@@ -53,6 +56,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     }
     output::emit(&args.report, colour, &report, text::render)?;
     output::say_refused(&report.refused, &args.report);
+    output::say_uncounted(&report.uncounted);
     Ok(launch_code(if code == 0 && report.has_gaps() { REFUSED } else { code }))
 }
 
@@ -75,10 +79,57 @@ fn modelled(args: &ProfileArgs, app: &launch::App, folder: &Path) -> Result<Opti
     launch::modelled(&time)
 }
 
+/// What a code object has that was left as it was: its kernels, none of which was instrumented. Then it is the original, and has no site table that says so.
+#[derive(Debug)]
+struct LeftOut {
+    object: String,
+    refused: Vec<Refused>,
+}
+
+impl LeftOut {
+    fn of(map: ObjectMap) -> LeftOut {
+        LeftOut { object: map.original, refused: if map.kernels.is_empty() { map.refused } else { Vec::new() } }
+    }
+
+    /// Says of its kernels that were dispatched why they were not counted.
+    fn explain(&self, profile: &mut Profile) {
+        let mut dispatched = false;
+        for uncounted in profile.uncounted.iter_mut().filter(|uncounted| uncounted.object == self.object) {
+            let refused = self.refused.iter().find(|refused| refused.name == uncounted.name || refused.name == EVERY_KERNEL);
+            if let (NotCounted::NotRewritten, Some(refused)) = (uncounted.why, refused) {
+                (uncounted.why, uncounted.detail) = (NotCounted::Refused, format!("{}: {}", refused.reason, refused.detail));
+                dispatched = true;
+            } else if uncounted.why == NotCounted::NotRewritten {
+                (uncounted.why, uncounted.detail) = (NotCounted::NotSelected, "it was not selected".to_owned());
+            }
+        }
+        if dispatched {
+            for refused in &self.refused {
+                if !profile.refused.contains(refused) {
+                    profile.refused.push(refused.clone());
+                }
+            }
+        }
+        profile.check_complete();
+    }
+}
+
 /// Writes the rewritten application, executable as the original is.
 pub fn rewrite_to(original: &[u8], path: &Path, output: &Path, options: &Options) -> Result<()> {
+    rewrite_keeping(original, path, output, options, drop).map(|_| ())
+}
+
+/// [`rewrite_to`] that keeps something of the map of each code object.
+fn rewrite_keeping<M: Send>(
+    original: &[u8],
+    path: &Path,
+    output: &Path,
+    options: &Options,
+    keep: impl Fn(ObjectMap) -> M + Sync,
+) -> Result<Vec<M>> {
     let mut pending = files::Pending::new(output, false)?;
-    progress::rewrite(original, path, options, &mut pending, drop)?;
+    let kept = progress::rewrite(original, path, options, &mut pending, keep)?;
     let permissions = std::fs::metadata(path).map_err(|error| files::io(path, "cannot read", &error))?.permissions();
-    pending.finish(Some(permissions))
+    pending.finish(Some(permissions))?;
+    Ok(kept)
 }

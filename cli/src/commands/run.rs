@@ -48,6 +48,7 @@ pub fn run(args: &RunArgs, colour: ColorChoice) -> Result<ExitCode> {
     if let Some(path) = &profile {
         match launch::collected(path)? {
             None => eprintln!("wavetap: no profile was written: the application never used the HIP runtime"),
+            Some(profile) if profile.uncounted.iter().any(|uncounted| uncounted.why.is_gap()) => output::say_missing(&profile.uncounted),
             Some(profile) if profile.kernels.is_empty() => {
                 eprintln!("wavetap: the profile is empty: no instrumented kernel ran (`wavetap rewrite` makes an executable that counts)");
             }

@@ -28,6 +28,10 @@ pub(super) struct Machine {
 }
 
 impl Machine {
+    pub(super) fn target(&self) -> Target {
+        self.target
+    }
+
     pub(super) fn new(target: Target, timing: &Timing) -> Machine {
         let fact = |fact| u64::from(target.machine(fact).typical);
         let mut machine = Machine {

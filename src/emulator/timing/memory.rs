@@ -5,10 +5,9 @@
 
 use super::MemoryCounts;
 use super::access::{Accesses, How};
-use super::banks;
 use super::cache::{Cache, mixed};
 use super::machine::Machine;
-use crate::isa::{Latency, MachineFact};
+use crate::isa::{Latency, LdsCycles, LdsOperation, MachineFact};
 
 /// Lanes whose addresses a compute unit takes in a cycle.
 const ADDRESSES: u64 = 16;
@@ -78,19 +77,26 @@ impl Hierarchy {
     }
 
     fn local(&mut self, unit: usize, at: u64, accesses: &Accesses) -> u64 {
-        let banks = self.machine.fact(MachineFact::LdsBanks);
-        let mut kept = banks::Kept::default();
+        let mut all = LdsCycles::default();
         if accesses.crossbar {
             // A dword of each bank's width in a cycle.
-            kept.cycles = 64_u64.div_ceil(banks);
+            all.cycles = 64_u64.div_ceil(self.machine.fact(MachineFact::LdsBanks));
         }
+        let operation = match accesses.how {
+            How::Load => LdsOperation::Read,
+            How::Store => LdsOperation::Write,
+            How::Atomic => LdsOperation::Atomic,
+        };
         for access in &accesses.lds {
-            kept.add(banks::kept(&access.addresses, access.mask, access.size, banks, accesses.how == How::Atomic));
+            let size = u32::try_from(access.size).unwrap_or(u32::MAX);
+            let cycles = self.machine.target().lds_cycles(operation, size, &access.addresses, access.mask);
+            all.cycles += cycles.cycles;
+            all.conflicts += cycles.conflicts;
         }
-        self.counts.lds_conflict_cycles += kept.conflicts;
+        self.counts.lds_conflict_cycles += all.conflicts;
         let near = &mut self.near[unit];
         let start = at.max(near.lds_free);
-        let cycles = kept.cycles.max(1);
+        let cycles = all.cycles.max(1);
         near.lds_free = start + cycles;
         // The latency is that of what needs one cycle.
         start + self.machine.latency(Latency::Lds) + cycles - 1

@@ -17,7 +17,6 @@
 //! | `engine` | how instructions are executed, the only part that knows the functional emulator's scheduler |
 
 mod access;
-mod banks;
 mod cache;
 mod chance;
 mod engine;

@@ -22,6 +22,9 @@ use crate::verify::Finding;
 /// What the new code of a kernel is called in the symbol table.
 const CODE_SUFFIX: &str = ".wavetap";
 
+/// From this code object version on, compilers give a kernel that uses dynamic LDS an argument with its size.
+const NAMES_DYNAMIC_LDS: u32 = 5;
+
 /// A kernel that all stages before writing agree to.
 struct Planned<'k> {
     kernel: &'k Kernel,
@@ -37,12 +40,14 @@ pub(super) struct Planner<'a> {
     image: &'a Image<'a>,
     options: &'a Options,
     control: u64,
+    /// Whether the metadata says which kernels use dynamic LDS.
+    names_dynamic_lds: bool,
 }
 
 impl<'a> Planner<'a> {
-    /// `control` is the address of the control block.
-    pub(super) fn new(target: Target, image: &'a Image<'a>, options: &'a Options, control: u64) -> Planner<'a> {
-        Planner { target, image, options, control }
+    /// `control` is the address of the control block, `version` that of the code object.
+    pub(super) fn new(target: Target, image: &'a Image<'a>, options: &'a Options, control: u64, version: u32) -> Planner<'a> {
+        Planner { target, image, options, control, names_dynamic_lds: version >= NAMES_DYNAMIC_LDS }
     }
 
     /// Plans a kernel. One that calls nothing is decoded by itself, while no other has needed more. All others need the code of the whole object, as functions
@@ -70,7 +75,8 @@ impl<'a> Planner<'a> {
         self.plan_in(program, analysis, request)
     }
 
-    /// Plans a kernel in the mode asked for. `auto` takes LDS unless that is refused or lets fewer waves run than counters in memory do.
+    /// Plans a kernel in the mode asked for. `auto` takes LDS unless that is refused, lets fewer waves run than counters in memory do, or may leave a launch
+    /// without the dynamic LDS that it needs.
     fn plan_in<'k>(
         &self,
         program: &Program,
@@ -88,6 +94,9 @@ impl<'a> Planner<'a> {
             Counters::Lds => plan(CounterMode::Lds),
             Counters::Global => plan(CounterMode::Global),
             Counters::Register => plan(CounterMode::Register),
+            Counters::Auto if instrument::may_have_dynamic_lds(program, request(CounterMode::Global).kernel, self.names_dynamic_lds)? => {
+                plan(CounterMode::Global)
+            }
             Counters::Auto => match (plan(CounterMode::Lds), plan(CounterMode::Global)) {
                 (Err(Stop::Refused(_)), global) => global,
                 (Ok(lds), Err(Stop::Refused(_))) => Ok(lds),

@@ -1,0 +1,149 @@
+//! What was launched: the shapes of counted dispatches, and dispatches that were not counted, with the reason.
+
+use serde::{Deserialize, Serialize};
+
+/// So many grids of a kernel are listed one by one.
+const MOST_GRIDS: usize = 64;
+
+/// Dispatches of one kernel that are alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct LaunchShape {
+    /// Work-items of the grid in x, y, z; none for what was launched with further grids when 64 shapes were listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grid: Option<[u32; 3]>,
+    /// Work-items of a workgroup in x, y, z.
+    pub workgroup: [u32; 3],
+    /// Bytes of LDS that the launch added to the static LDS.
+    pub dynamic_lds: u32,
+    /// How many dispatches.
+    pub dispatches: u64,
+}
+
+impl LaunchShape {
+    /// Work-items of a workgroup.
+    #[must_use]
+    pub fn workgroup_size(&self) -> u32 {
+        self.workgroup.iter().fold(1, |size, axis| size.saturating_mul(*axis))
+    }
+
+    /// Adds these dispatches to a kernel's.
+    pub fn add_to(mut self, launches: &mut Vec<LaunchShape>) {
+        let place = |shape: &LaunchShape, launches: &[LaunchShape]| {
+            let key = |shape: &LaunchShape| (shape.grid, shape.workgroup, shape.dynamic_lds);
+            launches.iter().position(|other| key(other) == key(shape))
+        };
+        let mut at = place(&self, launches);
+        if at.is_none() && launches.len() >= MOST_GRIDS {
+            self.grid = None;
+            at = place(&self, launches);
+        }
+        match at {
+            Some(at) => launches[at].dispatches += self.dispatches,
+            None => launches.push(self),
+        }
+    }
+}
+
+/// Why a dispatch was not counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NotCounted {
+    /// The kernel was refused when the file was rewritten.
+    Refused,
+    /// The kernel was not selected when the file was rewritten.
+    NotSelected,
+    /// Its code object has no counters: the file that it came from was not rewritten, or none of its kernels could be.
+    NotRewritten,
+    /// Its counters and the dynamic LDS of the launch do not fit in LDS together.
+    LdsDoesNotFit,
+    /// The launch was refused, with counters or without.
+    LaunchFailed,
+    /// The kernel ended with a fault.
+    Faulted,
+    /// There is no code for the device.
+    NoCode,
+}
+
+impl NotCounted {
+    /// Its fixed name, as in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            NotCounted::Refused => "refused",
+            NotCounted::NotSelected => "not_selected",
+            NotCounted::NotRewritten => "not_rewritten",
+            NotCounted::LdsDoesNotFit => "lds_does_not_fit",
+            NotCounted::LaunchFailed => "launch_failed",
+            NotCounted::Faulted => "faulted",
+            NotCounted::NoCode => "no_code",
+        }
+    }
+
+    /// Whether something ran, or was to run, that the counts should have and do not. What was not to be counted, and what ran nowhere, is missing from nothing.
+    #[must_use]
+    pub fn is_gap(self) -> bool {
+        match self {
+            NotCounted::Refused | NotCounted::LdsDoesNotFit | NotCounted::Faulted | NotCounted::NoCode => true,
+            NotCounted::NotSelected | NotCounted::NotRewritten | NotCounted::LaunchFailed => false,
+        }
+    }
+}
+
+/// Dispatches of a kernel that were not counted, all for the same reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UncountedDispatches {
+    /// Mangled name.
+    pub name: String,
+    /// Demangled name.
+    pub demangled: String,
+    /// Target id of its code object; empty where there is none.
+    pub target: String,
+    /// MD5 of the original code object; empty where there is none.
+    pub object: String,
+    /// Why.
+    pub why: NotCounted,
+    /// The same in a sentence.
+    pub detail: String,
+    /// How many dispatches.
+    pub dispatches: u64,
+}
+
+impl UncountedDispatches {
+    /// Adds these dispatches to a profile's.
+    pub fn add_to(self, all: &mut Vec<UncountedDispatches>) {
+        let same = |other: &&mut UncountedDispatches| {
+            (&other.name, &other.target, &other.object, other.why, &other.detail)
+                == (&self.name, &self.target, &self.object, self.why, &self.detail)
+        };
+        match all.iter_mut().find(same) {
+            Some(known) => known.dispatches += self.dispatches,
+            None => all.push(self),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn like_dispatches_add_up_and_many_grids_do_not_make_a_long_list() {
+        let mut launches = Vec::new();
+        let shape = |grid: u32, workgroup: u32| LaunchShape {
+            grid: Some([grid, 1, 1]),
+            workgroup: [workgroup, 1, 1],
+            dynamic_lds: 0,
+            dispatches: 1,
+        };
+        for grid in 1..=1000 {
+            shape(grid, 64).add_to(&mut launches);
+        }
+        shape(3, 64).add_to(&mut launches);
+        shape(5000, 128).add_to(&mut launches);
+        assert_eq!(launches.len(), MOST_GRIDS + 2);
+        assert_eq!(launches[2], LaunchShape { dispatches: 2, ..shape(3, 64) });
+        assert_eq!(launches[MOST_GRIDS], LaunchShape { grid: None, dispatches: 1000 - MOST_GRIDS as u64, ..shape(0, 64) });
+        assert_eq!(launches[MOST_GRIDS + 1], LaunchShape { grid: None, ..shape(0, 128) });
+        assert_eq!(launches.iter().map(|shape| shape.dispatches).sum::<u64>(), 1002);
+    }
+}
