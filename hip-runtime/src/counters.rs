@@ -6,7 +6,7 @@ use wavetap::code_object::{CodeObject, KernelMetadata};
 use wavetap::emulator::{Device, LoadedObject};
 use wavetap::error::{Error, Result, ResultExt};
 use wavetap::profile::control::{self, Control};
-use wavetap::profile::map::ObjectMap;
+use wavetap::profile::map::{Declared, ObjectMap};
 
 use crate::settings::{Records, Settings};
 
@@ -177,7 +177,7 @@ impl Counters {
             let missing = || Error::unsupported(format!("the site table's entry of {}: {what}", kernel.demangled));
             let declared = kernel.declared.ok_or_else(missing)?;
             if let Some(now) = now.get(kernel.name.as_str()) {
-                originals.insert(kernel.name.clone(), declared.original(now));
+                originals.insert(kernel.name.clone(), original(&declared, now));
             }
         }
         Ok(originals)
@@ -186,6 +186,18 @@ impl Counters {
     /// The kernel's index in the site table, if it was instrumented.
     pub(crate) fn index_of(&self, kernel: &str) -> Option<u32> {
         self.map.kernels.iter().position(|mapped| mapped.name == kernel).and_then(|index| u32::try_from(index).ok())
+    }
+}
+
+/// The original's metadata, given the rewritten object's.
+fn original(declared: &Declared, rewritten: &KernelMetadata) -> KernelMetadata {
+    KernelMetadata {
+        sgpr_count: declared.sgpr_count,
+        vgpr_count: declared.vgpr_count,
+        agpr_count: declared.agpr_count,
+        group_segment_fixed_size: declared.group_segment_fixed_size,
+        private_segment_fixed_size: declared.private_segment_fixed_size,
+        ..rewritten.clone()
     }
 }
 

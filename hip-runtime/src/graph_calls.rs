@@ -121,7 +121,8 @@ entry_points! {
 
     /// Ends a graph. What was instantiated from it stays.
     fn hipGraphDestroy(graph: usize) {
-        wait_for_memory(runtime().graphs.graph(graph)?.memory.len())?;
+        let memory = runtime().graphs.graph(graph)?.memory.len();
+        wait_for_memory(memory)?;
         let mut locked = runtime();
         let removed = locked.graphs.remove(graph)?;
         let objects = locked.release_all(&removed.objects);

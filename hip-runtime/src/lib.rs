@@ -2,7 +2,7 @@
 //!
 //! Launches are asynchronous, and streams are ordered queues: kernels in flight make progress together, and with the program. What can be done at once is done at
 //! once all the same, by the thread that submits it and in the order of submission, so that a run is the same every time: only a kernel that does not end within
-//! two million wave-instructions is left to a thread of this library, and so is what comes after it. Kernels in flight then have turns. One that waits for what never
+//! 500,000 wave-instructions is left to a thread of this library, and so is what comes after it. Kernels in flight then have turns. One that waits for what never
 //! comes is described on standard error after some seconds, and ended when it has executed as many wave-instructions as it may (`WAVETAP_FUEL`). There is one
 //! device and as much memory as the emulator allows; fresh device memory holds a pattern.
 //!

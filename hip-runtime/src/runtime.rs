@@ -56,7 +56,7 @@ const MOST_POISON: u64 = 1 << 30;
 const POISON_PART: u64 = 1 << 20;
 
 /// Wave-instructions that the thread executes which launches a kernel: one that has not ended then goes on while the thread does.
-const AT_ONCE: u64 = 2_000_000;
+const AT_ONCE: u64 = 500_000;
 
 /// Files are rewritten at most this often while kernels run, so that many small launches do not wait for them.
 const WRITE_INTERVAL: Duration = Duration::from_millis(200);

@@ -532,8 +532,10 @@ pub(crate) fn wait_for_all() -> Outcome {
 pub(crate) fn wait_for_stream(stream: *mut c_void) -> Outcome {
     let before = {
         let mut runtime = runtime();
-        let place = runtime.streams.place(stream)?;
-        runtime.tasks.before(place)
+        match runtime.streams.place(stream)? {
+            (LEGACY, blocking) => runtime.tasks.before((LEGACY, blocking)),
+            (stream, _) => runtime.tasks.last.get(&stream).map(|(task, _)| *task).into_iter().collect(),
+        }
     };
     wait_while(|tasks| before.iter().any(|task| tasks.has(*task) && CALLING.get() != Some(*task)))
 }

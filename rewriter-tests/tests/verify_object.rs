@@ -13,7 +13,7 @@ use wavetap::kernel::Image;
 use wavetap::layout::{Code, place};
 use wavetap::offload_bundle::Input;
 use wavetap::profile::control::{self, Control};
-use wavetap::profile::map::{AddressPair, CounterMode, Declared, KernelMap, ObjectMap, SCHEMA};
+use wavetap::profile::map::{AddressPair, CounterMode, KernelMap, ObjectMap, SCHEMA};
 use wavetap::verify::{Rule, check_files, check_object};
 
 fn sample(name: &str) -> Vec<u8> {
@@ -89,7 +89,7 @@ fn rewrite(object: &CodeObject<'_>, mode: CounterMode, damage: &Damage<'_>) -> V
             vector_registers: plan.vector_registers,
             before: plan.before,
             after: plan.after,
-            declared: kernel.metadata.as_deref().map(Declared::of),
+            declared: None,
             addresses: code.addresses(*entry).into_iter().map(|(original, rewritten)| AddressPair { original, rewritten }).collect(),
         });
     }

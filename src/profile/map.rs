@@ -8,7 +8,6 @@ use std::io::{Read, Write};
 use serde::{Deserialize, Serialize};
 
 use super::hex;
-use crate::code_object::KernelMetadata;
 use crate::error::{Error, Result};
 use crate::isa::{Demand, Target};
 
@@ -147,27 +146,6 @@ pub struct Declared {
     pub group_segment_fixed_size: u64,
     /// `.private_segment_fixed_size`
     pub private_segment_fixed_size: u64,
-}
-
-impl Declared {
-    /// What metadata says.
-    #[must_use]
-    pub fn of(metadata: &KernelMetadata) -> Declared {
-        Declared {
-            sgpr_count: metadata.sgpr_count,
-            vgpr_count: metadata.vgpr_count,
-            agpr_count: metadata.agpr_count,
-            group_segment_fixed_size: metadata.group_segment_fixed_size,
-            private_segment_fixed_size: metadata.private_segment_fixed_size,
-        }
-    }
-
-    /// The original's metadata, given the rewritten object's.
-    #[must_use]
-    pub fn original(&self, rewritten: &KernelMetadata) -> KernelMetadata {
-        let Declared { sgpr_count, vgpr_count, agpr_count, group_segment_fixed_size, private_segment_fixed_size } = *self;
-        KernelMetadata { sgpr_count, vgpr_count, agpr_count, group_segment_fixed_size, private_segment_fixed_size, ..rewritten.clone() }
-    }
 }
 
 /// An original instruction and where it is now.

@@ -215,6 +215,14 @@ static void default_stream() {
     });
     CHECK(value_of(sum) == 7);
     later.join();
+    // A stream with nothing to do is not waited for because the default stream is busy.
+    put(flag, 0);
+    wait_for<<<1, 1>>>(flag, 1);
+    OK(hipStreamQuery(blocking));
+    OK(hipStreamSynchronize(blocking));
+    CHECK(hipStreamQuery(nullptr) == hipErrorNotReady);
+    put(flag, 1);
+    OK(hipDeviceSynchronize());
 }
 
 static std::atomic<int> calls{0};

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::{MALFORMED, UNVERIFIED, refused};
 use crate::cfg::Program;
-use crate::code_object::{Kernel, KernelDescriptor, demangle};
+use crate::code_object::{Kernel, KernelDescriptor, KernelMetadata, demangle};
 use crate::emit::code_object::CodeSymbol;
 use crate::error::{Error, Kind, Result};
 use crate::instrument::{self, Analysis, Instrumented, Request};
@@ -161,7 +161,7 @@ impl Adding {
             vector_registers: instrumented.vector_registers,
             before: instrumented.before,
             after,
-            declared: Some(Declared::of(before)),
+            declared: Some(declared(before)),
             addresses: code.addresses(entry).into_iter().map(|(original, rewritten)| AddressPair { original, rewritten }).collect(),
         });
         Ok(())
@@ -169,6 +169,17 @@ impl Adding {
 
     fn finish(self) -> (Added, Vec<KernelMap>) {
         (Added { code: self.segment.finish(), ..self.added }, self.maps)
+    }
+}
+
+/// What a host tells an application of a kernel.
+fn declared(metadata: &KernelMetadata) -> Declared {
+    Declared {
+        sgpr_count: metadata.sgpr_count,
+        vgpr_count: metadata.vgpr_count,
+        agpr_count: metadata.agpr_count,
+        group_segment_fixed_size: metadata.group_segment_fixed_size,
+        private_segment_fixed_size: metadata.private_segment_fixed_size,
     }
 }
 
