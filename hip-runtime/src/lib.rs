@@ -13,6 +13,7 @@
 //! |---|---|
 //! | `status`, `settings` | HIP's error codes and the state they leave; what the environment asks for |
 //! | `runtime`, `images`, `kernarg`, `counters`, `trace`, `time` | the device, loaded code, kernel arguments, control block, the emulator's trace, modelled time |
+//! | `keep`, `journal`, `fork` | files of what was collected, and what was collected as a file that is complete after each dispatch; processes that split |
 //! | `hostcall`, `printf` | what kernels ask of the host while they run |
 //! | `operation`, `copies`, `graphs`, `kinds`, `handles` | what streams and graphs do, as data |
 //! | `registration`, `launch`, `modules`, `functions`, `symbols` | the entry points for code |
@@ -28,9 +29,10 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `WAVETAP_TARGET` | the emulated device; by default gfx90a, or else the first known target that the program has code for |
-//! | `WAVETAP_PROFILE` | file for the counters of instrumented kernels |
+//! | `WAVETAP_PROFILE` | file for the counters of instrumented kernels, written when the program ends: for one process, as all files below |
 //! | `WAVETAP_TRACE` | file for the emulator's own counts |
 //! | `WAVETAP_ORIGINS` | file for what waits waited for and where values came from, which takes many times as long |
+//! | `WAVETAP_JOURNAL`, `WAVETAP_COLLECT` | folder where each process keeps its journal, which has everything as soon as a dispatch has ended; what it is to have: `counters,trace,time,samples` |
 //! | `WAVETAP_STRICT` | `1`: the emulator's strict mode |
 //! | `WAVETAP_SEED`, `WAVETAP_FUEL` | its seed; wave-instructions that a dispatch may execute |
 //! | `WAVETAP_THREADS` | threads that a long dispatch is divided among outside the strict mode; `0`, or not set: one for each core |
@@ -50,6 +52,7 @@ mod copies;
 mod copy_calls;
 mod counters;
 mod devices;
+mod fork;
 mod functions;
 mod graph_calls;
 mod graph_nodes;
@@ -59,6 +62,8 @@ mod host_memory;
 mod hostcall;
 mod image_objects;
 mod images;
+mod journal;
+mod keep;
 mod kernarg;
 mod kinds;
 mod launch;

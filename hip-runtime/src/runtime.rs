@@ -1,14 +1,12 @@
 //! The one device, what is loaded on it, and what has been collected.
 
 use std::collections::HashMap;
-use std::fs;
-use std::path::Path;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use wavetap::code_object::{KernelMetadata, ValueKind};
 use wavetap::emulator::{AllocationKind, Device, Dispatch, DispatchStats, Fault, FaultKind, Options};
-use wavetap::error::{Error, Result, ResultExt};
+use wavetap::error::{Error, Result};
 use wavetap::isa::Target;
 use wavetap::offload_bundle::TargetId;
 use wavetap::profile::collect::Collector;
@@ -16,15 +14,18 @@ use wavetap::profile::file::{Backend, Work};
 
 use crate::arrays::Array;
 use crate::counters;
+use crate::fork;
 use crate::graphs::Graphs;
 use crate::host_memory::HostMemory;
 use crate::hostcall::Hostcall;
 use crate::images::{Image, Loaded, is_emulated, processor_for, runs_on};
+use crate::journal::{Changes, Journal};
 use crate::kernarg::{self, Shape};
 use crate::managed::Advice;
 use crate::operation::Launch;
 use crate::origins::OriginCollector;
 use crate::pools::Pool;
+use crate::raw;
 use crate::settings::Settings;
 use crate::status::*;
 use crate::streams::Streams;
@@ -51,9 +52,6 @@ const MOST_POISON: u64 = 1 << 30;
 
 /// It is filled in parts of this size.
 const POISON_PART: u64 = 1 << 20;
-
-/// Files are rewritten at most this often while kernels run, so that many small launches do not wait for them.
-const WRITE_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Device addresses lie in this range: below and above are the host's.
 pub(crate) const DEVICE_ADDRESSES: std::ops::Range<u64> = 0x2000_0000_0000..0x4000_0000_0000;
@@ -96,14 +94,31 @@ pub(crate) struct Runtime {
     pub(crate) stack_limit: u32,
     device: Option<(Device, TargetId)>,
     dispatches: u64,
-    collector: Option<Collector>,
-    tracer: Option<Tracer>,
-    origins: Option<OriginCollector>,
-    timer: Option<Timer>,
-    written: Option<Instant>,
+    pub(crate) collector: Option<Collector>,
+    pub(crate) tracer: Option<Tracer>,
+    pub(crate) origins: Option<OriginCollector>,
+    pub(crate) timer: Option<Timer>,
+    pub(crate) journal: Option<Journal>,
+    /// The process whose counts these are.
+    pub(crate) process: u32,
+    pub(crate) written: Option<Instant>,
+    /// How long writing took then.
+    pub(crate) writing: Duration,
 }
 
-static RUNTIME: LazyLock<Mutex<Runtime>> = LazyLock::new(|| Mutex::new(Runtime::new(Settings::read())));
+static RUNTIME: LazyLock<Mutex<Runtime>> = LazyLock::new(|| {
+    fork::watch();
+    Mutex::new(Runtime::new(Settings::read()))
+});
+
+/// The runtime, unless another thread has it.
+pub(crate) fn try_runtime() -> Option<MutexGuard<'static, Runtime>> {
+    match RUNTIME.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
 
 /// The runtime, for this thread alone until the guard is dropped.
 pub(crate) fn runtime() -> MutexGuard<'static, Runtime> {
@@ -145,9 +160,10 @@ fn choose_device(wanted: Option<&TargetId>, available: &[TargetId]) -> TargetId 
 }
 
 impl Runtime {
-    fn new(settings: Settings) -> Self {
-        let collector = settings.profile.is_some().then(|| Collector::new(Backend::Emulator, settings.per_wave));
-        let tracer = settings.trace.is_some().then(Tracer::new);
+    pub(crate) fn new(settings: Settings) -> Self {
+        let collector = settings.wants_counters().then(|| Collector::new(Backend::Emulator, settings.per_wave));
+        let tracer = settings.wants_trace().then(Tracer::new);
+        let journal = settings.journal.as_deref().map(Journal::new);
         let origins = settings.origins.is_some().then(OriginCollector::default);
         let timer = settings.timing.as_ref().map(Timer::new);
         Runtime {
@@ -175,7 +191,10 @@ impl Runtime {
             tracer,
             origins,
             timer,
+            journal,
+            process: std::process::id(),
             written: None,
+            writing: Duration::ZERO,
         }
     }
 
@@ -246,6 +265,9 @@ impl Runtime {
         let counters = self.images[index].as_ref().and_then(|image| image.loaded.as_ref()).and_then(|loaded| loaded.counters.as_ref());
         if first && let (Some(collector), Some(counters)) = (&mut self.collector, counters) {
             collector.add_object(&counters.map);
+            if let Some(journal) = &mut self.journal {
+                journal.add(Changes { counters: Some((collector.profile_mut(), None)), ..Changes::default() });
+            }
         }
         let loaded = self.images[index].as_mut().and_then(|image| image.loaded.as_mut()).ok_or(INVALID_HANDLE)?;
         let (device, _) = self.device.as_mut().ok_or(NO_DEVICE)?;
@@ -320,6 +342,7 @@ impl Runtime {
     /// Runs a kernel to its end. A fault is not an error of this launch: the device then answers everything with the fault's error.
     pub(crate) fn launch(&mut self, launch: &Launch) -> Outcome {
         let Launch { kernel, shape, arguments } = launch;
+        self.follow_fork();
         let metadata = self.kernel(kernel)?;
         let target = self.device()?.target();
         check(&metadata, shape, target)?;
@@ -408,6 +431,7 @@ impl Runtime {
     ) -> Result<()> {
         let loaded = self.images[kernel.image].as_ref().and_then(|image| image.loaded.as_ref());
         let loaded = loaded.ok_or_else(|| Error::internal("a kernel ran that is not loaded"))?;
+        let mut changes = Changes::default();
         if let (Some(collector), Some(counters), Some(index), Some((device, _))) =
             (&mut self.collector, &loaded.counters, instrumented, &mut self.device)
         {
@@ -417,73 +441,37 @@ impl Runtime {
             work.instructions += stats.instructions;
             work.global_bytes += stats.global_bytes;
             work.lds_bytes += stats.lds_bytes;
+            let (profile, place) = collector.dispatched(&counters.map, index)?;
+            changes.counters = Some((profile, Some(place)));
         }
         if let Some(tracer) = &mut self.tracer {
-            tracer.add(&kernel.name, loaded, target, stats)?;
+            let place = tracer.add(&kernel.name, loaded, target, stats)?;
+            changes.trace = Some((tracer.profile_mut(), Some(place)));
         }
         if let Some(origins) = &mut self.origins {
             origins.add(loaded, stats)?;
         }
+        let mut added = None;
         if let Some(timer) = &mut self.timer {
-            timer.add(&kernel.name, loaded, target, ordinal, stats)?;
+            added = timer.add(&kernel.name, loaded, target, ordinal, stats)?;
         }
-        if self.written.is_none_or(|last| last.elapsed() >= WRITE_INTERVAL) {
-            self.write()?;
-            self.written = Some(Instant::now());
+        if let (Some(added), Some(timer)) = (&added, &self.timer) {
+            changes.time = Some((added, timer.time()));
         }
-        Ok(())
-    }
-
-    /// Writes the files that were asked for.
-    fn write(&self) -> Result<()> {
-        if let (Some(path), Some(collector)) = (&self.settings.profile, &self.collector) {
-            replace(path, &collector.profile().to_json()?)?;
+        if let Some(journal) = &mut self.journal {
+            journal.add(changes);
         }
-        if let (Some(path), Some(tracer)) = (&self.settings.trace, &self.tracer) {
-            replace(path, &tracer.profile().to_json()?)?;
-        }
-        self.write_time()
-    }
-
-    fn write_time(&self) -> Result<()> {
-        let Some(timer) = &self.timer else { return Ok(()) };
-        if let Some(path) = &self.settings.time {
-            replace(path, &timer.time().to_json()?)?;
-        }
-        if let (Some(path), Some(samples)) = (&self.settings.samples, timer.samples()) {
-            replace(path, &samples.to_json()?)?;
-        }
-        Ok(())
-    }
-
-    /// Writes the files for the last time.
-    fn finish(&mut self) {
-        let mut result = Ok(());
-        if let (Some(path), Some(collector)) = (&self.settings.profile, self.collector.take()) {
-            result = collector.finish().to_json().and_then(|json| replace(path, &json));
-        }
-        if let (Some(path), Some(tracer)) = (&self.settings.trace, &mut self.tracer) {
-            tracer.finish();
-            result = result.and(tracer.profile().to_json().and_then(|json| replace(path, &json)));
-        }
-        if let (Some(path), Some(origins)) = (&self.settings.origins, &self.origins) {
-            result = result.and(origins.file().to_json().and_then(|json| replace(path, &json)));
-        }
-        if let Some(timer) = &mut self.timer {
-            timer.finish();
-        }
-        result = result.and(self.write_time());
-        if let Err(error) = result {
-            complain("the counts could not be written", &error);
-        }
+        self.write_now_and_then()
     }
 
     /// Ends the program as a GPU's fault does: whatever the kernel was to compute is missing, and a program that goes on would not know.
-    fn stop(&self, kernel: &str, reason: &str) -> ! {
+    fn stop(&mut self, kernel: &str, reason: &str) -> ! {
         say_fault(kernel, reason);
         if let Err(error) = self.write() {
             complain("the counts could not be written", &error);
         }
+        // What the program has printed so far is what a person looks for first.
+        raw::flush_output();
         std::process::abort()
     }
 }
@@ -511,15 +499,6 @@ fn check(kernel: &KernelMetadata, shape: &Shape, target: Target) -> Outcome {
         return Err(INVALID_CONFIGURATION);
     }
     Ok(())
-}
-
-/// Writes a profile under a temporary name beside its place and renames it, so that a reader never sees half of one.
-fn replace(path: &Path, contents: &[u8]) -> Result<()> {
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(format!(".{}.tmp", std::process::id()));
-    let place = || path.display().to_string();
-    fs::write(&temporary, contents).map_err(Error::from).within(place)?;
-    fs::rename(&temporary, path).map_err(Error::from).within(place)
 }
 
 /// Runs when the program exits or unloads this library, after its own exit handlers.

@@ -213,16 +213,38 @@ pub struct Profile {
     pub kernels: Vec<KernelTotals>,
     /// Kernels that could not be instrumented.
     pub refused: Vec<Refused>,
+    /// Processes whose counts these are.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub processes: u32,
     /// Every wave's counters, when asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waves: Vec<WaveCounts>,
+}
+
+pub(crate) fn one() -> u32 {
+    1
+}
+
+/// Whether there was one process, which is not worth a line.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+pub(crate) fn is_one(processes: &u32) -> bool {
+    *processes == 1
 }
 
 impl Profile {
     /// An empty profile.
     #[must_use]
     pub fn new(origin: Origin, backend: Backend) -> Profile {
-        Profile { schema: SCHEMA.to_owned(), origin, backend, complete: false, kernels: Vec::new(), refused: Vec::new(), waves: Vec::new() }
+        Profile {
+            schema: SCHEMA.to_owned(),
+            origin,
+            backend,
+            complete: false,
+            kernels: Vec::new(),
+            refused: Vec::new(),
+            processes: 1,
+            waves: Vec::new(),
+        }
     }
 
     /// The file's contents.
@@ -260,6 +282,7 @@ impl Profile {
             return Err(Error::unsupported("profiles of different origin or backend do not add up"));
         }
         self.complete &= other.complete;
+        self.processes = self.processes.saturating_add(other.processes);
         let base = self.kernels.len() as u32;
         let mut places = Vec::new();
         for kernel in &other.kernels {
@@ -292,13 +315,10 @@ impl KernelTotals {
     /// # Errors
     /// Unsupported if the sites differ; Limit if a sum overflows.
     pub fn merge(&mut self, other: &KernelTotals) -> Result<()> {
-        let same = self.branches.len() == other.branches.len()
-            && self.branches.iter().zip(&other.branches).all(|(a, b)| a.address == b.address && a.counts.kind() == b.counts.kind());
-        if !same {
-            return Err(Error::unsupported(format!("kernel {}: the two profiles have different sites", self.name)));
-        }
-        for (a, b) in self.branches.iter_mut().zip(&other.branches) {
-            a.counts.add(&b.counts.values())?;
+        if self.mode.is_none() && other.mode.is_none() {
+            self.add_reached(other)?;
+        } else {
+            self.add_counted(other)?;
         }
         self.dispatches += other.dispatches;
         self.waves += other.waves;
@@ -313,6 +333,30 @@ impl KernelTotals {
             }),
             _ => None,
         };
+        Ok(())
+    }
+
+    /// Adds the sites of another trace: a trace has only those that were reached.
+    fn add_reached(&mut self, other: &KernelTotals) -> Result<()> {
+        for site in &other.branches {
+            match self.branches.binary_search_by_key(&site.address, |mine| mine.address) {
+                Ok(at) => self.branches[at].counts.add(&site.counts.values())?,
+                Err(at) => self.branches.insert(at, site.clone()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the counters of the same sites.
+    fn add_counted(&mut self, other: &KernelTotals) -> Result<()> {
+        let same = self.branches.len() == other.branches.len()
+            && self.branches.iter().zip(&other.branches).all(|(a, b)| a.address == b.address && a.counts.kind() == b.counts.kind());
+        if !same {
+            return Err(Error::unsupported(format!("kernel {}: the two profiles have different sites", self.name)));
+        }
+        for (a, b) in self.branches.iter_mut().zip(&other.branches) {
+            a.counts.add(&b.counts.values())?;
+        }
         Ok(())
     }
 }

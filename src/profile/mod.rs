@@ -5,12 +5,14 @@
 //! - [`map`]: the site table inside a rewritten object, which says what the counters of a record count;
 //! - [`mod@file`]: the profile file: totals per site, and on request every wave's;
 //! - [`collect`]: folding drained records into totals;
+//! - [`journal`]: what a process has collected, written as it goes, so that nothing is lost however it ends;
 //! - [`pc_samples`]: samples and traces that other profilers took, read;
 //! - [`time`], [`samples`]: what the emulator's timing model says, as totals and as stall samples. Modelled, never measured.
 
 pub mod collect;
 pub mod control;
 pub mod file;
+pub mod journal;
 pub mod map;
 pub mod origins;
 pub mod pc_samples;

@@ -24,6 +24,9 @@ pub struct RunInfo {
     /// The application's exit code (128 + n after signal n).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
+    /// The signal that ended the application: `SIGKILL`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
 }
 
 /// A report on one profile.
@@ -40,6 +43,9 @@ pub struct Report {
     pub run: RunInfo,
     /// Whether the run ended and all of it was collected.
     pub complete: bool,
+    /// Processes whose counts these are.
+    #[serde(default = "crate::profile::file::one", skip_serializing_if = "crate::profile::file::is_one")]
+    pub processes: u32,
     /// Kernels in order of first dispatch.
     pub kernels: Vec<Kernel>,
     /// Kernels that were left uncounted, and why.
@@ -143,6 +149,7 @@ impl Report {
             origin: profile.origin,
             run,
             complete: profile.complete,
+            processes: profile.processes,
             kernels: profile.kernels.iter().map(Kernel::new).collect(),
             refused: profile.refused.clone(),
             time: None,
