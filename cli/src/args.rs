@@ -263,7 +263,7 @@ pub struct ProfileArgs {
 
 /// Run an application with each way of counting: do they agree, and what does each cost?
 ///
-/// The application runs once as it is and once for each mode. Its output is shown once; in the later runs its stdin is empty.
+/// The application runs once as it is and once for each mode, each time with the emulator's trace, which the counts must equal. Its output is shown once; in the later runs its stdin is empty.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  wavetap compare --modes lds,global -- hip-samples/bin/nested_loops")]
 pub struct CompareArgs {

@@ -88,13 +88,13 @@ impl Ended {
             eprintln!("wavetap: the application was ended by {signal}");
         }
         for Part { name, journal, running, .. } in &self.parts {
-            let program = &journal.process.name;
-            let program: String = program.chars().filter(|c| !c.is_control()).collect();
+            let program: String = journal.process.name.chars().filter(|c| !c.is_control()).collect();
+            let process = if program.is_empty() { name.clone() } else { format!("{name} ({program})") };
             if *running {
-                eprintln!("wavetap: process {name} ({program}) is still running: what it does from now on is not collected");
+                eprintln!("wavetap: process {process} is still running: what it does from now on is not collected");
             }
             if journal.failed {
-                eprintln!("wavetap: process {name} ({program}) could not write all that it collected");
+                eprintln!("wavetap: process {process} could not write all that it collected");
             }
         }
     }

@@ -32,14 +32,16 @@ impl Runtime {
     }
 
     /// Writes the files that are written as a whole, when it is time: never for more than a small part of the time.
-    pub(crate) fn write_now_and_then(&mut self) -> Result<()> {
+    pub(crate) fn write_now_and_then(&mut self) {
         let interval = WRITE_INTERVAL.max(self.writing * WRITE_SHARE);
         if self.written.is_none_or(|last| last.elapsed() >= interval) {
             let start = Instant::now();
-            self.write()?;
+            if let Err(error) = self.write() {
+                // The program has nothing to do with it and goes on.
+                complain("the counts could not be written", &error);
+            }
             (self.written, self.writing) = (Some(Instant::now()), start.elapsed());
         }
-        Ok(())
     }
 
     /// Writes the files that were asked for.

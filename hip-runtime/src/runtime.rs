@@ -255,6 +255,7 @@ impl Runtime {
 
     /// Loads an image if that has not been done, and tells the collector of it.
     pub(crate) fn load(&mut self, index: usize) -> Outcome<(&mut Device, &mut Loaded)> {
+        self.follow_fork();
         let (device, id, images, settings) = self.parts()?;
         let image = images.get_mut(index).and_then(Option::as_mut).ok_or(INVALID_HANDLE)?;
         let first = image.loaded.is_none();
@@ -342,7 +343,6 @@ impl Runtime {
     /// Runs a kernel to its end. A fault is not an error of this launch: the device then answers everything with the fault's error.
     pub(crate) fn launch(&mut self, launch: &Launch) -> Outcome {
         let Launch { kernel, shape, arguments } = launch;
-        self.follow_fork();
         let metadata = self.kernel(kernel)?;
         let target = self.device()?.target();
         check(&metadata, shape, target)?;
@@ -461,7 +461,8 @@ impl Runtime {
         if let Some(journal) = &mut self.journal {
             journal.add(changes);
         }
-        self.write_now_and_then()
+        self.write_now_and_then();
+        Ok(())
     }
 
     /// Ends the program as a GPU's fault does: whatever the kernel was to compute is missing, and a program that goes on would not know.

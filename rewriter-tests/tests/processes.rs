@@ -138,6 +138,7 @@ fn a_script_of_several_programs_adds_up_or_gives_each_its_file() {
 
 #[test]
 fn a_process_that_goes_on_is_named() {
+    programs();
     let start = Instant::now();
     let (finished, profile) = counted("daemon", 3);
     assert!(finished.code == 1 && finished.err().contains("is still running"), "{}", finished.failure("daemon"));
@@ -213,7 +214,8 @@ fn a_disk_that_is_full_harms_no_application() {
 fn an_interrupt_to_the_command_alone_reaches_the_application() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut child = Command::new(command::wavetap().expect("the command is built"))
-        .args(["run", "--backend", "emulator", "--", "/bin/sleep", "600"])
+        // A shell lets what it starts in the background ignore interrupts.
+        .args(["run", "--backend", "emulator", "--", "/usr/bin/env", "--default-signal=INT", "/bin/sleep", "600"])
         .current_dir(folder.path())
         .spawn()
         .expect("it starts");

@@ -53,7 +53,9 @@ fn write_profile(args: &RunArgs, ended: &Ended) -> Result<()> {
         None => {
             // An old file must not pass for what this run has counted.
             files::remove_old(path)?;
-            eprintln!("wavetap: no profile was written: the application never used the HIP runtime");
+            let why =
+                if ended.lacks_something() { "what was counted could not be kept" } else { "the application never used the HIP runtime" };
+            eprintln!("wavetap: no profile was written: {why}");
         }
         Some(profile) if profile.kernels.is_empty() => {
             eprintln!("wavetap: the profile is empty: no instrumented kernel ran (`wavetap rewrite` makes an executable that counts)");
