@@ -8,6 +8,8 @@ use wavetap::emulator::LatencyOverride;
 use wavetap::pipeline::{Counters, Options, Packing, Probe, Selection};
 use wavetap::slice::blame::Blame;
 
+use crate::targets;
+
 /// See which branches of a GPU program diverge, from its binary alone.
 ///
 /// Wavetap rewrites the AMD GPU code inside a HIP executable so that it counts what its branches and lanes do, runs it, and explains the counts.
@@ -218,19 +220,20 @@ pub struct RewriteArgs {
 #[command(after_help = "Examples:
   wavetap run -- ./app input.txt
   wavetap run -o app.profile -- ./app.counting
+  wavetap run -o rank%p.profile -- mpirun -n 4 ./app.counting        one profile for each process
   wavetap run --timing -- ./app                                     modelled cycles and stalls, behind what ./app prints
   wavetap run --timing --latency vmem=400 --latency l2=600 -- ./app
   wavetap run --timing --format json --report time.json -- ./app
   wavetap run --samples samples.json --sample-interval 256 -- ./app  stall samples as rocprofv3 writes them")]
 pub struct RunArgs {
-    /// Write the collected counts to this file
+    /// Write the collected counts to this file: the sum of all processes, or with %p in its name a file for each, with the process's id in its place
     #[arg(short, long, value_name = "PROFILE")]
     pub output: Option<PathBuf>,
-    /// Write the emulator's own trace of the same branches to this file
+    /// Write the emulator's own trace of the same branches to this file (%p as with -o)
     #[arg(long, value_name = "PROFILE")]
     pub trace: Option<PathBuf>,
     /// Run the code for this target
-    #[arg(long, visible_alias = "arch", value_name = "GFX")]
+    #[arg(long, visible_alias = "arch", value_name = "GFX", value_parser = targets::parse)]
     pub target: Option<String>,
     /// Write stall samples of the timing model to this file, in the form of rocprofv3's stochastic PC samples (implies --timing)
     #[arg(long, value_name = "FILE")]
@@ -255,7 +258,7 @@ pub struct RunArgs {
                   wavetap profile --target gfx942 --counters global hip-samples/bin/divergence\n  wavetap profile --timing --latency memory=1000 ./app"
 )]
 pub struct ProfileArgs {
-    /// Also keep the collected counts in this file
+    /// Also keep the collected counts in this file (with %p in its name: a file for each process, with the process's id in its place)
     #[arg(short, long, value_name = "PROFILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
@@ -274,7 +277,7 @@ pub struct ProfileArgs {
 
 /// Run an application with each way of counting: do they agree, and what does each cost?
 ///
-/// The application runs once as it is and once for each mode. Its output is shown once; in the later runs its stdin is empty.
+/// The application runs once as it is and once for each mode, each time with the emulator's trace, which the counts must equal. Its output is shown once; in the later runs its stdin is empty.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  wavetap compare --modes lds,global -- hip-samples/bin/nested_loops")]
 pub struct CompareArgs {
@@ -392,7 +395,7 @@ pub struct SelectArgs {
     #[arg(long, value_name = "GLOB")]
     pub kernel: Vec<String>,
     /// Only code for this target (`gfx90a`, `gfx90a:xnack-`; may be given several times)
-    #[arg(long, visible_alias = "arch", value_name = "GFX", value_delimiter = ',')]
+    #[arg(long, visible_alias = "arch", value_name = "GFX", value_delimiter = ',', value_parser = targets::parse)]
     pub target: Vec<String>,
 }
 

@@ -1,35 +1,107 @@
 //! Reading inputs and writing outputs: an output appears whole or not at all, and never by surprise.
 
-use std::fs::{self, File, Permissions};
-use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
+use std::fs::{self, File, FileType, Permissions};
+use std::io::{BufWriter, Cursor, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use tempfile::NamedTempFile;
 use wavetap::error::{Error, Kind, Result};
 
+/// Larger inputs are mapped, not read.
+const MOST_READ: u64 = 16 << 30;
+/// More is not read of what is no file on a disk: it may have no end.
+const MOST_STREAMED: u64 = 4 << 30;
+/// The same of text.
+const MOST_TEXT: u64 = 512 << 20;
+/// How long a FIFO is waited for that nothing writes to, or reads from.
+const FIFO_PATIENCE: Duration = Duration::from_secs(3);
+/// How often it is looked at meanwhile.
+const FIFO_LOOK: Duration = Duration::from_millis(10);
+/// What device code begins with, or a file that holds it: anything else that has no end need not be read to it.
+const BEGINNINGS: [&[u8]; 3] = [b"\x7fELF", b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB"];
+/// Enough to tell.
+const BEGINNING: usize = 4096;
+
 /// Reads a whole input file. ([`crate::map_file`] maps it.)
 pub fn read(path: &Path) -> Result<Vec<u8>> {
-    let metadata = fs::metadata(path).map_err(|error| io(path, "cannot read", &error))?;
-    if metadata.is_dir() {
+    let failed = |error: &std::io::Error| io(path, "cannot read", error);
+    let metadata = fs::metadata(path).map_err(|error| failed(&error))?;
+    let kind = metadata.file_type();
+    if kind.is_dir() {
         return Err(Error::new(Kind::Io, format!("{}: is a directory, a file was expected", path.display())));
     }
-    fs::read(path).map_err(|error| io(path, "cannot read", &error))
+    if kind.is_file() {
+        if metadata.len() > MOST_READ {
+            let (size, most) = (metadata.len() >> 30, MOST_READ >> 30);
+            return Err(Error::limit(format!("{}: is {size} GiB large; files of at most {most} GiB are read", path.display())));
+        }
+        return fs::read(path).map_err(|error| failed(&error));
+    }
+    if kind.is_fifo() {
+        return read_stream(&mut open_fifo(path)?, path, true);
+    }
+    if !(is_own_descriptor(path) || fs::read_link(path).is_ok_and(|next| is_own_descriptor(&next))) {
+        return Err(Error::new(Kind::Io, format!("{}: is {}, a file was expected", path.display(), kind_name(kind))));
+    }
+    read_stream(&mut File::open(path).map_err(|error| failed(&error))?, path, true)
+}
+
+/// Opens a FIFO to be read when something has been written to it.
+fn open_fifo(path: &Path) -> Result<impl Read> {
+    let failed = |error: &std::io::Error| io(path, "cannot read", error);
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let mut file = File::options().read(true).custom_flags(nonblocking).open(path).map_err(|error| failed(&error))?;
+    let start = Instant::now();
+    let mut first = [0; 1];
+    let read = loop {
+        match file.read(&mut first) {
+            Ok(0) if start.elapsed() >= FIFO_PATIENCE => {
+                return Err(Error::new(Kind::Io, format!("{}: is a FIFO that nothing is written to", path.display())));
+            }
+            Ok(0) => std::thread::sleep(FIFO_LOOK),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => std::thread::sleep(FIFO_LOOK),
+            result => break result.map_err(|error| failed(&error))?,
+        }
+    };
+    rustix::fs::fcntl_setfl(&file, OFlags::empty()).map_err(|error| failed(&error.into()))?;
+    Ok(Cursor::new(first).take(read as u64).chain(file))
+}
+
+/// Reads what is no file on a disk. What neither is nor holds device code is read in part: enough to say what it is.
+fn read_stream(from: &mut impl Read, path: &Path, may_be_text: bool) -> Result<Vec<u8>> {
+    let failed = |error: std::io::Error| io(path, "cannot read", &error);
+    let mut data = Vec::new();
+    from.take(BEGINNING as u64).read_to_end(&mut data).map_err(failed)?;
+    let text = may_be_text && data.first().is_some_and(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
+    let most = match () {
+        () if data.len() < BEGINNING => return Ok(data),
+        () if BEGINNINGS.iter().any(|beginning| data.starts_with(beginning)) => MOST_STREAMED,
+        // A profile, or samples.
+        () if text => MOST_TEXT,
+        () => return Ok(data),
+    };
+    from.take(most).read_to_end(&mut data).map_err(failed)?;
+    if data.len() as u64 >= most {
+        return Err(Error::limit(format!("{}: more than {} MiB came, which are read of files only", path.display(), most >> 20)));
+    }
+    Ok(data)
 }
 
 /// The path that means stdin.
 const STDIN: &str = "-";
 
-/// Reads a whole input file, or stdin for `-`.
-pub fn read_or_stdin(path: &Path) -> Result<Vec<u8>> {
-    if path.as_os_str() != STDIN {
-        return read(path);
-    }
-    let mut data = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut data).map_err(|error| io(Path::new("stdin"), "cannot read", &error))?;
-    Ok(data)
+/// Reads all of stdin.
+pub fn read_stdin() -> Result<Vec<u8>> {
+    read_stream(&mut std::io::stdin().lock(), Path::new("stdin"), false)
+}
+
+/// Whether a path means stdin.
+pub fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == STDIN
 }
 
 /// What an input is called in messages.
@@ -42,15 +114,155 @@ pub fn io(path: &Path, what: &str, error: &std::io::Error) -> Error {
     Error::new(Kind::Io, format!("{}: {what}: {error}", path.display()))
 }
 
-/// Fails now, before the work, if `path` exists and may not be replaced.
+/// Fails now, before the work, if `path` exists and may not be replaced, or could not be written.
 pub fn may_write(path: &Path, force: bool) -> Result<()> {
-    if !force && path.symlink_metadata().is_ok() {
-        return Err(Error::new(Kind::Io, format!("{}: exists (use --force to replace it)", path.display())));
+    match Place::of(path, force)? {
+        // Nothing is left of it.
+        Place::File(target) => Unfinished::new_in(directory(&target)).map(drop).map_err(|error| io(path, "cannot be written", &error)),
+        Place::Through(through) => through.check().map_err(|error| io(path, "cannot be written", &error)),
     }
-    if !directory(path).is_dir() {
-        return Err(Error::new(Kind::Io, format!("{}: there is no folder {}", path.display(), directory(path).display())));
+}
+
+/// Removes what an output would have replaced.
+pub fn remove_old(path: &Path) -> Result<()> {
+    match Place::of(path, true) {
+        Ok(Place::File(target)) if target.is_file() => fs::remove_file(&target).map_err(|error| io(path, "cannot replace", &error)),
+        _ => Ok(()),
+    }
+}
+
+/// Fails if two outputs are to be written to the same file.
+pub fn distinct<'p>(outputs: impl IntoIterator<Item = &'p PathBuf>) -> Result<()> {
+    let mut seen: Vec<PathBuf> = Vec::new();
+    for path in outputs {
+        // What is written as it is, such as /dev/null, takes as much as there is.
+        let Ok(Place::File(target)) = Place::of(path, true) else { continue };
+        let folder = fs::canonicalize(directory(&target)).unwrap_or_default();
+        let whole = folder.join(target.file_name().unwrap_or_default());
+        if seen.contains(&whole) {
+            return Err(Error::new(Kind::Io, format!("{}: two outputs are to be written to it", path.display())));
+        }
+        seen.push(whole);
     }
     Ok(())
+}
+
+/// Most symbolic links on the way to a file, as in Linux.
+const MOST_LINKS: u32 = 40;
+
+/// Where an output is written.
+enum Place {
+    /// A file that appears when it is complete, and takes the place of one that is there: the last of any symbolic links, which stay.
+    File(PathBuf),
+    /// What is no file on a disk: written to as it is.
+    Through(Through),
+}
+
+/// What an output is written to as it is.
+enum Through {
+    /// A file that this process has open, such as `/dev/stdout`.
+    Descriptor(PathBuf),
+    /// A character device, such as `/dev/null`.
+    Device(PathBuf),
+    Fifo(PathBuf),
+}
+
+impl Place {
+    fn of(path: &Path, force: bool) -> Result<Place> {
+        let refused = |what: &str| Error::new(Kind::Io, format!("{}: {what}", path.display()));
+        let mut target = path.to_owned();
+        for _ in 0..MOST_LINKS {
+            if is_own_descriptor(&target) {
+                return Ok(Place::Through(Through::Descriptor(target)));
+            }
+            let kind = match target.symlink_metadata() {
+                Ok(metadata) => metadata.file_type(),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    // A link that leads nowhere is something that exists.
+                    if !force && target != path {
+                        return Err(refused("exists (use --force to replace it)"));
+                    }
+                    return if directory(&target).is_dir() {
+                        Ok(Place::File(target))
+                    } else {
+                        Err(refused(&format!("there is no folder {}", directory(&target).display())))
+                    };
+                }
+                Err(error) => return Err(io(path, "cannot be written", &error)),
+            };
+            if kind.is_symlink() {
+                let next = fs::read_link(&target).map_err(|error| io(path, "cannot be written", &error))?;
+                target = directory(&target).join(next);
+                continue;
+            }
+            return match () {
+                () if kind.is_char_device() => Ok(Place::Through(Through::Device(target))),
+                () if kind.is_fifo() => Ok(Place::Through(Through::Fifo(target))),
+                () if !kind.is_file() => Err(refused(&format!("is {}, a file was expected", kind_name(kind)))),
+                () if !force => Err(refused("exists (use --force to replace it)")),
+                () => Ok(Place::File(target)),
+            };
+        }
+        Err(refused("too many symbolic links"))
+    }
+
+    /// The folder for what is not complete.
+    fn folder(&self) -> PathBuf {
+        match self {
+            Place::File(target) => directory(target).to_owned(),
+            Place::Through(_) => std::env::temp_dir(),
+        }
+    }
+}
+
+impl Through {
+    /// Fails now if it could not be opened later. A FIFO may get its reader in the meantime.
+    fn check(&self) -> std::io::Result<()> {
+        match self {
+            Through::Descriptor(path) => File::options().append(true).open(path).map(drop),
+            Through::Device(path) => File::options().write(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path).map(drop),
+            Through::Fifo(_) => Ok(()),
+        }
+    }
+
+    fn open(&self) -> std::io::Result<File> {
+        match self {
+            // What the application has written there stays.
+            Through::Descriptor(path) => File::options().append(true).open(path),
+            Through::Device(path) => File::options().write(true).open(path),
+            Through::Fifo(path) => {
+                let start = Instant::now();
+                loop {
+                    match File::options().write(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path) {
+                        Err(_) if start.elapsed() < FIFO_PATIENCE => std::thread::sleep(FIFO_LOOK),
+                        Err(_) => return Err(std::io::Error::other("it is a FIFO that nothing reads from")),
+                        Ok(file) => {
+                            rustix::fs::fcntl_setfl(&file, OFlags::empty())?;
+                            return Ok(file);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether a path names a file that this process has open.
+fn is_own_descriptor(path: &Path) -> bool {
+    let number = path.file_name().is_some_and(|name| name.as_encoded_bytes().iter().all(u8::is_ascii_digit));
+    let own = || fs::canonicalize("/proc/self/fd").ok();
+    number && fs::canonicalize(directory(path)).is_ok_and(|folder| Some(folder) == own())
+}
+
+/// What a file is that is none on a disk.
+fn kind_name(kind: FileType) -> &'static str {
+    match kind {
+        kind if kind.is_dir() => "a directory",
+        kind if kind.is_char_device() || kind.is_block_device() => "a device",
+        kind if kind.is_socket() => "a socket",
+        kind if kind.is_fifo() => "a FIFO",
+        _ => "no regular file",
+    }
 }
 
 /// Fails if writing `output` would change `input`.
@@ -72,6 +284,7 @@ pub fn write(path: &Path, bytes: &[u8], force: bool, permissions: Option<Permiss
 /// An output that is written bit by bit and appears when it is complete.
 pub struct Pending {
     path: PathBuf,
+    place: Place,
     force: bool,
     file: BufWriter<Unfinished>,
 }
@@ -79,9 +292,9 @@ pub struct Pending {
 impl Pending {
     /// Begins the file at `path`.
     pub fn new(path: &Path, force: bool) -> Result<Pending> {
-        may_write(path, force)?;
-        let file = Unfinished::new_in(directory(path)).map_err(|error| io(path, "cannot write", &error))?;
-        Ok(Pending { path: path.to_owned(), force, file: BufWriter::new(file) })
+        let place = Place::of(path, force)?;
+        let file = Unfinished::new_in(&place.folder()).map_err(|error| io(path, "cannot be written", &error))?;
+        Ok(Pending { path: path.to_owned(), place, force, file: BufWriter::new(file) })
     }
 
     /// Appends to it.
@@ -96,7 +309,7 @@ impl Pending {
 
     /// A file without a name beside it, for what waits to be written to it: where there is room for it, there is for that.
     pub fn scratch(&self) -> Result<File> {
-        tempfile::tempfile_in(directory(&self.path)).map_err(|error| io(&self.path, "cannot write", &error))
+        tempfile::tempfile_in(self.place.folder()).map_err(|error| io(&self.path, "cannot write", &error))
     }
 
     /// The error of those who wrote to it.
@@ -108,8 +321,22 @@ impl Pending {
     pub fn finish(self, permissions: Option<Permissions>) -> Result<()> {
         let failed = |error: &std::io::Error| io(&self.path, "cannot write", error);
         let file = self.file.into_inner().map_err(|error| failed(error.error()))?;
-        file.file().set_permissions(permissions.unwrap_or_else(default_permissions)).map_err(|error| failed(&error))?;
-        file.name(&self.path, self.force).map_err(|error| failed(&error))
+        match &self.place {
+            Place::File(target) => {
+                file.file().set_permissions(permissions.unwrap_or_else(default_permissions)).map_err(|error| failed(&error))?;
+                file.name(target, self.force).map_err(|error| failed(&error))
+            }
+            Place::Through(through) => {
+                let copy = || {
+                    let mut from = file.file();
+                    from.rewind()?;
+                    let mut to = through.open()?;
+                    std::io::copy(&mut from, &mut to)?;
+                    to.flush()
+                };
+                copy().map_err(|error| failed(&error))
+            }
+        }
     }
 }
 

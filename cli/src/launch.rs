@@ -9,17 +9,20 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator::Signals;
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::origin::WithOrigin;
+use signal_hook::low_level::siginfo::Cause;
 use tempfile::TempDir;
 use wavetap::elf::constants::{DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB};
 use wavetap::elf::{Elf, string_at};
 use wavetap::emulator::LatencyOverride;
 use wavetap::error::{Error, Kind, Result};
 use wavetap::profile::file::{Backend, Profile};
-use wavetap::profile::time::TimeProfile;
+use wavetap::profile::journal::{self, Journal};
 use wavetap::report::RunInfo;
 
 use crate::args::{AppArgs, BackendArgs, BackendChoice};
+use crate::collected::Ended;
 use crate::{files, stand_in};
 
 /// The kernel driver's device: there is an AMD GPU where it exists.
@@ -91,15 +94,13 @@ fn decide(choice: BackendChoice, gpu: bool) -> Result<(Backend, Option<&'static 
     }
 }
 
-/// What the emulator is to model of time, and where that goes.
+/// What the emulator is to model of time.
 #[derive(Debug, Clone, Copy)]
 pub struct Modelled<'a> {
-    /// The time file.
-    pub time: &'a Path,
     /// Other latencies.
     pub latencies: &'a [LatencyOverride],
-    /// The file of samples.
-    pub samples: Option<&'a Path>,
+    /// Whether stall samples are taken.
+    pub samples: bool,
     /// Modelled cycles between samples.
     pub interval: Option<u32>,
 }
@@ -115,10 +116,10 @@ pub struct Run<'a> {
     pub backend: &'a BackendArgs,
     /// Which target's code.
     pub target: Option<&'a str>,
-    /// Where the collected counts go.
-    pub profile: Option<&'a Path>,
-    /// Where the emulator's trace goes.
-    pub trace: Option<&'a Path>,
+    /// Whether what instrumented kernels count is collected.
+    pub counters: bool,
+    /// Whether the emulator's trace is.
+    pub trace: bool,
     /// What is modelled of time.
     pub timing: Option<Modelled<'a>>,
     /// Where stdout goes; inherited if none. The application's stdin is then empty.
@@ -126,9 +127,10 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs it to its end and gives its exit code, 128 + n after signal n.
-    pub fn execute(self) -> Result<i32> {
+    /// Runs it to its end.
+    pub fn execute(self) -> Result<Ended> {
         let folder = scratch()?;
+        let journals = scratch()?;
         let stand_in = stand_in::find()?;
         stand_in::make_folder(folder.path(), &stand_in)?;
         let file = self.executable.unwrap_or(&self.app.path);
@@ -139,28 +141,39 @@ impl Run<'_> {
         if search.before_environment {
             command.env("LD_PRELOAD", stand_in::search_path("LD_PRELOAD", &stand_in, &[])?);
         }
-        self.set_contract(&mut command);
+        self.set_contract(&mut command, journals.path());
         if let Some(stdout) = self.stdout {
             command.stdout(stdout).stdin(Stdio::null());
         }
         let child = command.spawn().map_err(|error| files::io(&self.app.path, "cannot run", &error))?;
-        wait(child).map_err(|error| files::io(&self.app.path, "cannot wait for it", &error))
+        let status = wait(child).map_err(|error| files::io(&self.app.path, "cannot wait for it", &error))?;
+        Ended::read(journals, exit_code(status), status.signal())
     }
 
     /// The variables that the stand-in reads.
-    fn set_contract(&self, command: &mut Command) {
+    fn set_contract(&self, command: &mut Command, journals: &Path) {
         let BackendArgs { strict, seed, fuel, threads, records, per_wave, .. } = self.backend;
         let flag = |on: bool| on.then(|| OsString::from("1"));
         let number = |value: Option<u64>| value.map(|value| OsString::from(value.to_string()));
         let timing = self.timing.as_ref();
         let latencies = timing.map(|timing| timing.latencies.iter().map(ToString::to_string).collect::<Vec<_>>().join(","));
+        let collected = [
+            ("counters", self.counters),
+            ("trace", self.trace),
+            ("time", timing.is_some()),
+            ("samples", timing.is_some_and(|timing| timing.samples)),
+        ];
+        let collected: Vec<&str> = collected.into_iter().filter(|(_, wanted)| *wanted).map(|(name, _)| name).collect();
+        let collects = !collected.is_empty();
         let values = [
-            ("WAVETAP_TIMING", timing.map(|timing| timing.time.as_os_str().to_owned())),
+            ("WAVETAP_JOURNAL", collects.then(|| journals.as_os_str().to_owned())),
+            ("WAVETAP_COLLECT", collects.then(|| OsString::from(collected.join(",")))),
+            ("WAVETAP_TIMING", None),
             ("WAVETAP_LATENCY", latencies.map(OsString::from)),
-            ("WAVETAP_SAMPLES", timing.and_then(|timing| timing.samples).map(|path| path.as_os_str().to_owned())),
+            ("WAVETAP_SAMPLES", None),
             ("WAVETAP_SAMPLE_INTERVAL", number(timing.and_then(|timing| timing.interval).map(u64::from))),
-            ("WAVETAP_PROFILE", self.profile.map(|path| path.as_os_str().to_owned())),
-            ("WAVETAP_TRACE", self.trace.map(|path| path.as_os_str().to_owned())),
+            ("WAVETAP_PROFILE", None),
+            ("WAVETAP_TRACE", None),
             ("WAVETAP_STRICT", flag(*strict)),
             ("WAVETAP_SEED", number(Some(*seed))),
             ("WAVETAP_FUEL", number(*fuel)),
@@ -187,48 +200,56 @@ pub fn scratch() -> Result<TempDir> {
         .map_err(|error| Error::new(Kind::Io, format!("cannot make a temporary folder: {error}")))
 }
 
-/// An absolute path for a file that another process, maybe in another folder, is to write.
-pub fn absolute(path: &Path) -> Result<PathBuf> {
-    std::path::absolute(path).map_err(|error| files::io(path, "cannot make it absolute", &error))
-}
-
-/// Reads a profile that a run has left.
+/// Reads a profile, or the journal that a process has left whose counts nothing has added up.
 pub fn read_profile(path: &Path) -> Result<Profile> {
     use wavetap::error::ResultExt;
-    Profile::from_json(&files::read(path)?).within(|| path.display().to_string())
-}
-
-/// Reads the profile of a run that has ended. A program that dispatched nothing may leave none.
-pub fn collected(path: &Path) -> Result<Option<Profile>> {
-    if path.exists() { read_profile(path).map(Some) } else { Ok(None) }
-}
-
-/// Reads the modelled time of a run that has ended. A program that never used the runtime leaves none.
-pub fn modelled(path: &Path) -> Result<Option<TimeProfile>> {
-    use wavetap::error::ResultExt;
-    if !path.exists() {
-        return Ok(None);
+    let data = files::read(path)?;
+    let place = || path.display().to_string();
+    if !journal::is_journal(&data) {
+        return Profile::from_json(&data).within(place);
     }
-    TimeProfile::from_json(&files::read(path)?).within(|| path.display().to_string()).map(Some)
+    let journal = Journal::read(&data).within(place)?;
+    journal.counters.or(journal.trace).ok_or_else(|| Error::malformed("a journal without counts")).within(place)
 }
 
 /// What a report says about a run.
-pub fn info(backend: &BackendArgs, exit_code: i32) -> RunInfo {
-    RunInfo { strict: Some(backend.strict), seed: Some(backend.seed), exit_code: Some(exit_code) }
+pub fn info(backend: &BackendArgs, ended: &Ended) -> RunInfo {
+    RunInfo { strict: Some(backend.strict), seed: Some(backend.seed), exit_code: Some(ended.code), signal: ended.signal_name() }
+}
+
+/// The error of rewriting an application that may be something that starts another one.
+pub fn explain(app: &App, data: &[u8], error: Error) -> Error {
+    const SCRIPT: &[u8] = b"#!";
+    let path = app.path.display();
+    let instead = "then `wavetap run -o FILE.profile --` with this command counts, in every process that it starts";
+    let message = if data.starts_with(SCRIPT) {
+        format!(
+            "{path}: a script, and only programs and libraries have code to be rewritten: rewrite those that it starts or loads (`wavetap rewrite`) and put them in the place of the originals; {instead}"
+        )
+    } else if error.kind() == Kind::Unsupported {
+        format!(
+            "{error}; if it loads a library that has GPU code (as an interpreter does), rewrite that (`wavetap rewrite`) and put it in the original's place; {instead}"
+        )
+    } else {
+        return error;
+    };
+    Error::new(error.kind(), message)
 }
 
 /// Waits for the end of `child`. Ctrl-C ends the application and not us: there is a report to write; what only we are sent is passed on.
-fn wait(mut child: Child) -> std::io::Result<i32> {
-    let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP])?;
+fn wait(mut child: Child) -> std::io::Result<ExitStatus> {
+    let mut signals = SignalsInfo::<WithOrigin>::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP])?;
     let handle = signals.handle();
     let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
     let passing = std::thread::spawn(move || {
-        for signal in signals.forever() {
-            let passed_on = match signal {
+        for origin in signals.forever() {
+            let passed_on = match origin.signal {
                 SIGTERM => Signal::TERM,
                 SIGHUP => Signal::HUP,
                 // The terminal has sent these to the application, too.
-                _ => continue,
+                _ if matches!(origin.cause, Cause::Kernel) => continue,
+                SIGINT => Signal::INT,
+                _ => Signal::QUIT,
             };
             if let Ok(process) = &process {
                 // It may have ended in between.
@@ -240,7 +261,7 @@ fn wait(mut child: Child) -> std::io::Result<i32> {
     handle.close();
     // The thread does nothing that panics.
     let _ = passing.join();
-    status.map(exit_code)
+    status
 }
 
 fn exit_code(status: ExitStatus) -> i32 {

@@ -6,7 +6,9 @@
 #![deny(unsafe_code)]
 
 mod args;
+mod collected;
 mod commands;
+mod differences;
 mod disassembly;
 mod files;
 mod launch;
@@ -15,6 +17,7 @@ mod memory;
 mod output;
 mod progress;
 mod stand_in;
+mod targets;
 
 use std::process::ExitCode;
 
@@ -30,6 +33,9 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
+    // A file that grows beyond what this process may write is an error to be reported, not its end. (A signal that were ignored would be ignored by the application,
+    // too.) Without the handler everything else works.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
     match run(cli) {
         Ok(code) => code,
         // Whoever read our output had enough of it (`wavetap disasm … | head`).

@@ -28,6 +28,11 @@ impl Deref for Contents {
     }
 }
 
+/// The contents of the file `path`, or of stdin for `-`.
+pub fn open_or_stdin(path: &Path) -> Result<Contents> {
+    if files::is_stdin(path) { files::read_stdin().map(Contents::Read) } else { open(path) }
+}
+
 /// The contents of the file `path`.
 pub fn open(path: &Path) -> Result<Contents> {
     let metadata = fs::metadata(path).map_err(|error| files::io(path, "cannot read", &error))?;

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use crate::memory::{TOTAL_MEMORY, loaded_as_hip_5};
 use crate::properties::{self, Facts};
 use crate::raw;
-use crate::runtime::runtime;
+use crate::runtime::{complain, runtime};
 use crate::status::*;
 
 /// The version of HIP that the program was linked with, in HIP's form: major * 10^7 + minor * 10^5 + patch.
@@ -77,7 +77,12 @@ entry_points! {
 
     /// Frees everything. Memory is kept until the program ends, so that a pointer that is still used afterwards is not given out again.
     fn hipDeviceReset() {
-        crate::tasks::wait_for_all()
+        let outcome = crate::tasks::wait_for_all();
+        // Many programs end after this in a manner that calls nothing of ours.
+        if let Err(error) = runtime().write() {
+            complain("the counts could not be written", &error);
+        }
+        outcome
     }
 
     /// Flags of the device: none does anything.

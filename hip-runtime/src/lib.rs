@@ -15,6 +15,7 @@
 //! |---|---|
 //! | `status`, `settings` | HIP's error codes and the state they leave; what the environment asks for |
 //! | `runtime`, `choice`, `images`, `kernarg`, `counters`, `trace`, `time` | the device, loaded code, kernel arguments, control block, the emulator's trace, modelled time |
+//! | `keep`, `journal`, `fork` | files of what was collected, and what was collected as a file that is complete after each dispatch; processes that split |
 //! | `hostcall`, `printf` | what kernels ask of the host while they run |
 //! | `operation`, `copies`, `graphs`, `kinds`, `handles` | what streams and graphs do, as data |
 //! | `tasks`, `in_flight` | what streams have not done yet, and the threads that do it; kernels that have begun and not ended |
@@ -31,9 +32,10 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `WAVETAP_TARGET` | the emulated device; by default gfx90a, or else the first known target that the program has code for |
-//! | `WAVETAP_PROFILE` | file for the counters of instrumented kernels |
+//! | `WAVETAP_PROFILE` | file for the counters of instrumented kernels, written when the program ends: for one process, as all files below |
 //! | `WAVETAP_TRACE` | file for the emulator's own counts |
 //! | `WAVETAP_ORIGINS` | file for what waits waited for and where values came from, which takes many times as long |
+//! | `WAVETAP_JOURNAL`, `WAVETAP_COLLECT` | folder where each process keeps its journal, which has everything as soon as a dispatch has ended; what it is to have: `counters,trace,time,samples` |
 //! | `WAVETAP_STRICT` | `1`: the emulator's strict mode |
 //! | `WAVETAP_SEED`, `WAVETAP_FUEL` | its seed; wave-instructions that a dispatch may execute, 50,000,000,000 where it is not set |
 //! | `WAVETAP_THREADS` | threads that a long dispatch is divided among outside the strict mode; `0`, or not set: one for each core |
@@ -54,6 +56,7 @@ mod copies;
 mod copy_calls;
 mod counters;
 mod devices;
+mod fork;
 mod functions;
 mod graph_calls;
 mod graph_nodes;
@@ -64,6 +67,8 @@ mod hostcall;
 mod image_objects;
 mod images;
 mod in_flight;
+mod journal;
+mod keep;
 mod kernarg;
 mod kinds;
 mod launch;

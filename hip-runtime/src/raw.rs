@@ -199,6 +199,34 @@ pub(crate) fn end_now(status: c_int) -> ! {
     _exit(status)
 }
 
+/// Writes what the C library holds of the program's output, as it does when a program ends by itself: `abort` does not.
+pub(crate) fn flush_output() {
+    // SAFETY: without a stream it flushes all of them, each under its lock.
+    unsafe { libc::fflush(std::ptr::null_mut()) };
+}
+
+/// Whether a file of this process may have `length` bytes: writing more would send it a signal that ends it.
+pub(crate) fn file_may_have(length: u64) -> std::io::Result<()> {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: `limit` has the layout of the structure that is filled.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) } == 0;
+    if known && limit.rlim_cur != libc::RLIM_INFINITY && length > limit.rlim_cur {
+        return Err(std::io::Error::from_raw_os_error(libc::EFBIG));
+    }
+    Ok(())
+}
+
+/// Calls these functions before each `fork` and after it, in the parent and in the child.
+pub(crate) fn around_fork(before: extern "C" fn(), after: extern "C" fn()) {
+    // SAFETY: functions of this library, which is never unloaded while threads are in it.
+    unsafe { libc::pthread_atfork(Some(before_fork(before)), Some(after), Some(after)) };
+}
+
+/// The type that `pthread_atfork` takes.
+fn before_fork(before: extern "C" fn()) -> unsafe extern "C" fn() {
+    before
+}
+
 /// Address of a function that this library exports; null if it exports none of that name.
 pub(crate) fn own_function(name: &str) -> *mut c_void {
     /// Lazy binding, and only what is loaded already.

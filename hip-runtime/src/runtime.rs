@@ -1,15 +1,13 @@
 //! The one device, what is loaded on it, and what has been collected.
 
 use std::collections::HashMap;
-use std::fs;
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use wavetap::code_object::{KernelMetadata, ValueKind, demangle};
 use wavetap::emulator::{AllocationKind, Device, Dispatch, DispatchStats, Fault, FaultKind, Options, Share};
-use wavetap::error::{Error, Result, ResultExt};
+use wavetap::error::{Error, Result};
 use wavetap::isa::Target;
 use wavetap::offload_bundle::TargetId;
 use wavetap::profile::collect::Collector;
@@ -19,16 +17,19 @@ use wavetap::report::names::short;
 use crate::arrays::Array;
 use crate::choice::choose_device;
 use crate::counters;
+use crate::fork;
 use crate::graphs::Graphs;
 use crate::host_memory::HostMemory;
 use crate::hostcall::Hostcall;
 use crate::images::{Image, Kernel, Loaded};
 use crate::in_flight::InFlight;
+use crate::journal::{Changes, Journal};
 use crate::kernarg::{self, Shape};
 use crate::managed::Advice;
 use crate::operation::Launch;
 use crate::origins::OriginCollector;
 use crate::pools::Pool;
+use crate::raw;
 use crate::settings::Settings;
 use crate::status::*;
 use crate::streams::Streams;
@@ -57,9 +58,6 @@ const POISON_PART: u64 = 1 << 20;
 
 /// Wave-instructions that the thread executes which launches a kernel: one that has not ended then goes on while the thread does.
 const AT_ONCE: u64 = 500_000;
-
-/// Files are rewritten at most this often while kernels run, so that many small launches do not wait for them.
-const WRITE_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Device addresses lie in this range: below and above are the host's.
 pub(crate) const DEVICE_ADDRESSES: std::ops::Range<u64> = 0x2000_0000_0000..0x4000_0000_0000;
@@ -103,15 +101,32 @@ pub(crate) struct Runtime {
     pub(crate) stack_limit: u32,
     device: Option<(Device, TargetId)>,
     dispatches: u64,
-    collector: Option<Collector>,
+    pub(crate) collector: Option<Collector>,
     uncounted: Uncounted,
-    tracer: Option<Tracer>,
-    origins: Option<OriginCollector>,
-    timer: Option<Timer>,
-    written: Option<Instant>,
+    pub(crate) tracer: Option<Tracer>,
+    pub(crate) origins: Option<OriginCollector>,
+    pub(crate) timer: Option<Timer>,
+    pub(crate) journal: Option<Journal>,
+    /// The process whose counts these are.
+    pub(crate) process: u32,
+    pub(crate) written: Option<Instant>,
+    /// How long writing took then.
+    pub(crate) writing: Duration,
 }
 
-static RUNTIME: LazyLock<Mutex<Runtime>> = LazyLock::new(|| Mutex::new(Runtime::new(Settings::read())));
+static RUNTIME: LazyLock<Mutex<Runtime>> = LazyLock::new(|| {
+    fork::watch();
+    Mutex::new(Runtime::new(Settings::read()))
+});
+
+/// The runtime, unless another thread has it.
+pub(crate) fn try_runtime() -> Option<MutexGuard<'static, Runtime>> {
+    match RUNTIME.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
 
 /// Threads that wait for the runtime: while there are any, what runs in the background gives it up soon.
 pub(crate) static WAITING: AtomicUsize = AtomicUsize::new(0);
@@ -133,9 +148,10 @@ pub(crate) fn complain(what: &str, error: &Error) {
 }
 
 impl Runtime {
-    fn new(settings: Settings) -> Self {
-        let collector = settings.profile.is_some().then(|| Collector::new(Backend::Emulator, settings.per_wave));
-        let tracer = settings.trace.is_some().then(Tracer::new);
+    pub(crate) fn new(settings: Settings) -> Self {
+        let collector = settings.wants_counters().then(|| Collector::new(Backend::Emulator, settings.per_wave));
+        let tracer = settings.wants_trace().then(Tracer::new);
+        let journal = settings.journal.as_deref().map(Journal::new);
         let origins = settings.origins.is_some().then(OriginCollector::default);
         let timer = settings.timing.as_ref().map(Timer::new);
         Runtime {
@@ -165,7 +181,10 @@ impl Runtime {
             tracer,
             origins,
             timer,
+            journal,
+            process: std::process::id(),
             written: None,
+            writing: Duration::ZERO,
         }
     }
 
@@ -232,6 +251,7 @@ impl Runtime {
 
     /// Loads an image if that has not been done, and tells the collector of it.
     pub(crate) fn load(&mut self, index: usize) -> Outcome<(&mut Device, &mut Loaded)> {
+        self.follow_fork();
         let (device, id, images, settings) = self.parts()?;
         let image = images.get_mut(index).and_then(Option::as_mut).ok_or(INVALID_HANDLE)?;
         let first = image.loaded.is_none();
@@ -242,6 +262,9 @@ impl Runtime {
         let counters = self.images[index].as_ref().and_then(|image| image.loaded.as_ref()).and_then(|loaded| loaded.counters.as_ref());
         if first && let (Some(collector), Some(counters)) = (&mut self.collector, counters) {
             collector.add_object(&counters.map);
+            if let Some(journal) = &mut self.journal {
+                journal.add(Changes { counters: Some((collector.profile_mut(), None)), ..Changes::default() });
+            }
         }
         let loaded = self.images[index].as_mut().and_then(|image| image.loaded.as_mut()).ok_or(INVALID_HANDLE)?;
         let (device, _) = self.device.as_mut().ok_or(NO_DEVICE)?;
@@ -432,7 +455,12 @@ impl Runtime {
         let loaded = self.images.get(kernel.image).and_then(Option::as_ref).and_then(|image| image.loaded.as_ref());
         let Some(collector) = &mut self.collector else { return };
         match self.uncounted.dispatch(kernel, loaded, why) {
-            Ok(dispatch) => collector.not_counted(dispatch),
+            Ok(dispatch) => {
+                collector.not_counted(dispatch);
+                if let Some(journal) = &mut self.journal {
+                    journal.add(Changes { counters: Some((collector.profile_mut(), None)), ..Changes::default() });
+                }
+            }
             Err(error) => complain("a dispatch that was not counted could not be recorded", &error),
         }
     }
@@ -447,6 +475,7 @@ impl Runtime {
     ) -> Result<()> {
         let loaded = self.images[kernel.image].as_mut().and_then(|image| image.loaded.as_mut());
         let loaded = loaded.ok_or_else(|| Error::internal("a kernel ran that is not loaded"))?;
+        let mut changes = Changes::default();
         if let (Some(collector), Some(counters), Some(index), Some((device, _))) =
             (&mut self.collector, &mut loaded.counters, instrumented, &mut self.device)
         {
@@ -457,73 +486,38 @@ impl Runtime {
             work.instructions += stats.instructions;
             work.global_bytes += stats.global_bytes;
             work.lds_bytes += stats.lds_bytes;
+            let (profile, place) = collector.dispatched(&counters.map, index)?;
+            changes.counters = Some((profile, Some(place)));
         }
         if let Some(tracer) = &mut self.tracer {
-            tracer.add(&kernel.name, loaded, target, stats, shape)?;
+            let place = tracer.add(&kernel.name, loaded, target, stats, shape)?;
+            changes.trace = Some((tracer.profile_mut(), Some(place)));
         }
         if let Some(origins) = &mut self.origins {
             origins.add(loaded, stats)?;
         }
+        let mut added = None;
         if let Some(timer) = &mut self.timer {
-            timer.add(&kernel.name, loaded, target, ordinal, stats)?;
+            added = timer.add(&kernel.name, loaded, target, ordinal, stats)?;
         }
-        if self.written.is_none_or(|last| last.elapsed() >= WRITE_INTERVAL) {
-            self.write()?;
-            self.written = Some(Instant::now());
+        if let (Some(added), Some(timer)) = (&added, &self.timer) {
+            changes.time = Some((added, timer.time()));
         }
+        if let Some(journal) = &mut self.journal {
+            journal.add(changes);
+        }
+        self.write_now_and_then();
         Ok(())
-    }
-
-    /// Writes the files that were asked for.
-    fn write(&self) -> Result<()> {
-        if let (Some(path), Some(collector)) = (&self.settings.profile, &self.collector) {
-            replace(path, &collector.profile().to_json()?)?;
-        }
-        if let (Some(path), Some(tracer)) = (&self.settings.trace, &self.tracer) {
-            replace(path, &tracer.profile().to_json()?)?;
-        }
-        self.write_time()
-    }
-
-    fn write_time(&self) -> Result<()> {
-        let Some(timer) = &self.timer else { return Ok(()) };
-        if let Some(path) = &self.settings.time {
-            replace(path, &timer.time().to_json()?)?;
-        }
-        if let (Some(path), Some(samples)) = (&self.settings.samples, timer.samples()) {
-            replace(path, &samples.to_json()?)?;
-        }
-        Ok(())
-    }
-
-    /// Writes the files for the last time.
-    fn finish(&mut self) {
-        let mut result = Ok(());
-        if let (Some(path), Some(collector)) = (&self.settings.profile, self.collector.take()) {
-            result = collector.finish().to_json().and_then(|json| replace(path, &json));
-        }
-        if let (Some(path), Some(tracer)) = (&self.settings.trace, &mut self.tracer) {
-            tracer.finish();
-            result = result.and(tracer.profile().to_json().and_then(|json| replace(path, &json)));
-        }
-        if let (Some(path), Some(origins)) = (&self.settings.origins, &self.origins) {
-            result = result.and(origins.file().to_json().and_then(|json| replace(path, &json)));
-        }
-        if let Some(timer) = &mut self.timer {
-            timer.finish();
-        }
-        result = result.and(self.write_time());
-        if let Err(error) = result {
-            complain("the counts could not be written", &error);
-        }
     }
 
     /// Ends the program as a GPU's fault does: whatever the kernel was to compute is missing, and a program that goes on would not know.
-    pub(crate) fn stop(&self, kernel: &str, reason: &str) -> ! {
+    pub(crate) fn stop(&mut self, kernel: &str, reason: &str) -> ! {
         say_fault(kernel, reason);
         if let Err(error) = self.write() {
             complain("the counts could not be written", &error);
         }
+        // What the program has printed so far is what a person looks for first.
+        raw::flush_output();
         std::process::abort()
     }
 }
@@ -541,15 +535,6 @@ fn wave_size(kernel: &KernelMetadata, target: Target) -> u32 {
 /// How often, and after which time, it is tried to write the files when the program ends.
 const MOST_TRIES: u32 = 1000;
 const TRY_AGAIN: Duration = Duration::from_millis(1);
-
-/// Writes a profile under a temporary name beside its place and renames it, so that a reader never sees half of one.
-fn replace(path: &Path, contents: &[u8]) -> Result<()> {
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(format!(".{}.tmp", std::process::id()));
-    let place = || path.display().to_string();
-    fs::write(&temporary, contents).map_err(Error::from).within(place)?;
-    fs::rename(&temporary, path).map_err(Error::from).within(place)
-}
 
 /// Runs when the program exits or unloads this library, after its own exit handlers.
 #[used]

@@ -21,6 +21,31 @@ pub(crate) enum Records {
     Dropping(u32),
 }
 
+/// What is collected in a journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Collect {
+    pub(crate) counters: bool,
+    pub(crate) trace: bool,
+    pub(crate) time: bool,
+    pub(crate) samples: bool,
+}
+
+impl Collect {
+    fn from(text: &str) -> Result<Self, String> {
+        let mut collect = Collect::default();
+        for word in text.split(',').filter(|word| !word.is_empty()) {
+            *match word {
+                "counters" => &mut collect.counters,
+                "trace" => &mut collect.trace,
+                "time" => &mut collect.time,
+                "samples" => &mut collect.samples,
+                other => return Err(format!("WAVETAP_COLLECT: {other}: counters, trace, time or samples expected")),
+            } = true;
+        }
+        Ok(collect)
+    }
+}
+
 /// The variables that `lib.rs` lists.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
@@ -28,6 +53,10 @@ pub(crate) struct Settings {
     pub(crate) profile: Option<PathBuf>,
     pub(crate) trace: Option<PathBuf>,
     pub(crate) origins: Option<PathBuf>,
+    /// The folder where each process keeps its journal, instead of `profile`, `trace`, `time` and `samples`.
+    pub(crate) journal: Option<PathBuf>,
+    /// What a journal is to have.
+    pub(crate) collect: Collect,
     pub(crate) strict: bool,
     pub(crate) seed: u64,
     pub(crate) fuel: Option<u64>,
@@ -53,6 +82,16 @@ impl Settings {
             eprintln!("wavetap: {message}");
             raw::end_now(2)
         })
+    }
+
+    /// Whether counters are collected.
+    pub(crate) fn wants_counters(&self) -> bool {
+        self.profile.is_some() || self.collect.counters
+    }
+
+    /// Whether the emulator's trace is.
+    pub(crate) fn wants_trace(&self) -> bool {
+        self.trace.is_some() || self.collect.trace
     }
 
     fn from(variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
@@ -81,6 +120,10 @@ impl Settings {
                 }
             }
         };
+        let collect = set("WAVETAP_COLLECT").map_or(Ok(Collect::default()), |text| Collect::from(&text))?;
+        if collect != Collect::default() && set("WAVETAP_JOURNAL").is_none() {
+            return Err("WAVETAP_COLLECT: WAVETAP_JOURNAL names no folder for it".into());
+        }
         Ok(Settings {
             target,
             profile: set("WAVETAP_PROFILE").map(PathBuf::from),
@@ -95,7 +138,9 @@ impl Settings {
             skip_kernels: flag("WAVETAP_SKIP_KERNELS")?,
             time: set("WAVETAP_TIMING").map(PathBuf::from),
             samples: set("WAVETAP_SAMPLES").map(PathBuf::from),
-            timing: timing(set)?,
+            timing: timing(set, collect)?,
+            journal: set("WAVETAP_JOURNAL").map(PathBuf::from),
+            collect,
             poison: set("WAVETAP_POISON").is_none() || flag("WAVETAP_POISON")?,
         })
     }
@@ -105,8 +150,9 @@ impl Settings {
 const SAMPLE_INTERVAL: u32 = 1024;
 
 /// What the timing model is asked for.
-fn timing(set: impl Fn(&str) -> Option<String>) -> Result<Option<Timing>, String> {
-    let wanted = ["WAVETAP_TIMING", "WAVETAP_SAMPLES"].iter().any(|name| set(name).is_some());
+fn timing(set: impl Fn(&str) -> Option<String>, collect: Collect) -> Result<Option<Timing>, String> {
+    let sampled = collect.samples || set("WAVETAP_SAMPLES").is_some();
+    let wanted = sampled || collect.time || set("WAVETAP_TIMING").is_some();
     let latencies = set("WAVETAP_LATENCY");
     let latencies = latencies.iter().flat_map(|list| list.split(','));
     let latencies =
@@ -116,7 +162,7 @@ fn timing(set: impl Fn(&str) -> Option<String>) -> Result<Option<Timing>, String
         Some(text) => number("WAVETAP_SAMPLE_INTERVAL", &text)?,
     };
     let interval = NonZero::new(interval).ok_or("WAVETAP_SAMPLE_INTERVAL=0: at least one cycle is needed")?;
-    let sample_interval = set("WAVETAP_SAMPLES").map(|_| interval);
+    let sample_interval = sampled.then_some(interval);
     Ok(wanted.then_some(Timing { latencies, sample_interval, chance: None }))
 }
 
@@ -164,6 +210,8 @@ mod tests {
             none.timing.is_none()
                 && parse(&[("WAVETAP_TIMING", "t")]).unwrap().timing.is_some_and(|timing| timing.sample_interval.is_none())
         );
+        let kept = parse(&[("WAVETAP_JOURNAL", "j"), ("WAVETAP_COLLECT", "counters,samples")]).unwrap();
+        assert!(kept.wants_counters() && !kept.wants_trace() && kept.timing.is_some_and(|timing| timing.sample_interval.is_some()));
         assert!(all.strict && all.per_wave && all.skip_kernels && !none.skip_kernels);
         assert_eq!(parse(&[("WAVETAP_RECORDS", "3")]).unwrap().records, Records::Shared(3));
     }
@@ -183,6 +231,8 @@ mod tests {
             ("WAVETAP_LATENCY", "valu33=1"),
             ("WAVETAP_LATENCY", "valu32"),
             ("WAVETAP_SAMPLE_INTERVAL", "0"),
+            ("WAVETAP_COLLECT", "everything"),
+            ("WAVETAP_COLLECT", "counters"),
         ] {
             let error = parse(&[(name, value)]).unwrap_err();
             assert!(error.starts_with(name), "{error}");

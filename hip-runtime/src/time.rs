@@ -60,9 +60,16 @@ impl Timer {
         self.time.complete = true;
     }
 
-    /// Adds a dispatch of `kernel`, the run's `ordinal`-th.
-    pub(crate) fn add(&mut self, kernel: &str, loaded: &Loaded, target: Target, ordinal: u64, stats: &DispatchStats) -> Result<()> {
-        let Some(modelled) = &stats.time else { return Ok(()) };
+    /// Adds a dispatch of `kernel`, the run's `ordinal`-th, and gives what it adds.
+    pub(crate) fn add(
+        &mut self,
+        kernel: &str,
+        loaded: &Loaded,
+        target: Target,
+        ordinal: u64,
+        stats: &DispatchStats,
+    ) -> Result<Option<TimeProfile>> {
+        let Some(modelled) = &stats.time else { return Ok(None) };
         let id = loaded.object.id.0;
         let code = CodeObject::parse(&loaded.bytes)?;
         let original = Originals::of(loaded, kernel, &code);
@@ -75,11 +82,12 @@ impl Timer {
             time.kernels.push(empty(kernel, names));
             time.kernels.len() - 1
         });
-        let totals = &mut time.kernels[at];
-        totals.waves += stats.waves;
-        totals.most_waves_per_simd = totals.most_waves_per_simd.max(modelled.most_waves);
-        totals.modelled_cycles += modelled.cycles;
-        totals.modelled_wave_cycles += modelled.wave_cycles;
+        let known = &time.kernels[at];
+        let mut totals = empty(kernel, names);
+        totals.waves = stats.waves;
+        totals.most_waves_per_simd = modelled.most_waves;
+        totals.modelled_cycles = modelled.cycles;
+        totals.modelled_wave_cycles = modelled.wave_cycles;
         totals.dispatches.push(DispatchTime { dispatch: ordinal, modelled_cycles: modelled.cycles });
         add_memory(&mut totals.memory, modelled);
         // What the run-time's own instructions and other objects' took is not left out of the sum.
@@ -99,7 +107,10 @@ impl Timer {
             let at = match totals.instructions.binary_search_by_key(&address, |each| each.address) {
                 Ok(at) => at,
                 Err(at) => {
-                    let Some((address, instruction, source)) = instruction(place.address) else { continue };
+                    let before =
+                        known.instructions.binary_search_by_key(&address, |each| each.address).ok().map(|at| &known.instructions[at]);
+                    let text = || before.map(|each| (address, each.instruction.clone(), each.source.clone()));
+                    let Some((address, instruction, source)) = text().or_else(|| instruction(place.address)) else { continue };
                     let new = InstructionCycles {
                         address,
                         instruction,
@@ -124,7 +135,9 @@ impl Timer {
             add_samples(samples, &mut self.texts, modelled, &numbers, instruction, names, (kernel, &totals.demangled));
         }
         self.now += modelled.cycles;
-        Ok(())
+        let added = TimeProfile { kernels: vec![totals], ..TimeProfile::new(self.time.latencies.clone()) };
+        self.time.merge(&added);
+        Ok(Some(added))
     }
 }
 

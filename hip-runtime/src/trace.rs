@@ -38,12 +38,17 @@ impl Tracer {
         &self.profile
     }
 
+    /// The trace so far, for a journal, which leaves it as it is.
+    pub(crate) fn profile_mut(&mut self) -> &mut Profile {
+        &mut self.profile
+    }
+
     pub(crate) fn finish(&mut self) {
         self.profile.end();
     }
 
-    /// Adds a dispatch of `kernel`.
-    pub(crate) fn add(&mut self, kernel: &str, loaded: &Loaded, target: Target, stats: &DispatchStats, shape: &Shape) -> Result<()> {
+    /// Adds a dispatch of `kernel` and gives the kernel's place.
+    pub(crate) fn add(&mut self, kernel: &str, loaded: &Loaded, target: Target, stats: &DispatchStats, shape: &Shape) -> Result<usize> {
         let id = loaded.object.id;
         let names = match self.objects.entry(id.0) {
             std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
@@ -61,7 +66,7 @@ impl Tracer {
         work.instructions += stats.instructions;
         work.global_bytes += stats.global_bytes;
         work.lds_bytes += stats.lds_bytes;
-        let Some(trace) = &stats.trace else { return Ok(()) };
+        let Some(trace) = &stats.trace else { return Ok(place) };
         let sites = trace.sites(id);
         let code = CodeObject::parse(&loaded.bytes)?;
         let original = Originals::of(loaded, kernel, &code);
@@ -77,7 +82,7 @@ impl Tracer {
                 }
             }
         }
-        Ok(())
+        Ok(place)
     }
 }
 

@@ -29,6 +29,10 @@ pub use registers::{InitialRegisters, KernargPreload, MAX_USER_SGPRS, WorkItemId
 
 /// `EI_OSABI` of the HSA runtime's objects (AMDGPUUsage, "ELF Header").
 const ELFOSABI_AMDGPU_HSA: u8 = 64;
+/// That of AMD's graphics drivers.
+const ELFOSABI_AMDGPU_PAL: u8 = 65;
+/// That of Mesa's compute.
+const ELFOSABI_AMDGPU_MESA3D: u8 = 66;
 
 /// The global symbol that a rewritten code object has, and no other.
 pub const CONTROL_SYMBOL: &str = "__wavetap_control";
@@ -60,15 +64,28 @@ impl<'d> CodeObject<'d> {
             return Err(Error::unsupported(format!("an ELF file for machine {}, {EM_AMDGPU} (AMD GPU) expected", header.machine)).at(18));
         }
         if header.os_abi != ELFOSABI_AMDGPU_HSA {
-            return Err(
-                Error::unsupported(format!("a code object for OS ABI {}, {ELFOSABI_AMDGPU_HSA} (HSA) expected", header.os_abi)).at(7)
-            );
+            let of = match header.os_abi {
+                ELFOSABI_AMDGPU_PAL => "of the graphics driver (AMDPAL): shaders, and no kernels that HIP could launch",
+                ELFOSABI_AMDGPU_MESA3D => "of Mesa: its kernels are described otherwise than HIP's",
+                _ => "of no runtime that is known",
+            };
+            let (found, expected) = (header.os_abi, ELFOSABI_AMDGPU_HSA);
+            return Err(Error::unsupported(format!("a code object {of} (OS ABI {found}); those for HSA ({expected}) are handled")).at(7));
         }
         let version = match header.abi_version {
             2 => 4,
             3 => 5,
             4 => 6,
-            other => return Err(Error::unsupported(format!("code object with ABI version {other}: 2 to 4 (v4 to v6) are handled")).at(8)),
+            old @ (0 | 1) => {
+                let version = old + 2;
+                return Err(Error::unsupported(format!(
+                    "code object v{version} (ABI version {old}), which compilers wrote before ROCm 4.1: v4 to v6 are handled; compile the source again"
+                ))
+                .at(8));
+            }
+            other => {
+                return Err(Error::unsupported(format!("code object with ABI version {other}: 2 to 4 (v4 to v6) are handled")).at(8));
+            }
         };
         if header.kind != ET_DYN {
             let what = if header.kind == ET_REL { "a relocatable device object file (.o), not linked yet" } else { "a device ELF" };

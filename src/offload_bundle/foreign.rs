@@ -14,16 +14,26 @@ const SIGNATURES: &[(&[u8], &str, &str)] = &[
     (b"BC\xc0\xde", "LLVM bitcode, which is not compiled to instructions yet", LINK_FIRST),
     (&[0x10, 0xff, 0x10, 0xad], "an LLVM offload binary (what the new offload driver puts into object files)", LINK_FIRST),
     (&[0x03, 0x02, 0x23, 0x07], "SPIR-V, which is not compiled to instructions yet", "rewrite code that is compiled for a processor"),
+    (b"#!", "a script", "name the program or the library that it runs"),
     (b"MZ", "a Windows program", "rewrite the code objects inside, or the program's build for Linux"),
-    (b"PK\x03\x04", "a ZIP archive (a Python wheel is one)", "unpack it and rewrite the libraries inside"),
+    (b"PK\x03\x04", "a ZIP archive (a Python wheel is one)", "unpack it and name the libraries inside"),
     (b"\x1f\x8b", "gzip data", "unpack it first"),
     (b"\x28\xb5\x2f\xfd", "zstd data", "unpack it first"),
     (b"# __CLANG_OFFLOAD_BUNDLE__", "an offload bundle of texts", "compile and link it first"),
     (b"; __CLANG_OFFLOAD_BUNDLE__", "an offload bundle of texts", "compile and link it first"),
 ];
 
+/// Where the identifier of a FlatBuffer is, without and with the size before it.
+const IDENTIFIER_AT: [usize; 2] = [4, 8];
+/// The identifier of IREE's modules.
+const IREE: &[u8] = b"IREE";
+
 /// What a file is that is neither ELF nor a bundle.
 pub(super) fn refuse(data: &[u8]) -> Error {
+    if IDENTIFIER_AT.iter().any(|at| data.get(*at..).is_some_and(|rest| rest.starts_with(IREE))) {
+        let instead = "compile it with --iree-hal-dump-executable-binaries-to=FOLDER and look into the code objects there";
+        return Error::unsupported(format!("a module of IREE (.vmfb): {instead}")).at(0);
+    }
     match SIGNATURES.iter().find(|(magic, ..)| data.starts_with(magic)) {
         Some((_, what, instead)) => Error::unsupported(format!("{what}: {instead}")).at(0),
         None => Error::malformed("neither an ELF file nor an offload bundle").at(0),

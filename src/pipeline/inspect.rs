@@ -3,8 +3,8 @@
 use super::kernel_facts::kernel_facts;
 use super::object::{Opened, digest, entry_id, every_object, place};
 use super::options::Selection;
-use crate::code_object::{CodeObject, DESCRIPTOR_SUFFIX, MalformedPart, PartKind, demangle};
-use crate::elf::{self, Symbol};
+use crate::code_object::{CodeObject, DESCRIPTOR_SUFFIX, MalformedPart, PartKind, demangle, processor_name};
+use crate::elf::{self, Elf, Symbol};
 use crate::error::{Error, Kind, Result, ResultExt};
 use crate::offload_bundle::{Bundle, Container, Found, Input};
 use crate::report::inspect::{
@@ -140,7 +140,8 @@ fn inspect_object(found: &Found<'_>, inspected: &Inspected) -> Result<InspectedO
         Ok(opened) => opened,
         // Listed, though nothing is known of what is inside. What is no code object by itself is a wrong input.
         Err(error) if error.kind() == Kind::Unsupported || found.place.is_some() => {
-            let target = found.target.map(ToString::to_string).unwrap_or_default();
+            let named = || Elf::parse(found.bytes).ok().and_then(|elf| processor_name(elf.header.flags)).unwrap_or_default().to_owned();
+            let target = found.target.map_or_else(named, ToString::to_string);
             return Ok(InspectedObject {
                 id: entry_id(found.place),
                 target,

@@ -149,6 +149,21 @@ impl Collector {
         dispatches.add_to(&mut self.profile.uncounted);
     }
 
+    /// The profile so far and the place of kernel `index` of `map` in it, for a journal.
+    ///
+    /// # Errors
+    /// Malformed if the object has no such kernel.
+    pub fn dispatched(&mut self, map: &ObjectMap, index: u32) -> Result<(&mut Profile, usize)> {
+        let place = self.place(map, index)?;
+        Ok((&mut self.profile, place))
+    }
+
+    /// The profile so far, for a journal, which leaves it as it is.
+    #[must_use]
+    pub fn profile_mut(&mut self) -> &mut Profile {
+        &mut self.profile
+    }
+
     /// The profile so far.
     #[must_use]
     pub fn profile(&self) -> &Profile {

@@ -223,9 +223,22 @@ pub struct Profile {
     /// Dispatches that were not counted, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uncounted: Vec<UncountedDispatches>,
+    /// Processes whose counts these are.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub processes: u32,
     /// Every wave's counters, when asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waves: Vec<WaveCounts>,
+}
+
+pub(crate) fn one() -> u32 {
+    1
+}
+
+/// Whether there was one process, which is not worth a line.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+pub(crate) fn is_one(processes: &u32) -> bool {
+    *processes == 1
 }
 
 impl Profile {
@@ -233,7 +246,8 @@ impl Profile {
     #[must_use]
     pub fn new(origin: Origin, backend: Backend) -> Profile {
         let (kernels, refused, uncounted, waves) = Default::default();
-        Profile { schema: SCHEMA.to_owned(), origin, backend, complete: false, ended: false, kernels, refused, uncounted, waves }
+        let processes = 1;
+        Profile { schema: SCHEMA.to_owned(), origin, backend, complete: false, ended: false, kernels, refused, uncounted, processes, waves }
     }
 
     /// Whether the run ended. Profiles of versions that did not say so by itself are complete where it did.
@@ -244,7 +258,12 @@ impl Profile {
 
     /// Marks the run as ended.
     pub fn end(&mut self) {
-        self.ended = true;
+        self.set_ended(true);
+    }
+
+    /// Says whether the run ended.
+    pub fn set_ended(&mut self, ended: bool) {
+        (self.ended, self.complete) = (ended, ended);
         self.check_complete();
     }
 
@@ -289,6 +308,7 @@ impl Profile {
         }
         let (ended, complete) = (self.has_ended() && other.has_ended(), self.complete && other.complete);
         (self.ended, self.complete) = (ended, complete);
+        self.processes = self.processes.saturating_add(other.processes);
         let base = self.kernels.len() as u32;
         let mut places = Vec::new();
         for kernel in &other.kernels {
@@ -324,13 +344,10 @@ impl KernelTotals {
     /// # Errors
     /// Unsupported if the sites differ; Limit if a sum overflows.
     pub fn merge(&mut self, other: &KernelTotals) -> Result<()> {
-        let same = self.branches.len() == other.branches.len()
-            && self.branches.iter().zip(&other.branches).all(|(a, b)| a.address == b.address && a.counts.kind() == b.counts.kind());
-        if !same {
-            return Err(Error::unsupported(format!("kernel {}: the two profiles have different sites", self.name)));
-        }
-        for (a, b) in self.branches.iter_mut().zip(&other.branches) {
-            a.counts.add(&b.counts.values())?;
+        if self.mode.is_none() && other.mode.is_none() {
+            self.add_reached(other)?;
+        } else {
+            self.add_counted(other)?;
         }
         self.dispatches += other.dispatches;
         // Where one does not say how its dispatches were launched, what the other says is not all.
@@ -351,6 +368,30 @@ impl KernelTotals {
             }),
             _ => None,
         };
+        Ok(())
+    }
+
+    /// Adds the sites of another trace: a trace has only those that were reached.
+    fn add_reached(&mut self, other: &KernelTotals) -> Result<()> {
+        for site in &other.branches {
+            match self.branches.binary_search_by_key(&site.address, |mine| mine.address) {
+                Ok(at) => self.branches[at].counts.add(&site.counts.values())?,
+                Err(at) => self.branches.insert(at, site.clone()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the counters of the same sites.
+    fn add_counted(&mut self, other: &KernelTotals) -> Result<()> {
+        let same = self.branches.len() == other.branches.len()
+            && self.branches.iter().zip(&other.branches).all(|(a, b)| a.address == b.address && a.counts.kind() == b.counts.kind());
+        if !same {
+            return Err(Error::unsupported(format!("kernel {}: the two profiles have different sites", self.name)));
+        }
+        for (a, b) in self.branches.iter_mut().zip(&other.branches) {
+            a.counts.add(&b.counts.values())?;
+        }
         Ok(())
     }
 }

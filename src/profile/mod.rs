@@ -6,12 +6,14 @@
 //! - [`mod@file`]: the profile file: totals per site, and on request every wave's;
 //! - [`launches`]: what was launched, and what of it was not counted;
 //! - [`collect`]: folding drained records into totals;
+//! - [`journal`]: what a process has collected, written as it goes, so that nothing is lost however it ends;
 //! - [`pc_samples`]: samples and traces that other profilers took, read;
 //! - [`time`], [`samples`]: what the emulator's timing model says, as totals and as stall samples. Modelled, never measured.
 
 pub mod collect;
 pub mod control;
 pub mod file;
+pub mod journal;
 pub mod launches;
 pub mod map;
 pub mod origins;

@@ -23,6 +23,9 @@ pub struct TimeProfile {
     pub latencies: Vec<String>,
     /// Whether the run ended; false in what a killed run leaves.
     pub complete: bool,
+    /// Processes whose time this is.
+    #[serde(default = "super::file::one", skip_serializing_if = "super::file::is_one")]
+    pub processes: u32,
     /// Kernels in order of first dispatch.
     pub kernels: Vec<KernelTime>,
 }
@@ -109,11 +112,54 @@ impl InstructionCycles {
     }
 }
 
+impl KernelTime {
+    /// Adds the time of other dispatches of the same kernel.
+    fn merge(&mut self, other: &KernelTime) {
+        self.waves += other.waves;
+        self.most_waves_per_simd = self.most_waves_per_simd.max(other.most_waves_per_simd);
+        self.modelled_cycles += other.modelled_cycles;
+        self.modelled_wave_cycles += other.modelled_wave_cycles;
+        self.modelled_added_cycles += other.modelled_added_cycles;
+        self.dispatches.extend_from_slice(&other.dispatches);
+        let (memory, more) = (&mut self.memory, &other.memory);
+        memory.l1_hits += more.l1_hits;
+        memory.l1_misses += more.l1_misses;
+        memory.l2_hits += more.l2_hits;
+        memory.l2_misses += more.l2_misses;
+        memory.modelled_lds_conflict_cycles += more.modelled_lds_conflict_cycles;
+        memory.serialized_atomics += more.serialized_atomics;
+        for each in &other.instructions {
+            match self.instructions.binary_search_by_key(&each.address, |mine| mine.address) {
+                Ok(at) => {
+                    let mine = &mut self.instructions[at];
+                    mine.executions += each.executions;
+                    mine.modelled_issued += each.modelled_issued;
+                    for (reason, cycles) in &each.modelled_stalled {
+                        *mine.modelled_stalled.entry(reason.clone()).or_default() += cycles;
+                    }
+                }
+                Err(at) => self.instructions.insert(at, each.clone()),
+            }
+        }
+    }
+}
+
 impl TimeProfile {
     /// Of a run that has dispatched nothing yet.
     #[must_use]
     pub fn new(latencies: Vec<String>) -> TimeProfile {
-        TimeProfile { schema: SCHEMA.to_owned(), modelled: true, latencies, complete: false, kernels: Vec::new() }
+        TimeProfile { schema: SCHEMA.to_owned(), modelled: true, latencies, complete: false, processes: 1, kernels: Vec::new() }
+    }
+
+    /// Adds what `other` has to it: later dispatches, or those of another process. The number of processes and whether the run ended stay as they are.
+    pub fn merge(&mut self, other: &TimeProfile) {
+        for kernel in &other.kernels {
+            let same = |mine: &&mut KernelTime| mine.name == kernel.name && mine.object == kernel.object && mine.target == kernel.target;
+            match self.kernels.iter_mut().find(same) {
+                Some(mine) => mine.merge(kernel),
+                None => self.kernels.push(kernel.clone()),
+            }
+        }
     }
 
     /// The file's contents.

@@ -18,10 +18,36 @@ pub struct Run<'a> {
     pub mode: &'a str,
     /// What it counted.
     pub profile: &'a Profile,
-    /// Whether the application wrote the same bytes to stdout as when it ran uninstrumented.
-    pub same_output: bool,
-    /// Whether it ended with the same exit code.
-    pub same_exit: bool,
+    /// What the emulator saw in the same run.
+    pub trace: Option<&'a Profile>,
+    /// How the application's stdout differs from that of the uninstrumented run.
+    pub output: &'a OutputDifference,
+    /// The application's exit code (128 + n after signal n).
+    pub exit_code: i32,
+}
+
+/// How an output differs from that of the uninstrumented run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputDifference {
+    /// Not at all.
+    #[default]
+    Same,
+    /// Only in numbers that look like times.
+    Times(DifferentLine),
+    /// In something else.
+    Different(DifferentLine),
+}
+
+/// The first line in which two outputs differ.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DifferentLine {
+    /// Its number, from 1.
+    pub line: u64,
+    /// What the uninstrumented run wrote there; none where its output has ended.
+    pub original: Option<String>,
+    /// What this run wrote.
+    pub found: Option<String>,
 }
 
 /// A comparison.
@@ -31,14 +57,23 @@ pub struct Compare {
     pub schema: String,
     /// What ran the kernels.
     pub backend: Backend,
-    /// Whether every mode counted the same for every kernel.
+    /// Whether every mode counted the same for every kernel. Where `exact` holds as well, what differs is what the program did.
     pub same_counts: bool,
+    /// Whether every mode counted what the emulator saw in the same run.
+    pub exact: bool,
     /// Whether the application's stdout was the same in every run.
     pub same_output: bool,
     /// Whether its exit code was.
     pub same_exit: bool,
-    /// Whether the uninstrumented run was traced, and the counts were compared with that trace.
+    /// The exit code of the uninstrumented run (128 + n after signal n).
+    pub exit_code: i32,
+    /// Whether every run was traced, and its counts were compared with that trace.
     pub checked_against_trace: bool,
+    /// How the outputs differ, by mode.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<ModeOutput>,
+    /// Why the comparison does not hold; none if it does.
+    pub problems: Vec<String>,
     /// Kernels in order of first dispatch.
     pub kernels: Vec<ComparedKernel>,
     /// Kernels left uncounted in some mode.
@@ -57,6 +92,15 @@ pub struct ComparedKernel {
     pub modes: Vec<ModeCost>,
 }
 
+/// How a mode's output differs from that of the uninstrumented run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModeOutput {
+    /// `lds`, `global`, ….
+    pub mode: String,
+    /// The difference.
+    pub difference: OutputDifference,
+}
+
 /// What one mode does to one kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModeCost {
@@ -66,6 +110,8 @@ pub struct ModeCost {
     pub counted: bool,
     /// Whether it counted what the others did.
     pub same_counts: bool,
+    /// Whether it counted what the emulator saw in the same run; none if that is not known.
+    pub exact: Option<bool>,
     /// The first thing in which it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<String>,
@@ -84,9 +130,9 @@ pub struct ModeCost {
 }
 
 impl Compare {
-    /// Compares `runs` with one another and, where there is one, with the emulator's `trace` of the uninstrumented program.
+    /// Compares `runs` with one another, each with the emulator's trace of itself, and with the uninstrumented run: its `trace` and its exit code.
     #[must_use]
-    pub fn new(backend: Backend, trace: Option<&Profile>, runs: &[Run<'_>]) -> Compare {
+    pub fn new(backend: Backend, trace: Option<&Profile>, exit_code: i32, runs: &[Run<'_>]) -> Compare {
         let mut refused: Vec<Refused> = Vec::new();
         for one in runs.iter().flat_map(|run| &run.profile.refused) {
             if !refused.contains(one) {
@@ -116,16 +162,53 @@ impl Compare {
                 }
             })
             .collect();
-        Compare {
+        let different = runs.iter().filter(|run| *run.output != OutputDifference::Same);
+        let outputs: Vec<ModeOutput> =
+            different.map(|run| ModeOutput { mode: run.mode.to_owned(), difference: run.output.clone() }).collect();
+        let modes = || kernels.iter().flat_map(|kernel| &kernel.modes);
+        let mut compare = Compare {
             schema: COMPARE_SCHEMA.to_owned(),
             backend,
-            same_counts: kernels.iter().flat_map(|kernel| &kernel.modes).all(|mode| mode.same_counts),
-            same_output: runs.iter().all(|run| run.same_output),
-            same_exit: runs.iter().all(|run| run.same_exit),
-            checked_against_trace: trace.is_some(),
+            same_counts: modes().all(|mode| mode.same_counts),
+            exact: modes().all(|mode| mode.exact.unwrap_or(mode.same_counts)),
+            same_output: outputs.is_empty(),
+            same_exit: runs.iter().all(|run| run.exit_code == exit_code),
+            exit_code,
+            checked_against_trace: !runs.is_empty() && runs.iter().all(|run| run.trace.is_some()),
+            outputs,
+            problems: Vec::new(),
             kernels,
             refused,
+        };
+        compare.problems = compare.find_problems(runs);
+        compare
+    }
+
+    fn find_problems(&self, runs: &[Run<'_>]) -> Vec<String> {
+        let mut problems = Vec::new();
+        if !self.same_exit {
+            let codes = runs.iter().map(|run| format!("{} with {}", run.mode, run.exit_code));
+            problems.push(format!(
+                "the exit code is not the same in all runs: original {}, {}",
+                self.exit_code,
+                codes.collect::<Vec<_>>().join(", ")
+            ));
+        } else if self.exit_code != 0 {
+            problems.push(format!("the application failed in every run (exit code {})", self.exit_code));
         }
+        if self.kernels.is_empty() {
+            problems.push("no dispatch of an instrumented kernel has ended: there is nothing to compare".to_owned());
+        }
+        if !self.exact {
+            problems.push("the counts are not those of the emulator's trace".to_owned());
+        }
+        if self.outputs.iter().any(|output| matches!(output.difference, OutputDifference::Different(_))) {
+            problems.push("the output is not the same in all runs".to_owned());
+        }
+        if !self.refused.is_empty() {
+            problems.push(format!("{} left uncounted", counted(self.refused.len() as u64, "kernel is", "kernels are")));
+        }
+        problems
     }
 
     /// The comparison as text.
@@ -136,29 +219,48 @@ impl Compare {
             kernel.lines(style, &mut lines);
             lines.push(String::new());
         }
-        if self.kernels.is_empty() {
-            lines.push("no instrumented kernel was dispatched".to_owned());
+        if !self.kernels.is_empty() {
+            self.count_lines(style, &mut lines);
         }
-        let against = if self.checked_against_trace { ", and the emulator's trace of the original says the same" } else { "" };
-        lines.push(if self.same_counts {
-            format!("counts: the same in all modes{against}")
-        } else {
-            style.warn("counts: NOT the same, see above")
-        });
-        lines.push(if self.same_output {
-            "output: the same bytes in all runs".to_owned()
-        } else {
-            style.warn("output: NOT the same bytes in all runs")
-        });
-        if !self.same_exit {
-            lines.push(style.warn("exit code: NOT the same in all runs"));
-        }
+        self.output_lines(style, &mut lines);
         if !self.refused.is_empty() {
             lines.push("left uncounted".to_owned());
             lines.extend(self.refused.iter().map(|kernel| refused_line(kernel, style)));
         }
+        lines.extend(self.problems.iter().map(|problem| style.warn(&format!("NOT as it should be: {problem}"))));
         lines.push(String::new());
         lines.join("\n")
+    }
+
+    fn count_lines(&self, style: Style, lines: &mut Vec<String>) {
+        let against = if self.checked_against_trace { ", and the emulator's trace of each run says the same" } else { "" };
+        lines.push(match (self.same_counts, self.exact) {
+            (true, true) => format!("counts: the same in all modes{against}"),
+            (false, true) => {
+                "counts: exact in all modes, by the emulator's trace of each run; executions differ between runs, see above".to_owned()
+            }
+            (_, false) => style.warn("counts: NOT those of the emulator's trace, see above"),
+        });
+        if !self.same_counts {
+            lines.push("  where what a kernel does depends on the order of its workgroups, --threads 1 runs them in one order".to_owned());
+        }
+    }
+
+    fn output_lines(&self, style: Style, lines: &mut Vec<String>) {
+        if self.outputs.is_empty() {
+            lines.push("output: the same bytes in all runs".to_owned());
+        }
+        for ModeOutput { mode, difference } in &self.outputs {
+            let (said, line) = match difference {
+                OutputDifference::Same => continue,
+                OutputDifference::Times(line) => (format!("output: {mode} differs only in numbers that look like times"), line),
+                OutputDifference::Different(line) => (style.warn(&format!("output: {mode} is NOT the same")), line),
+            };
+            lines.push(format!("{said}; the first line that differs is {}:", line.line));
+            let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "(the output has ended)".to_owned());
+            lines.push(format!("  original: {}", text(&line.original)));
+            lines.push(format!("  {mode}: {}", text(&line.found)));
+        }
     }
 }
 
@@ -187,10 +289,13 @@ impl ComparedKernel {
         ]);
         table.row(cost_row("original", "", self.original_work, [None; 3], self.modes.iter().find_map(|mode| mode.before)));
         for mode in &self.modes {
-            let counts = match (mode.counted, mode.same_counts) {
-                (false, _) => "not counted",
-                (true, true) => "same",
-                (true, false) => "DIFFER",
+            let counts = match (mode.counted, mode.exact, mode.same_counts) {
+                (false, ..) => "not counted",
+                (true, Some(false), _) => "NOT EXACT",
+                (true, Some(true), true) => "same, exact",
+                (true, Some(true), false) => "exact, differ",
+                (true, None, true) => "same",
+                (true, None, false) => "DIFFER",
             };
             table.row(cost_row(
                 &mode.mode,
@@ -241,14 +346,21 @@ fn same_kernel(a: &KernelTotals, b: &KernelTotals) -> bool {
 }
 
 fn cost(run: &Run<'_>, first: &KernelTotals, traced: Option<&KernelTotals>) -> ModeCost {
+    let own = run.trace.map(|trace| trace.kernels.iter().find(|kernel| same_kernel(kernel, first)));
     let Some(kernel) = run.profile.kernels.iter().find(|kernel| same_kernel(kernel, first)) else {
         // A mode that refused a kernel said so; one that silently lost it counted something else than the others.
         let refused = run.profile.refused.iter().any(|refused| refused.name == first.name && refused.target == first.target);
-        let difference = (!refused).then(|| "has no counts of this kernel and gives no reason".to_owned());
+        let lost = !refused && own.is_none_or(|own| own.is_some());
+        let difference = match (refused, lost) {
+            (true, _) => None,
+            (false, true) => Some("has no counts of this kernel and gives no reason".to_owned()),
+            (false, false) => Some("did not dispatch this kernel".to_owned()),
+        };
         return ModeCost {
             mode: run.mode.to_owned(),
             counted: false,
             same_counts: refused,
+            exact: Some(!lost),
             difference,
             work: None,
             instructions_added: None,
@@ -258,16 +370,21 @@ fn cost(run: &Run<'_>, first: &KernelTotals, traced: Option<&KernelTotals>) -> M
             after: None,
         };
     };
-    let difference = difference(first, kernel).or_else(|| {
-        let against_trace = difference_from_trace(traced?, kernel)?;
-        Some(format!("unlike the emulator's trace: {against_trace}"))
+    let from_trace = own.map(|own| match own {
+        Some(own) => difference_from_trace(own, kernel).map(|different| format!("unlike the emulator's trace of this run: {different}")),
+        None => Some("the emulator's trace of this run has no such kernel".to_owned()),
     });
+    let from_first = difference(first, kernel);
+    let same_counts = from_first.is_none();
+    let exact = from_trace.as_ref().map(Option::is_none);
+    let difference = from_trace.flatten().or(from_first);
     let original = traced.and_then(|traced| traced.work);
     let added = |of: fn(&Work) -> u64| Some(of(kernel.work.as_ref()?) as i64 - of(original.as_ref()?) as i64);
     ModeCost {
         mode: run.mode.to_owned(),
         counted: true,
-        same_counts: difference.is_none(),
+        same_counts,
+        exact,
         difference,
         work: kernel.work,
         instructions_added: added(|work| work.instructions),
@@ -351,15 +468,16 @@ mod tests {
         profile
     }
 
-    fn run<'a>(mode: &'a str, profile: &'a Profile) -> Run<'a> {
-        Run { mode, profile, same_output: true, same_exit: true }
+    /// A run whose trace says what was counted, unless another trace is given.
+    fn run<'a>(mode: &'a str, profile: &'a Profile, trace: Option<&'a Profile>) -> Run<'a> {
+        Run { mode, profile, trace: Some(trace.unwrap_or(profile)), output: &OutputDifference::Same, exit_code: 0 }
     }
 
     #[test]
     fn equal_counts_and_their_cost() {
         let (trace, lds, global) = (profile(3, 100), profile(3, 140), profile(3, 130));
-        let compare = Compare::new(Backend::Emulator, Some(&trace), &[run("lds", &lds), run("global", &global)]);
-        assert!(compare.same_counts);
+        let compare = Compare::new(Backend::Emulator, Some(&trace), 0, &[run("lds", &lds, None), run("global", &global, None)]);
+        assert!(compare.same_counts && compare.exact && compare.problems.is_empty());
         assert_eq!(compare.kernels[0].modes[0].instructions_added, Some(40));
         assert_eq!(compare.kernels[0].modes[1].instructions_added, Some(30));
         let text = compare.render(Style::default());
@@ -370,18 +488,23 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_named() {
+    fn executions_may_differ_between_runs_whose_counts_are_exact() {
         let (trace, lds, global) = (profile(3, 100), profile(3, 140), profile(4, 130));
-        let compare = Compare::new(Backend::Emulator, Some(&trace), &[run("lds", &lds), run("global", &global)]);
-        assert!(!compare.same_counts);
+        let compare = Compare::new(Backend::Emulator, Some(&trace), 0, &[run("lds", &lds, None), run("global", &global, None)]);
+        assert!(!compare.same_counts && compare.exact && compare.problems.is_empty());
         assert!(compare.kernels[0].modes[0].same_counts);
-        assert!(compare.render(Style::default()).contains("global: 0x1000 s_cbranch_scc1 4: counted [9, 4], expected [9, 3]"));
+        let text = compare.render(Style::default());
+        assert!(text.contains("global: 0x1000 s_cbranch_scc1 4: counted [9, 4], expected [9, 3]"), "{text}");
+        assert!(text.contains("executions differ between runs") && text.contains("--threads 1"), "{text}");
     }
 
     #[test]
-    fn a_mode_that_agrees_with_the_others_and_not_with_the_trace_differs() {
+    fn a_mode_that_agrees_with_the_others_and_not_with_its_own_trace_is_wrong() {
         let (trace, lds) = (profile(2, 100), profile(3, 140));
-        assert!(!Compare::new(Backend::Emulator, Some(&trace), &[run("lds", &lds)]).same_counts);
+        let compare = Compare::new(Backend::Emulator, Some(&lds), 0, &[run("lds", &lds, Some(&trace))]);
+        assert!(compare.same_counts && !compare.exact);
+        assert_eq!(compare.problems, ["the counts are not those of the emulator's trace"]);
+        assert!(compare.render(Style::default()).contains("lds: unlike the emulator's trace of this run"));
     }
 
     #[test]
@@ -390,15 +513,46 @@ mod tests {
         let mut unreached = lds.kernels[0].branches[0].clone();
         (unreached.address, unreached.counts) = (0x2000, Counts::Scalar(ScalarCounts::default()));
         lds.kernels[0].branches.push(unreached);
-        assert!(Compare::new(Backend::Emulator, Some(&trace), &[run("lds", &lds)]).same_counts);
+        assert!(Compare::new(Backend::Emulator, None, 0, &[run("lds", &lds, Some(&trace))]).exact);
         // A site that was reached and is not counted is a gap, unless it is in a function that is known not to be counted.
         trace.kernels[0].branches[0].address = 0x3000;
-        assert!(!Compare::new(Backend::Emulator, Some(&trace), &[run("lds", &lds)]).same_counts);
+        assert!(!Compare::new(Backend::Emulator, None, 0, &[run("lds", &lds, Some(&trace))]).exact);
     }
 
     #[test]
-    fn a_kernel_without_counts_and_without_a_reason_differs() {
+    fn a_kernel_without_counts_and_without_a_reason_is_wrong() {
         let (lds, nothing) = (profile(3, 140), Profile::new(Origin::Counters, Backend::Emulator));
-        assert!(!Compare::new(Backend::Emulator, None, &[run("lds", &lds), run("global", &nothing)]).same_counts);
+        let runs = [run("lds", &lds, None), run("global", &nothing, Some(&lds))];
+        assert!(!Compare::new(Backend::Emulator, None, 0, &runs).exact);
+        // One that did not run there is another execution.
+        let runs = [run("lds", &lds, None), run("global", &nothing, None)];
+        let compare = Compare::new(Backend::Emulator, None, 0, &runs);
+        assert!(compare.exact && !compare.same_counts);
+    }
+
+    #[test]
+    fn nothing_is_not_the_same() {
+        let nothing = Profile::new(Origin::Counters, Backend::Emulator);
+        let compare = Compare::new(Backend::Emulator, None, 0, &[run("lds", &nothing, None)]);
+        assert_eq!(compare.problems, ["no dispatch of an instrumented kernel has ended: there is nothing to compare"]);
+        assert!(!compare.render(Style::default()).contains("counts: the same"));
+        let lds = profile(3, 140);
+        let failed = Run { exit_code: 3, ..run("lds", &lds, None) };
+        let compare = Compare::new(Backend::Emulator, None, 3, &[failed]);
+        assert_eq!(compare.problems, ["the application failed in every run (exit code 3)"]);
+        let compare = Compare::new(Backend::Emulator, None, 0, &[failed]);
+        assert!(compare.problems[0].contains("original 0, lds with 3"), "{:?}", compare.problems);
+    }
+
+    #[test]
+    fn outputs_may_differ_in_times_alone() {
+        let lds = profile(3, 140);
+        let line = |found: &str| DifferentLine { line: 2, original: Some("took 1.5 ms".to_owned()), found: Some(found.to_owned()) };
+        let (times, other) = (OutputDifference::Times(line("took 1.7 ms")), OutputDifference::Different(line("FAIL")));
+        let compare = |output| Compare::new(Backend::Emulator, None, 0, &[Run { output, ..run("lds", &lds, None) }]);
+        assert!(compare(&times).problems.is_empty() && !compare(&times).same_output);
+        assert!(compare(&times).render(Style::default()).contains("only in numbers that look like times"));
+        assert_eq!(compare(&other).problems, ["the output is not the same in all runs"]);
+        assert!(compare(&other).render(Style::default()).contains("  original: took 1.5 ms\n  lds: FAIL"));
     }
 }

@@ -5,7 +5,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::launches;
 use super::model::{Branch, BranchCounts, Kernel, Report};
 use super::table::grouped;
-use super::text::{Style, mode_name, operation_text, ran_on};
+use super::text::{Style, cut_short, mode_name, operation_text, ran_on};
 use crate::profile::map::Source;
 
 /// Follows the reader's light or dark setting; a bar shows how often a branch diverges.
@@ -38,9 +38,7 @@ pub fn render(report: &Report) -> String {
             body {
                 h1 { "Wavetap report" }
                 p { (ran_on(report)) }
-                @if !report.ended {
-                    p.note { "The run did not end: these are the counts collected up to then." }
-                }
+                @if let Some(said) = cut_short(report) { p.note { (said) } }
                 @for kernel in &report.kernels { (kernel_section(kernel)) }
                 @if report.kernels.is_empty() { p { "No instrumented kernel was dispatched." } }
                 @if !report.uncounted.is_empty() { (uncounted_section(report)) }

@@ -26,6 +26,9 @@ pub struct RunInfo {
     /// The application's exit code (128 + n after signal n).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
+    /// The signal that ended the application: `SIGKILL`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
 }
 
 /// A report on one profile.
@@ -45,6 +48,9 @@ pub struct Report {
     /// Whether the run ended.
     #[serde(default)]
     pub ended: bool,
+    /// Processes whose counts these are.
+    #[serde(default = "crate::profile::file::one", skip_serializing_if = "crate::profile::file::is_one")]
+    pub processes: u32,
     /// Kernels in order of first dispatch.
     pub kernels: Vec<Kernel>,
     /// Kernels that were left uncounted, and why.
@@ -155,6 +161,7 @@ impl Report {
             run,
             complete: profile.complete,
             ended: profile.has_ended(),
+            processes: profile.processes,
             kernels: profile.kernels.iter().map(Kernel::new).collect(),
             refused: profile.refused.clone(),
             uncounted: profile.uncounted.clone(),

@@ -75,9 +75,7 @@ impl Style {
 #[must_use]
 pub fn render(report: &Report, style: Style) -> String {
     let mut lines = vec![ran_on(report)];
-    if !report.ended {
-        lines.push(style.warn(DID_NOT_END));
-    }
+    lines.extend(cut_short(report).map(|line| style.warn(&line)));
     if report.kernels.is_empty() {
         lines.push("no instrumented kernel was dispatched".to_owned());
     }
@@ -105,6 +103,14 @@ pub fn render(report: &Report, style: Style) -> String {
     lines.join("\n")
 }
 
+/// That the run was cut short, if it was.
+pub(super) fn cut_short(report: &Report) -> Option<String> {
+    match &report.run.signal {
+        Some(signal) => Some(format!("the run was ended by {signal}: these are the counts of the dispatches that had ended by then")),
+        None => (!report.ended).then(|| DID_NOT_END.to_owned()),
+    }
+}
+
 /// One line that says what ran the kernels.
 #[must_use]
 pub fn ran_on(report: &Report) -> String {
@@ -126,7 +132,15 @@ pub fn ran_on(report: &Report) -> String {
         Origin::Trace => "counted by the emulator's own trace",
     };
     parts.push(counted.to_owned());
+    if report.processes != 1 {
+        parts.push(counted_processes(report.processes));
+    }
     format!("ran on {place}: {}", parts.join(", "))
+}
+
+/// `the sum of 3 processes`.
+fn counted_processes(processes: u32) -> String {
+    format!("the sum of {}", self::counted(processes.into(), "process", "processes"))
 }
 
 fn kernel_lines(kernel: &Kernel, style: Style, lines: &mut Vec<String>) {
@@ -380,7 +394,7 @@ mod tests {
             ],
             ..KernelTotals::default()
         });
-        Report::new(&profile, RunInfo { strict: Some(true), seed: Some(7), exit_code: Some(0) })
+        Report::new(&profile, RunInfo { strict: Some(true), seed: Some(7), exit_code: Some(0), signal: None })
     }
 
     #[test]
@@ -422,6 +436,10 @@ void k<int>()
         let mut report = report();
         (report.complete, report.ended) = (false, false);
         assert!(render(&report, Style::default()).contains("the run did not end"));
+        report.run.signal = Some("SIGKILL (signal 9)".to_owned());
+        assert!(render(&report, Style::default()).contains("the run was ended by SIGKILL (signal 9): "));
+        report.processes = 3;
+        assert!(render(&report, Style::default()).contains("kernels, the sum of 3 processes\n"));
     }
 
     #[test]

@@ -25,6 +25,9 @@ pub(super) fn render_to(time: &TimeProfile, style: Style, lines: &mut Vec<String
     if !time.latencies.is_empty() {
         lines.push(format!("  modelled with other latencies: {}", time.latencies.join(", ")));
     }
+    if time.processes != 1 {
+        lines.push(format!("  the sum of {}", counted(time.processes.into(), "process", "processes")));
+    }
     if !time.complete {
         lines.push(style.warn("  the run did not end: this is what had been modelled up to then"));
     }

@@ -1,8 +1,7 @@
 //! `wavetap compare`: the ways of counting side by side.
 
 use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
@@ -11,15 +10,12 @@ use wavetap::pipeline::{Options, Probe};
 use wavetap::profile::file::{Backend, Origin, Profile};
 use wavetap::report::compare::{Compare, Run};
 
-use super::profile::rewrite_to;
+use super::profile::{nothing_selected, rewrite_to};
 use crate::args::{ColorChoice, CompareArgs, CounterChoice};
-use crate::{files, launch, map_file, output};
+use crate::{differences, files, launch, map_file, output};
 
-/// Exit code: the modes do not agree, or something was refused.
+/// Exit code: the modes do not agree, something was refused, or there was nothing to compare.
 const DIFFERENT: u8 = 1;
-
-/// Output is compared in pieces of this size: it may be larger than memory.
-const PIECE: usize = 1 << 16;
 
 /// One run that has ended.
 struct Ended {
@@ -27,6 +23,7 @@ struct Ended {
     code: i32,
     output: PathBuf,
     profile: Option<Profile>,
+    trace: Option<Profile>,
 }
 
 /// Runs the application once as it is and once for each mode.
@@ -47,13 +44,16 @@ pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
         let executable = place.join(app.path.file_name().unwrap_or("app".as_ref()));
         let options =
             Options { probes: vec![Probe::Branches], counters: (*mode).into(), selection: args.select.selection(), ..Options::default() };
-        rewrite_to(&original, &app.path, &executable, &options)?;
+        let selected = rewrite_to(&original, &app.path, &executable, &options).map_err(|error| launch::explain(&app, &original, error))?;
+        if let Some(nothing) = nothing_selected(&original, &options, selected) {
+            eprintln!("wavetap: {}: {nothing}", app.path.display());
+            return Ok(ExitCode::from(DIFFERENT));
+        }
         rewritten.push((name, Some(executable)));
     }
 
-    let mut ended = Vec::new();
+    let (mut ended, mut lacks_something) = (Vec::new(), false);
     for (mode, executable) in rewritten {
-        let profile = folder.path().join(format!("{mode}.profile"));
         let written = folder.path().join(format!("{mode}.stdout"));
         let stdout = File::create(&written).map_err(|error| files::io(&written, "cannot write", &error))?;
         let run = launch::Run {
@@ -61,59 +61,43 @@ pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
             executable: executable.as_deref(),
             backend: &args.backend,
             target,
-            profile: executable.is_some().then_some(&profile),
-            trace: executable.is_none().then_some(&profile),
+            counters: executable.is_some(),
+            trace: true,
             timing: None,
             stdout: Some(stdout),
         };
-        let code = run.execute()?;
+        let run = run.execute()?;
+        run.say();
         if executable.is_none() {
             output::stdout(&files::read(&written)?)?;
         }
-        ended.push(Ended { mode, code, output: written, profile: launch::collected(&profile)? });
+        lacks_something |= run.lacks_something();
+        ended.push(Ended { mode, code: run.code, output: written, profile: run.counters()?, trace: run.trace()? });
     }
     let compare = put_together(backend, &ended)?;
     output::emit(&args.report, colour, &compare, |compare, style| compare.render(style))?;
     output::say_refused(&compare.refused, &args.report);
-    let good = compare.same_counts && compare.same_exit && compare.refused.is_empty();
-    Ok(if good { ExitCode::SUCCESS } else { ExitCode::from(DIFFERENT) })
+    Ok(if compare.problems.is_empty() && !lacks_something { ExitCode::SUCCESS } else { ExitCode::from(DIFFERENT) })
 }
 
 fn put_together(backend: Backend, ended: &[Ended]) -> Result<Compare> {
     let (original, modes) = ended.split_first().ok_or_else(|| Error::internal("nothing was run"))?;
     let nothing = Profile::new(Origin::Counters, backend);
-    let runs = modes
+    let outputs = modes.iter().map(|run| differences::between(&original.output, &run.output)).collect::<Result<Vec<_>>>()?;
+    let runs: Vec<Run<'_>> = modes
         .iter()
-        .map(|run| {
-            Ok(Run {
-                mode: &run.mode,
-                profile: run.profile.as_ref().unwrap_or(&nothing),
-                same_output: same_bytes(&original.output, &run.output)?,
-                same_exit: original.code == run.code,
-            })
+        .zip(&outputs)
+        .map(|(run, output)| Run {
+            mode: &run.mode,
+            profile: run.profile.as_ref().unwrap_or(&nothing),
+            trace: run.trace.as_ref(),
+            output,
+            exit_code: run.code,
         })
-        .collect::<Result<Vec<_>>>()?;
-    Ok(Compare::new(backend, original.profile.as_ref(), &runs))
+        .collect();
+    Ok(Compare::new(backend, original.trace.as_ref(), original.code, &runs))
 }
 
 fn mode_name(mode: CounterChoice) -> String {
     mode.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
-}
-
-fn same_bytes(a: &Path, b: &Path) -> Result<bool> {
-    let open = |path: &Path| File::open(path).map_err(|error| files::io(path, "cannot read", &error));
-    let (mut a, mut b) = (open(a)?, open(b)?);
-    let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
-    loop {
-        of_a.clear();
-        of_b.clear();
-        a.by_ref().take(PIECE as u64).read_to_end(&mut of_a)?;
-        b.by_ref().take(PIECE as u64).read_to_end(&mut of_b)?;
-        if of_a != of_b {
-            return Ok(false);
-        }
-        if of_a.is_empty() {
-            return Ok(true);
-        }
-    }
 }

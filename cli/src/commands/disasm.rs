@@ -12,7 +12,7 @@ use wavetap::report::listing::Listing;
 
 use crate::args::{ColorChoice, DisasmArgs, Format, Hidden};
 use crate::disassembly::{Form, Writer};
-use crate::{files, launch, output};
+use crate::{files, launch, map_file, output};
 
 /// Exit code: it ran, and some of the code could not be disassembled.
 const REFUSED: u8 = 1;
@@ -23,7 +23,7 @@ pub fn run(args: &DisasmArgs, colour: ColorChoice) -> Result<ExitCode> {
         return Err(Error::new(Kind::Io, "--plain is a form of text: it cannot be combined with --format json or yaml"));
     }
     output::check(&args.output)?;
-    let data = files::read_or_stdin(&args.file)?;
+    let data = map_file::open_or_stdin(&args.file)?;
     let profile = args.counters.as_deref().map(launch::read_profile).transpose()?;
     let sources = Sources::below(&args.source_path);
     let source_text = |file: &str, line: u32| sources.line(file, line);

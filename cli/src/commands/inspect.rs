@@ -9,7 +9,7 @@ use wavetap::pipeline::{self, Inspected};
 use wavetap::report::inspect::InspectedEntry;
 
 use crate::args::{ColorChoice, EntryArgs, InspectArgs};
-use crate::{files, output};
+use crate::{files, map_file, output};
 
 /// Exit code: it ran, and something in the file is of a kind that is not handled.
 const REFUSED: u8 = 1;
@@ -17,7 +17,7 @@ const REFUSED: u8 = 1;
 /// Looks into the file.
 pub fn run(args: &InspectArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::check(&args.output)?;
-    let data = files::read_or_stdin(&args.file)?;
+    let data = map_file::open_or_stdin(&args.file)?;
     let EntryArgs { entry, workgroup, dynamic_lds } = &args.entry;
     let inspected =
         Inspected { selection: args.select.selection(), entries: entry.clone(), workgroup: *workgroup, dynamic_lds: *dynamic_lds };

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use wavetap::error::{Result, ResultExt};
-use wavetap::pipeline::{Options, waits};
+use wavetap::pipeline::{self, Inspected, Options, waits};
 use wavetap::profile::file::{Backend, Origin, Profile};
 use wavetap::profile::launches::NotCounted;
 use wavetap::profile::map::{EVERY_KERNEL, ObjectMap, Refused};
@@ -27,42 +27,54 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
         files::may_write(path, args.report.force)?;
         files::not_the_same(&app.path, path)?;
     }
+    files::distinct([&args.output, &args.report.report].into_iter().flatten())?;
     let original = map_file::open(&app.path)?;
     let folder = launch::scratch()?;
     let executable = folder.path().join(app.path.file_name().unwrap_or("app".as_ref()));
-    let left = rewrite_keeping(&original, &app.path, &executable, &args.instrument.options(&args.select), LeftOut::of)?;
+    let options = args.instrument.options(&args.select);
+    let left = rewrite_keeping(&original, &app.path, &executable, &options, LeftOut::of)
+        .map_err(|error| launch::explain(&app, &original, error))?;
+    if let Some(nothing) = nothing_selected(&original, &options, left.iter().map(|left| left.selected).sum()) {
+        eprintln!("wavetap: {}: {nothing}", app.path.display());
+        return Ok(launch_code(REFUSED));
+    }
 
-    let collected = folder.path().join("counters.profile");
     let run = launch::Run {
         app: &app,
         executable: Some(&executable),
         backend: &args.backend,
         target: args.select.target.first().map(String::as_str),
-        profile: Some(&collected),
-        trace: None,
+        counters: true,
+        trace: false,
         timing: None,
         stdout: None,
     };
-    let code = run.execute()?;
-    let mut profile = launch::collected(&collected)?.unwrap_or_else(|| Profile::new(Origin::Counters, Backend::Emulator));
-    left.iter().for_each(|left| left.explain(&mut profile));
-    if let Some(path) = &args.output {
-        files::write(path, &profile.to_json()?, args.report.force, None)?;
-    }
-    let mut report = Report::new(&profile, launch::info(&args.backend, code));
+    let mut ended = run.execute()?;
+    ended.explain(|profile| left.iter().for_each(|left| left.explain(profile)));
+    ended.say();
+    let written = match &args.output {
+        Some(path) => ended.write_counters(path, args.report.force).map(drop),
+        None => Ok(()),
+    };
+    let profile = ended.counters()?.unwrap_or_else(|| {
+        // It used no kernel, and nothing is missing.
+        Profile { complete: ended.signal.is_none() && !ended.lacks_something(), ..Profile::new(Origin::Counters, Backend::Emulator) }
+    });
+    let mut report = Report::new(&profile, launch::info(&args.backend, &ended));
     waits::explain(&mut report, &profile, &original).within(|| app.path.display().to_string())?;
     if args.timing.wanted() {
-        report.time = modelled(args, &app, folder.path())?;
+        report.time = modelled(args, &app)?;
     }
     output::emit(&args.report, colour, &report, text::render)?;
     output::say_refused(&report.refused, &args.report);
     output::say_uncounted(&report.uncounted);
-    Ok(launch_code(if code == 0 && report.has_gaps() { REFUSED } else { code }))
+    written?;
+    let lacks = report.has_gaps() || ended.lacks_something();
+    Ok(launch_code(if ended.code == 0 && lacks { REFUSED } else { ended.code }))
 }
 
 /// Models the time of the application as it is: counting takes time that the original does not.
-fn modelled(args: &ProfileArgs, app: &launch::App, folder: &Path) -> Result<Option<TimeProfile>> {
-    let time = folder.join("time.json");
+fn modelled(args: &ProfileArgs, app: &launch::App) -> Result<Option<TimeProfile>> {
     let nowhere =
         std::fs::File::options().write(true).open("/dev/null").map_err(|error| files::io(Path::new("/dev/null"), "cannot open", &error))?;
     let run = launch::Run {
@@ -70,25 +82,27 @@ fn modelled(args: &ProfileArgs, app: &launch::App, folder: &Path) -> Result<Opti
         executable: None,
         backend: &args.backend,
         target: args.select.target.first().map(String::as_str),
-        profile: None,
-        trace: None,
-        timing: Some(launch::Modelled { time: &time, latencies: &args.timing.latency, samples: None, interval: None }),
+        counters: false,
+        trace: false,
+        timing: Some(launch::Modelled { latencies: &args.timing.latency, samples: false, interval: None }),
         stdout: Some(nowhere),
     };
-    run.execute()?;
-    launch::modelled(&time)
+    Ok(run.execute()?.time())
 }
 
 /// What a code object has that was left as it was: its kernels, none of which was instrumented. Then it is the original, and has no site table that says so.
 #[derive(Debug)]
 struct LeftOut {
     object: String,
+    /// How many kernels of it were selected.
+    selected: usize,
     refused: Vec<Refused>,
 }
 
 impl LeftOut {
     fn of(map: ObjectMap) -> LeftOut {
-        LeftOut { object: map.original, refused: if map.kernels.is_empty() { map.refused } else { Vec::new() } }
+        let selected = map.kernels.len() + map.refused.len();
+        LeftOut { object: map.original, selected, refused: if map.kernels.is_empty() { map.refused } else { Vec::new() } }
     }
 
     /// Says of its kernels that were dispatched why they were not counted.
@@ -114,9 +128,21 @@ impl LeftOut {
     }
 }
 
-/// Writes the rewritten application, executable as the original is.
-pub fn rewrite_to(original: &[u8], path: &Path, output: &Path, options: &Options) -> Result<()> {
-    rewrite_keeping(original, path, output, options, drop).map(|_| ())
+/// Says why nothing was selected, if something should have been.
+pub fn nothing_selected(original: &[u8], options: &Options, selected: usize) -> Option<String> {
+    let selection = &options.selection;
+    if selected > 0 || (selection.kernels.is_empty() && selection.targets.is_empty()) {
+        return None;
+    }
+    let inspected = Inspected { selection: selection.clone(), ..Inspected::default() };
+    let said = pipeline::inspect(original, &inspected, None).err().map(|error| error.to_string());
+    Some(said.unwrap_or_else(|| "nothing that --kernel and --target select is there to be counted".to_owned()))
+}
+
+/// Writes the rewritten application, executable as the original is. How many kernels were selected.
+pub fn rewrite_to(original: &[u8], path: &Path, output: &Path, options: &Options) -> Result<usize> {
+    let kept = rewrite_keeping(original, path, output, options, |map| map.kernels.len() + map.refused.len())?;
+    Ok(kept.into_iter().sum())
 }
 
 /// [`rewrite_to`] that keeps something of the map of each code object.

@@ -7,7 +7,7 @@ use wavetap::pipeline::waits;
 use wavetap::report::{Report, RunInfo, html, text};
 
 use crate::args::{ColorChoice, ReportArgs};
-use crate::{files, launch, output};
+use crate::{files, launch, map_file, output};
 
 /// Renders the profile.
 pub fn run(args: &ReportArgs, colour: ColorChoice) -> Result<ExitCode> {
@@ -15,7 +15,7 @@ pub fn run(args: &ReportArgs, colour: ColorChoice) -> Result<ExitCode> {
     let profile = launch::read_profile(&args.profile)?;
     let mut report = Report::new(&profile, RunInfo::default());
     if let Some(binary) = &args.binary {
-        waits::explain(&mut report, &profile, &files::read(binary)?)?;
+        waits::explain(&mut report, &profile, &map_file::open(binary)?)?;
     }
     match &args.html {
         Some(path) => files::write(path, html::render(&report).as_bytes(), args.output.force, None)?,

@@ -6,7 +6,11 @@ use wavetap::error::Result;
 use wavetap::report;
 
 use crate::args::{ColorChoice, RunArgs};
+use crate::collected::Ended;
 use crate::{files, launch, output};
+
+/// Exit code where the application's is 0: not all that was asked for was collected.
+pub const LACKING: i32 = 1;
 
 /// Runs it; the exit code is the application's.
 pub fn run(args: &RunArgs, colour: ColorChoice) -> Result<ExitCode> {
@@ -18,50 +22,79 @@ pub fn run(args: &RunArgs, colour: ColorChoice) -> Result<ExitCode> {
         files::may_write(path, args.report.force)?;
         files::not_the_same(&app.path, path)?;
     }
-    let [profile, trace, samples] = outputs.map(|path| path.as_deref().map(launch::absolute).transpose());
-    let (profile, trace, samples) = (profile?, trace?, samples?);
-    // The stand-in replaces the file whenever there is more to keep, so a killed run leaves what had been collected; an old file must not pass for it.
-    for path in [&profile, &trace, &samples].into_iter().flatten() {
-        if path.exists() {
-            std::fs::remove_file(path).map_err(|error| files::io(path, "cannot replace", &error))?;
-        }
-    }
-    let timed = args.timing.wanted() || samples.is_some();
-    let folder = if timed { Some(launch::scratch()?) } else { None };
-    let time = folder.as_ref().map(|folder| folder.path().join("time.json"));
+    files::distinct(outputs.into_iter().chain([&args.report.report]).flatten())?;
+    let timed = args.timing.wanted() || args.samples.is_some();
     let run = launch::Run {
         app: &app,
         executable: None,
         backend: &args.backend,
         target: args.target.as_deref(),
-        profile: profile.as_deref(),
-        trace: trace.as_deref(),
-        timing: time.as_deref().map(|time| launch::Modelled {
-            time,
+        counters: args.output.is_some(),
+        trace: args.trace.is_some(),
+        timing: timed.then_some(launch::Modelled {
             latencies: &args.timing.latency,
-            samples: samples.as_deref(),
+            samples: args.samples.is_some(),
             interval: args.sample_interval,
         }),
         stdout: None,
     };
-    let code = run.execute()?;
-    if let Some(path) = &profile {
-        match launch::collected(path)? {
-            None => eprintln!("wavetap: no profile was written: the application never used the HIP runtime"),
-            Some(profile) if profile.uncounted.iter().any(|uncounted| uncounted.why.is_gap()) => output::say_missing(&profile.uncounted),
-            Some(profile) if profile.kernels.is_empty() => {
-                eprintln!("wavetap: the profile is empty: no instrumented kernel ran (`wavetap rewrite` makes an executable that counts)");
-            }
-            Some(_) => {}
-        }
-    }
-    if let Some(path) = &time {
-        match launch::modelled(path)? {
-            None => eprintln!("wavetap: no time was modelled: the application never used the HIP runtime"),
-            Some(time) => output::emit(&args.report, colour, &time, report::time::render)?,
-        }
-    }
+    let ended = run.execute()?;
+    ended.say();
+    // What can be written is, whatever cannot.
+    let outputs = [write_profile(args, &ended), write_others(args, &ended), say_time(args, &ended, timed, colour)];
+    outputs.into_iter().collect::<Result<Vec<()>>>()?;
+    let code = if ended.code == 0 && ended.lacks_something() { LACKING } else { ended.code };
     Ok(launch_code(code))
+}
+
+fn write_profile(args: &RunArgs, ended: &Ended) -> Result<()> {
+    let Some(path) = &args.output else { return Ok(()) };
+    match ended.write_counters(path, args.report.force)? {
+        None => {
+            // An old file must not pass for what this run has counted.
+            files::remove_old(path)?;
+            let why =
+                if ended.lacks_something() { "what was counted could not be kept" } else { "the application never used the HIP runtime" };
+            eprintln!("wavetap: no profile was written: {why}");
+        }
+        Some(profile) if profile.uncounted.iter().any(|uncounted| uncounted.why.is_gap()) => output::say_missing(&profile.uncounted),
+        Some(profile) if profile.kernels.is_empty() => {
+            eprintln!("wavetap: the profile is empty: no instrumented kernel ran (`wavetap rewrite` makes an executable that counts)");
+        }
+        Some(profile) if profile.processes > 1 => eprintln!("wavetap: the profile is the sum of {} processes", profile.processes),
+        Some(_) => {}
+    }
+    Ok(())
+}
+
+fn write_others(args: &RunArgs, ended: &Ended) -> Result<()> {
+    if let Some(path) = &args.trace
+        && ended.write_trace(path, args.report.force)?.is_none()
+    {
+        files::remove_old(path)?;
+    }
+    if let Some(path) = &args.samples
+        && !ended.write_samples(path, args.report.force)?
+    {
+        files::remove_old(path)?;
+    }
+    Ok(())
+}
+
+fn say_time(args: &RunArgs, ended: &Ended, timed: bool, colour: ColorChoice) -> Result<()> {
+    if !timed {
+        return Ok(());
+    }
+    let Some(time) = ended.time() else {
+        eprintln!("wavetap: no time was modelled: the application never used the HIP runtime");
+        return Ok(());
+    };
+    if args.output.is_none() && time.kernels.iter().any(|kernel| kernel.modelled_added_cycles > 0) {
+        eprintln!(
+            "wavetap: the application was rewritten, and without -o it counts nothing: the time is that of its kernels with counting off"
+        );
+    }
+    output::emit(&args.report, colour, &time, report::time::render)
 }
 
 /// The application's exit code as ours.

@@ -9,7 +9,7 @@ use wavetap::profile::pc_samples::{self, PcSamples};
 use wavetap::report::slice::render;
 
 use crate::args::{ColorChoice, SliceArgs};
-use crate::{files, launch, output};
+use crate::{files, launch, map_file, output};
 
 /// Exit code: something that was asked for could not be read.
 const REFUSED: u8 = 1;
@@ -17,7 +17,7 @@ const REFUSED: u8 = 1;
 /// Slices the file.
 pub fn run(args: &SliceArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::check(&args.output)?;
-    let data = files::read(&args.file)?;
+    let data = map_file::open(&args.file)?;
     let profile = args.counters.as_deref().map(launch::read_profile).transpose()?;
     let samples = args.samples.iter().map(|path| read_samples(path)).collect::<Result<Vec<PcSamples>>>()?;
     let given = waits::Given { profile: profile.as_ref(), samples: &samples, blame: args.blame.into() };

@@ -7,7 +7,7 @@ use wavetap::report::verify::Verification;
 use wavetap::verify::check_files;
 
 use crate::args::{ColorChoice, VerifyArgs};
-use crate::{files, output};
+use crate::{map_file, output};
 
 /// Exit code: the rewritten file is not faithful.
 const NOT_FAITHFUL: u8 = 1;
@@ -15,7 +15,7 @@ const NOT_FAITHFUL: u8 = 1;
 /// Checks the files.
 pub fn run(args: &VerifyArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::check(&args.output)?;
-    let (original, rewritten) = (files::read(&args.original)?, files::read(&args.rewritten)?);
+    let (original, rewritten) = (map_file::open(&args.original)?, map_file::open(&args.rewritten)?);
     let place = || format!("{} and {}", args.original.display(), args.rewritten.display());
     let verification = Verification::new(&check_files(&original, &rewritten).within(place)?);
     output::emit(&args.output, colour, &verification, |verification, style| verification.render(style))?;

@@ -1,0 +1,276 @@
+//! What the processes of a run have collected: each left a journal, which are added up here.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use wavetap::error::{Error, Kind, Result, ResultExt};
+use wavetap::profile::file::Profile;
+use wavetap::profile::journal::Journal;
+use wavetap::profile::time::TimeProfile;
+
+use crate::files;
+
+/// A process that goes on when the application has ended gets this long to end: a shell does not wait for all that it starts.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often it is looked for meanwhile.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// In the name of an output: the id of the process.
+pub const PROCESS: &str = "%p";
+
+/// What a file of samples has before the samples of each process, and behind the last.
+const SAMPLES: [&str; 2] = ["{\"rocprofiler-sdk-tool\":[", "]}\n"];
+
+/// What one process left, or one of several programs that ran in it after each other.
+#[derive(Debug)]
+struct Part {
+    /// `123`, `123-1`.
+    name: String,
+    journal: Journal,
+    samples: PathBuf,
+    running: bool,
+}
+
+/// A run that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// The exit code of the application's first process, 128 + n after signal n.
+    pub code: i32,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    parts: Vec<Part>,
+    /// Holds what is not read yet.
+    _folder: TempDir,
+}
+
+impl Ended {
+    /// Reads what the processes left in `folder`.
+    pub fn read(folder: TempDir, code: i32, signal: Option<i32>) -> Result<Ended> {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE && journals(folder.path())?.iter().any(|(path, pid)| exists(*pid) && is_open(path, *pid)) {
+            std::thread::sleep(LOOK);
+        }
+        let mut parts = Vec::new();
+        for (path, pid) in journals(folder.path())? {
+            let running = exists(pid) && is_open(&path, pid);
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            // What could not even be begun: the disk was full.
+            let data = files::read(&path)?;
+            let journal = if data.is_empty() {
+                Journal { failed: true, ..Journal::default() }
+            } else {
+                Journal::read(&data).within(|| format!("what process {name} collected"))?
+            };
+            parts.push(Part { samples: path.with_extension("samples"), name, journal, running });
+        }
+        let order = |part: &Part| (part.journal.process.started, part.journal.process.pid, part.name.clone());
+        parts.sort_by_key(order);
+        Ok(Ended { code, signal, parts, _folder: folder })
+    }
+
+    /// Whether a process goes on, or could not write what it had collected.
+    pub fn lacks_something(&self) -> bool {
+        self.parts.iter().any(|part| part.running || part.journal.failed)
+    }
+
+    /// The name of the signal that ended the application.
+    pub fn signal_name(&self) -> Option<String> {
+        let signal = self.signal?;
+        let name = signal_hook::low_level::signal_name(signal);
+        Some(name.map_or_else(|| format!("signal {signal}"), |name| format!("{name} (signal {signal})")))
+    }
+
+    /// Says on stderr what a person would not expect.
+    pub fn say(&self) {
+        if let Some(signal) = self.signal_name() {
+            eprintln!("wavetap: the application was ended by {signal}");
+        }
+        for Part { name, journal, running, .. } in &self.parts {
+            let program: String = journal.process.name.chars().filter(|c| !c.is_control()).collect();
+            let process = if program.is_empty() { name.clone() } else { format!("{name} ({program})") };
+            if *running {
+                eprintln!("wavetap: process {process} is still running: what it does from now on is not collected");
+            }
+            if journal.failed {
+                eprintln!("wavetap: process {process} could not write all that it collected");
+            }
+        }
+    }
+
+    /// Whether all that a part collected is there.
+    fn is_complete(&self, part: &Part) -> bool {
+        self.signal.is_none() && !part.running && !part.journal.failed
+    }
+
+    /// What was counted, or traced, by all processes; none if none used the HIP runtime.
+    fn sum(&self, of: fn(&Journal) -> Option<&Profile>) -> Result<Option<Profile>> {
+        let mut sum: Option<Profile> = None;
+        let mut processes: Vec<u32> = Vec::new();
+        for part in &self.parts {
+            let Some(profile) = of(&part.journal) else { continue };
+            let mut profile = profile.clone();
+            profile.set_ended(self.is_complete(part));
+            if !profile.kernels.is_empty() && !processes.contains(&part.journal.process.pid) {
+                processes.push(part.journal.process.pid);
+            }
+            match &mut sum {
+                None => sum = Some(profile),
+                Some(sum) => sum.merge(&profile).map_err(|error| {
+                    let hint = format!("a name with {PROCESS} gives each process a file of its own");
+                    Error::new(error.kind(), format!("process {} does not add up with the others: {error}; {hint}", part.name))
+                })?,
+            }
+        }
+        if let Some(sum) = &mut sum {
+            sum.processes = u32::try_from(processes.len().max(1)).unwrap_or(u32::MAX);
+            sum.set_ended(sum.has_ended() && !self.lacks_something());
+        }
+        Ok(sum)
+    }
+
+    /// Adds what is known here to what each process counted.
+    pub fn explain(&mut self, explain: impl Fn(&mut Profile)) {
+        self.parts.iter_mut().filter_map(|part| part.journal.counters.as_mut()).for_each(explain);
+    }
+
+    /// What the instrumented kernels of all processes counted; none if no process used the HIP runtime.
+    pub fn counters(&self) -> Result<Option<Profile>> {
+        self.sum(|journal| journal.counters.as_ref())
+    }
+
+    /// The emulator's trace of all processes.
+    pub fn trace(&self) -> Result<Option<Profile>> {
+        self.sum(|journal| journal.trace.as_ref())
+    }
+
+    /// The modelled time of all processes.
+    pub fn time(&self) -> Option<TimeProfile> {
+        let mut sum: Option<TimeProfile> = None;
+        let mut processes: Vec<u32> = Vec::new();
+        let mut complete = !self.lacks_something();
+        for part in &self.parts {
+            let Some(time) = &part.journal.time else { continue };
+            if !time.kernels.is_empty() && !processes.contains(&part.journal.process.pid) {
+                processes.push(part.journal.process.pid);
+            }
+            complete &= self.is_complete(part);
+            match &mut sum {
+                None => sum = Some(time.clone()),
+                Some(sum) => sum.merge(time),
+            }
+        }
+        if let Some(sum) = &mut sum {
+            sum.processes = u32::try_from(processes.len().max(1)).unwrap_or(u32::MAX);
+            sum.complete = complete;
+        }
+        sum
+    }
+
+    /// Writes what was counted to `path`, or with `%p` in its name what each process counted to a file of its own. Whether there was any.
+    pub fn write_counters(&self, path: &Path, force: bool) -> Result<Option<Profile>> {
+        let sum = self.counters();
+        self.write(path, force, sum, |journal| journal.counters.as_ref())
+    }
+
+    /// The same of the trace.
+    pub fn write_trace(&self, path: &Path, force: bool) -> Result<Option<Profile>> {
+        let sum = self.trace();
+        self.write(path, force, sum, |journal| journal.trace.as_ref())
+    }
+
+    fn write(
+        &self,
+        path: &Path,
+        force: bool,
+        sum: Result<Option<Profile>>,
+        of: fn(&Journal) -> Option<&Profile>,
+    ) -> Result<Option<Profile>> {
+        if !for_each_process(path) {
+            let sum = sum?;
+            if let Some(sum) = &sum {
+                files::write(path, &sum.to_json()?, force, None)?;
+            }
+            return Ok(sum);
+        }
+        let mut first = None;
+        for part in &self.parts {
+            let Some(profile) = of(&part.journal) else { continue };
+            let mut profile = profile.clone();
+            profile.set_ended(self.is_complete(part));
+            files::write(&of_process(path, &part.name), &profile.to_json()?, force, None)?;
+            if first.as_ref().is_none_or(|first: &Profile| first.kernels.is_empty()) {
+                first = Some(profile);
+            }
+        }
+        Ok(first)
+    }
+
+    /// Writes the samples of all processes, one element of the list for each, or a file for each.
+    pub fn write_samples(&self, path: &Path, force: bool) -> Result<bool> {
+        let mut texts = Vec::new();
+        for part in self.parts.iter().filter(|part| part.samples.exists()) {
+            let text = String::from_utf8(files::read(&part.samples)?).map_err(|_| Error::malformed("samples that are no text"))?;
+            let inside = text.strip_prefix(SAMPLES[0]).and_then(|text| text.strip_suffix(SAMPLES[1]));
+            let inside = inside.ok_or_else(|| Error::malformed(format!("the samples of process {} are cut off", part.name)))?;
+            texts.push((&part.name, inside.to_owned()));
+        }
+        let whole = |inside: &str| format!("{}{inside}{}", SAMPLES[0], SAMPLES[1]);
+        if for_each_process(path) {
+            for (name, text) in &texts {
+                files::write(&of_process(path, name), whole(text).as_bytes(), force, None)?;
+            }
+        } else if !texts.is_empty() {
+            let all: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
+            files::write(path, whole(&all.join(",")).as_bytes(), force, None)?;
+        }
+        Ok(!texts.is_empty())
+    }
+}
+
+/// Whether an output's name gives each process a file of its own.
+fn for_each_process(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().contains(PROCESS))
+}
+
+/// The file of a process.
+fn of_process(path: &Path, process: &str) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().replace(PROCESS, process);
+    path.with_file_name(name)
+}
+
+/// The journals in a folder and the processes that they are of.
+fn journals(folder: &Path) -> Result<Vec<(PathBuf, u32)>> {
+    let list = fs::read_dir(folder).map_err(|error| files::io(folder, "cannot read", &error))?;
+    let mut found = Vec::new();
+    for entry in list {
+        let path = entry.map_err(|error| files::io(folder, "cannot read", &error))?.path();
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if path.extension().is_some_and(|extension| extension == "journal") {
+            let pid = stem.split('-').next().and_then(|pid| pid.parse().ok());
+            found.push((path, pid.ok_or_else(|| Error::new(Kind::Internal, format!("a journal of no process: {stem}")))?));
+        }
+    }
+    Ok(found)
+}
+
+/// The fields of a process behind its name (proc(5)).
+fn fields(pid: u32) -> Option<Vec<String>> {
+    let status = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    Some(status.rsplit_once(')')?.1.split_whitespace().map(str::to_owned).collect())
+}
+
+/// Whether a process is there and has not ended.
+fn exists(pid: u32) -> bool {
+    fields(pid).is_some_and(|fields| fields.first().is_some_and(|state| state != "Z" && state != "X"))
+}
+
+/// Whether a journal is one of this very process and more may come.
+fn is_open(path: &Path, pid: u32) -> bool {
+    /// The place of the time of its start among the fields.
+    const START_TIME: usize = 19;
+    let Ok(journal) = files::read(path).and_then(|data| Journal::read(&data)) else { return false };
+    let started = fields(pid).and_then(|fields| fields.get(START_TIME)?.parse().ok());
+    !journal.ended && started == Some(journal.process.started)
+}

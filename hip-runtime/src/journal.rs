@@ -1,0 +1,253 @@
+//! The journal file of this process: what it has collected is there as soon as a dispatch has ended, however the process ends.
+//!
+//! The command reads the journals of all processes when the run has ended, and adds them up. A journal is made at the first record, so that a process that collects nothing
+//! leaves none, and under a name that no other process has, nor another program in the same process (`exec`). After `fork` the child begins one of its own.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use wavetap::error::{Error, Result, ResultExt};
+use wavetap::profile::file::{Origin, Profile};
+use wavetap::profile::journal::{self, Encoder, Process};
+use wavetap::profile::time::TimeProfile;
+
+use crate::raw;
+
+/// A journal that grows to more than this begins again with the totals.
+const FIRST_LIMIT: u64 = 16 << 20;
+/// And later one that is so many times as large as the totals, so that writing those takes a constant part of the time.
+const GROWTH: u64 = 4;
+/// Programs that one process may run after each other.
+const MOST_PROGRAMS: u32 = 10_000;
+
+/// What has changed, and where.
+#[derive(Default)]
+pub(crate) struct Changes<'a> {
+    /// The counters, and the place of the kernel that was dispatched.
+    pub(crate) counters: Option<(&'a mut Profile, Option<usize>)>,
+    /// The trace, and the place of the kernel.
+    pub(crate) trace: Option<(&'a mut Profile, Option<usize>)>,
+    /// Modelled time of the dispatch, and of all dispatches.
+    pub(crate) time: Option<(&'a TimeProfile, &'a TimeProfile)>,
+}
+
+/// The file.
+struct Open {
+    file: File,
+    path: PathBuf,
+    length: u64,
+    /// The length at which it begins again.
+    limit: u64,
+}
+
+/// The journal of this process.
+pub(crate) struct Journal {
+    folder: PathBuf,
+    open: Option<Open>,
+    counters: Encoder,
+    trace: Encoder,
+    failed: bool,
+    buffer: Vec<u8>,
+}
+
+impl Journal {
+    /// A journal in this folder, when there is something to write.
+    pub(crate) fn new(folder: &Path) -> Self {
+        Journal {
+            folder: folder.to_owned(),
+            open: None,
+            counters: Encoder::new(Origin::Counters),
+            trace: Encoder::new(Origin::Trace),
+            failed: false,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Writes what has changed. Says so once if it cannot be written: the program goes on as without it.
+    pub(crate) fn add(&mut self, mut changes: Changes<'_>) {
+        if self.failed {
+            return;
+        }
+        if let Err(error) = self.try_add(&mut changes) {
+            self.fail(&error);
+        }
+    }
+
+    fn try_add(&mut self, changes: &mut Changes<'_>) -> Result<()> {
+        self.buffer.clear();
+        if let Some((profile, place)) = &mut changes.counters {
+            self.counters.update(profile, *place, &mut self.buffer)?;
+        }
+        if let Some((profile, place)) = &mut changes.trace {
+            self.trace.update(profile, *place, &mut self.buffer)?;
+        }
+        if let Some((added, _)) = changes.time {
+            journal::time(added, &mut self.buffer)?;
+        }
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        if self.open.is_none() {
+            self.open = Some(Open::create(&self.folder)?);
+        }
+        let Some(open) = &mut self.open else { return Ok(()) };
+        if open.length + self.buffer.len() as u64 <= open.limit {
+            return open.append(&self.buffer);
+        }
+        self.buffer.clear();
+        if let Some((profile, _)) = &mut changes.counters {
+            self.counters.whole(profile, &mut self.buffer)?;
+        }
+        if let Some((profile, _)) = &mut changes.trace {
+            self.trace.whole(profile, &mut self.buffer)?;
+        }
+        if let Some((_, all)) = changes.time {
+            journal::time(all, &mut self.buffer)?;
+        }
+        open.begin_again(&self.buffer)
+    }
+
+    /// Says that there will be no more.
+    pub(crate) fn end(&mut self) {
+        let mut frame = Vec::new();
+        let result = journal::end(&mut frame).and_then(|()| match &mut self.open {
+            Some(open) if !self.failed => open.append(&frame),
+            _ => Ok(()),
+        });
+        if let Err(error) = result {
+            self.fail(&error);
+        }
+    }
+
+    /// Where a file beside the journal goes that has all of something else.
+    pub(crate) fn beside(&mut self, extension: &str) -> Result<PathBuf> {
+        if self.open.is_none() {
+            self.open = Some(Open::create(&self.folder)?);
+        }
+        let path = self.open.as_ref().map(|open| open.path.with_extension(extension));
+        path.ok_or_else(|| Error::internal("there is no journal"))
+    }
+
+    /// Marks the journal as one that lacks something.
+    pub(crate) fn fail(&mut self, error: &Error) {
+        self.failed = true;
+        eprintln!(
+            "wavetap: the counts could not be written: {error}; the application goes on, and what it does from now on is not counted"
+        );
+        if let Some(open) = &self.open {
+            // What was written in part is cut off; the mark lies in what the file has already. Nothing helps where even that fails.
+            let _ = open.file.set_len(open.length);
+            let _ = open.file.write_all_at(&[1], journal::FAILED);
+        }
+    }
+}
+
+impl Open {
+    fn create(folder: &Path) -> Result<Open> {
+        let pid = std::process::id();
+        for number in 0..MOST_PROGRAMS {
+            let name = if number == 0 { format!("{pid}.journal") } else { format!("{pid}-{number}.journal") };
+            let path = folder.join(name);
+            match File::options().write(true).create_new(true).open(&path) {
+                Ok(file) => {
+                    let mut open = Open { file, path, length: 0, limit: FIRST_LIMIT };
+                    open.append(&first()?)?;
+                    return Ok(open);
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(Error::from(error)).within(|| path.display().to_string()),
+            }
+        }
+        Err(Error::limit(format!("process {pid} has {MOST_PROGRAMS} journals already")))
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        let end = self.length + bytes.len() as u64;
+        let place = || self.path.display().to_string();
+        raw::file_may_have(end).and_then(|()| self.file.write_all_at(bytes, self.length)).map_err(Error::from).within(place)?;
+        self.length = end;
+        Ok(())
+    }
+
+    /// Puts a journal that begins with these totals in the place of this one.
+    fn begin_again(&mut self, totals: &[u8]) -> Result<()> {
+        let temporary = self.path.with_extension("new");
+        let mut open = {
+            let file = File::create(&temporary).map_err(Error::from).within(|| temporary.display().to_string())?;
+            Open { file, path: temporary, length: 0, limit: 0 }
+        };
+        let written = first().and_then(|mut bytes| {
+            bytes.extend_from_slice(totals);
+            open.append(&bytes)?;
+            fs::rename(&open.path, &self.path).map_err(Error::from).within(|| self.path.display().to_string())
+        });
+        if let Err(error) = written {
+            // The old one is still whole; without room for another it lacks only what comes now.
+            let _ = fs::remove_file(&open.path);
+            return Err(error);
+        }
+        open.path.clone_from(&self.path);
+        open.limit = FIRST_LIMIT.max(open.length * GROWTH);
+        *self = open;
+        Ok(())
+    }
+}
+
+/// What every journal begins with.
+fn first() -> Result<Vec<u8>> {
+    let mut bytes = journal::header().to_vec();
+    let name = fs::read_to_string("/proc/self/comm").unwrap_or_default().trim_end().to_owned();
+    journal::process(&Process { pid: std::process::id(), started: started().unwrap_or(0), name }, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// When this process started, in clock ticks since boot.
+fn started() -> Option<u64> {
+    /// Its place among the fields behind the name, which is in parentheses and may hold anything (proc(5)).
+    const START_TIME: usize = 19;
+    let status = fs::read_to_string("/proc/self/stat").ok()?;
+    status.rsplit_once(')')?.1.split_whitespace().nth(START_TIME)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wavetap::profile::file::{Backend, KernelTotals};
+    use wavetap::profile::journal::Journal as Read;
+
+    #[test]
+    fn a_long_journal_begins_again_and_says_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::new(folder.path());
+        let mut profile = Profile::new(Origin::Counters, Backend::Emulator);
+        profile.kernels.push(KernelTotals { name: "k".to_owned(), ..KernelTotals::default() });
+        let path = folder.path().join(format!("{}.journal", std::process::id()));
+        assert!(!path.exists(), "nothing to write");
+        for dispatches in 1..=1000 {
+            profile.kernels[0].dispatches = dispatches;
+            journal.add(Changes { counters: Some((&mut profile, Some(0))), ..Changes::default() });
+            if let Some(open) = &mut journal.open
+                && dispatches == 1
+            {
+                open.limit = 2000;
+            }
+            if let Some(open) = &mut journal.open {
+                open.limit = open.limit.min(2000);
+            }
+            assert_eq!(Read::read(&fs::read(&path).unwrap()).unwrap().counters.as_ref(), Some(&profile));
+        }
+        assert!(fs::metadata(&path).unwrap().len() <= 2000);
+        journal.end();
+        let read = Read::read(&fs::read(&path).unwrap()).unwrap();
+        assert!(read.ended && !read.failed && read.process.pid == std::process::id() && read.process.started > 0);
+        // Another one of the same process does not take its place.
+        let mut second = Journal::new(folder.path());
+        second.add(Changes { counters: Some((&mut profile, None)), ..Changes::default() });
+        assert!(folder.path().join(format!("{}-1.journal", std::process::id())).exists());
+        second.fail(&Error::limit("a test"));
+        let read = Read::read(&fs::read(folder.path().join(format!("{}-1.journal", std::process::id()))).unwrap()).unwrap();
+        assert!(read.failed);
+    }
+}

@@ -1,0 +1,131 @@
+//! Where what was collected goes: into the journal of the process, or into files that are written as a whole.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use wavetap::error::{Error, Result, ResultExt};
+use wavetap::profile::time::TimeProfile;
+
+use crate::journal::Changes;
+use crate::raw;
+use crate::runtime::{Runtime, complain};
+
+/// Files are rewritten at most this often while kernels run, so that many small launches do not wait for them.
+const WRITE_INTERVAL: Duration = Duration::from_millis(200);
+/// Writing them takes at most one part in so many of the time.
+const WRITE_SHARE: u32 = 10;
+
+impl Runtime {
+    /// After `fork` the child has the parent's counts: it begins with none.
+    pub(crate) fn follow_fork(&mut self) {
+        if self.process == std::process::id() {
+            return;
+        }
+        let fresh = Runtime::new(self.settings.clone());
+        (self.collector, self.tracer, self.origins, self.timer) = (fresh.collector, fresh.tracer, fresh.origins, fresh.timer);
+        (self.journal, self.process, self.written) = (fresh.journal, fresh.process, None);
+        if let Some(collector) = &mut self.collector {
+            let loaded = self.images.iter().flatten().filter_map(|image| image.loaded.as_ref());
+            loaded.filter_map(|loaded| loaded.counters.as_ref()).for_each(|counters| collector.add_object(&counters.map));
+        }
+    }
+
+    /// Writes the files that are written as a whole, when it is time: never for more than a small part of the time.
+    pub(crate) fn write_now_and_then(&mut self) {
+        let interval = WRITE_INTERVAL.max(self.writing * WRITE_SHARE);
+        if self.written.is_none_or(|last| last.elapsed() >= interval) {
+            let start = Instant::now();
+            if let Err(error) = self.write() {
+                // The program has nothing to do with it and goes on.
+                complain("the counts could not be written", &error);
+            }
+            (self.written, self.writing) = (Some(Instant::now()), start.elapsed());
+        }
+    }
+
+    /// Writes the files that were asked for.
+    pub(crate) fn write(&mut self) -> Result<()> {
+        self.write_profiles()?;
+        self.write_time()
+    }
+
+    fn write_profiles(&self) -> Result<()> {
+        if let (Some(path), Some(collector)) = (&self.settings.profile, &self.collector) {
+            replace(path, &collector.profile().to_json()?)?;
+        }
+        if let (Some(path), Some(tracer)) = (&self.settings.trace, &self.tracer) {
+            replace(path, &tracer.profile().to_json()?)?;
+        }
+        Ok(())
+    }
+
+    fn write_time(&mut self) -> Result<()> {
+        let Some(timer) = &self.timer else { return Ok(()) };
+        if let Some(path) = &self.settings.time {
+            replace(path, &timer.time().to_json()?)?;
+        }
+        let Some(samples) = timer.samples() else { return Ok(()) };
+        match (&self.settings.samples, &mut self.journal) {
+            (Some(path), _) => replace(path, &samples.to_json()?),
+            (None, Some(journal)) => {
+                let written = journal.beside("samples").and_then(|path| replace(&path, &samples.to_json()?));
+                if let Err(error) = written {
+                    journal.fail(&error);
+                }
+                Ok(())
+            }
+            (None, None) => Ok(()),
+        }
+    }
+
+    /// Writes the files for the last time.
+    pub(crate) fn finish(&mut self) {
+        if self.process != std::process::id() {
+            // A child of `fork` that did nothing: what there is is the parent's.
+            return;
+        }
+        let mut result = Ok(());
+        if let (Some(path), Some(collector)) = (&self.settings.profile, self.collector.take()) {
+            result = collector.finish().to_json().and_then(|json| replace(path, &json));
+        }
+        if let (Some(path), Some(tracer)) = (&self.settings.trace, &mut self.tracer) {
+            tracer.finish();
+            result = result.and(tracer.profile().to_json().and_then(|json| replace(path, &json)));
+        }
+        if let (Some(path), Some(origins)) = (&self.settings.origins, &self.origins) {
+            result = result.and(origins.file().to_json().and_then(|json| replace(path, &json)));
+        }
+        if let Some(timer) = &mut self.timer {
+            timer.finish();
+        }
+        result = result.and(self.write_time());
+        if let Some(journal) = &mut self.journal {
+            // What has dispatched nothing has collected something, too: nothing.
+            let counters = self.collector.as_mut().map(|collector| (collector.profile_mut(), None));
+            let trace = self.tracer.as_mut().map(|tracer| (tracer.profile_mut(), None));
+            let empty = self.timer.as_ref().map(|timer| TimeProfile::new(timer.time().latencies.clone()));
+            let time = empty.as_ref().zip(self.timer.as_ref()).map(|(empty, timer)| (empty, timer.time()));
+            journal.add(Changes { counters, trace, time });
+            journal.end();
+        }
+        if let Err(error) = result {
+            complain("the counts could not be written", &error);
+        }
+    }
+}
+
+/// Writes a profile under a temporary name beside its place and renames it, so that a reader never sees half of one.
+fn replace(path: &Path, contents: &[u8]) -> Result<()> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{}.tmp", std::process::id()));
+    let place = || path.display().to_string();
+    let written = raw::file_may_have(contents.len() as u64)
+        .and_then(|()| fs::write(&temporary, contents))
+        .and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        // Nothing that is left in part is of use; it may not be there at all.
+        let _ = fs::remove_file(&temporary);
+    }
+    written.map_err(Error::from).within(place)
+}

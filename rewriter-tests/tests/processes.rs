@@ -1,0 +1,229 @@
+//! Programs that end in every manner there is, and programs of several processes: all that was dispatched to its end is in the profile, once.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use rewriter_tests::command::{self, Finished};
+use rewriter_tests::place::root;
+use wavetap::profile::file::Profile;
+
+/// The program as compiled, and as one that counts.
+struct Programs {
+    _folder: tempfile::TempDir,
+    original: PathBuf,
+    counting: PathBuf,
+}
+
+fn programs() -> &'static Programs {
+    static PROGRAMS: OnceLock<Programs> = OnceLock::new();
+    PROGRAMS.get_or_init(|| {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let bitcode = folder.path().join("bitcode");
+        fs::create_dir(&bitcode).expect("a folder");
+        assert!(Command::new(root().join("hip-samples/bitcode.sh")).arg(&bitcode).status().expect("the script starts").success());
+        let (original, counting) = (folder.path().join("endings"), folder.path().join("endings.counting"));
+        let compiled = Command::new("clang++-19")
+            .args(["-w", "-x", "hip", "-std=c++17", "-O2", "--offload-arch=gfx90a"])
+            .arg(format!("--rocm-device-lib-path={}", bitcode.display()))
+            .arg(root().join("rewriter-tests/tests/processes/endings.hip"))
+            .arg("-o")
+            .args([original.as_os_str(), "-lamdhip64".as_ref()])
+            .output()
+            .expect("clang++-19 starts");
+        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+        let programs = Programs { _folder: folder, original, counting };
+        let [original, counting] = [&programs.original, &programs.counting].map(|path| path.to_str().expect("a plain path"));
+        wavetap(&["rewrite", original, "-o", counting], programs.original.parent().expect("a folder")).exited(0).expect("it is rewritten");
+        programs
+    })
+}
+
+fn wavetap(arguments: &[&str], folder: &Path) -> Finished {
+    command::run(&command::wavetap().expect("the command is built"), arguments, &[], folder).expect("it ends")
+}
+
+/// Runs the counting program and gives what was written and what was counted.
+fn counted(ending: &str, times: u32) -> (Finished, Profile) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let program = programs().counting.to_str().expect("a plain path");
+    let finished = wavetap(&["run", "--backend", "emulator", "-o", "p", "--", program, &times.to_string(), ending], folder.path());
+    let profile = Profile::from_json(&fs::read(folder.path().join("p")).expect("a profile")).expect("it is one");
+    let left: Vec<_> = fs::read_dir(folder.path()).expect("the folder").map(|entry| entry.expect("an entry").file_name()).collect();
+    assert_eq!(left, ["p"], "{ending}: nothing else is left");
+    (finished, profile)
+}
+
+#[test]
+fn every_dispatch_is_counted_however_the_program_ends() {
+    for (ending, code, complete, dispatches, said) in [
+        ("return", 0, true, 7, ""),
+        ("exit", 0, true, 7, ""),
+        ("_exit", 0, true, 7, ""),
+        ("quick_exit", 0, true, 7, ""),
+        ("reset", 0, true, 7, ""),
+        ("abort", 134, false, 7, "was ended by SIGABRT (signal 6)"),
+        ("fault", 139, false, 7, "was ended by SIGSEGV (signal 11)"),
+        ("term", 143, false, 7, "was ended by SIGTERM (signal 15)"),
+        ("kill", 137, false, 7, "was ended by SIGKILL (signal 9)"),
+        // Two programs in one process.
+        ("exec", 0, true, 14, ""),
+        // 7 before, 14 in the child, 7 more.
+        ("fork", 0, true, 28, "the sum of 2 processes"),
+        ("idle", 0, true, 7, ""),
+    ] {
+        let (finished, profile) = counted(ending, 7);
+        assert_eq!(finished.code, code, "{}", finished.failure(ending));
+        assert_eq!((profile.complete, profile.kernels.len()), (complete, 1), "{ending}");
+        let kernel = &profile.kernels[0];
+        assert_eq!((kernel.dispatches, kernel.waves, kernel.unfinished), (dispatches, dispatches, 0), "{ending}");
+        assert!(kernel.branches.iter().all(|site| site.counts.executions() == dispatches), "{ending}: {:?}", kernel.branches);
+        assert_eq!(profile.processes, if ending == "fork" { 2 } else { 1 }, "{ending}");
+        let says = if said.is_empty() { finished.err().is_empty() } else { finished.err().contains(said) };
+        assert!(says, "{}", finished.failure(ending));
+    }
+}
+
+#[test]
+fn the_report_says_how_a_run_was_cut_short() {
+    let program = programs().original.to_str().expect("a plain path");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let profile = |ending| wavetap(&["profile", "--backend", "emulator", "--", program, "3", ending], folder.path());
+    let killed = profile("kill");
+    assert!(killed.code == 137 && killed.out().contains("the run was ended by SIGKILL (signal 9)"), "{}", killed.failure("kill"));
+    assert!(killed.out().contains("3 dispatches"), "{}", killed.failure("kill"));
+    for ending in ["_exit", "quick_exit", "return"] {
+        let ended = profile(ending);
+        assert!(ended.code == 0 && ended.out().contains("3 dispatches"), "{}", ended.failure(ending));
+        assert!(!ended.out().contains("did not end") && !ended.out().contains("ended by"), "{}", ended.failure(ending));
+    }
+}
+
+#[test]
+fn a_script_of_several_programs_adds_up_or_gives_each_its_file() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let program = programs().counting.to_str().expect("a plain path");
+    let script = folder.path().join("all.sh");
+    let lines = format!("#!/bin/sh\n'{program}' 1 return\n'{program}' 2 _exit & '{program}' 4 exit; wait\n'{program}' 8 kill\nexit 0\n");
+    fs::write(&script, lines).expect("a script");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("a script that runs");
+    let run =
+        |output: &str| wavetap(&["run", "--backend", "emulator", "-o", output, "--trace", "trace%p", "--", "./all.sh"], folder.path());
+    let sum = run("sum");
+    assert!(sum.code == 0 && sum.err().contains("the sum of 4 processes"), "{}", sum.failure("sum"));
+    let read = |path: &Path| Profile::from_json(&fs::read(path).expect("a file")).expect("a profile");
+    let profile = read(&folder.path().join("sum"));
+    assert_eq!((profile.kernels[0].dispatches, profile.processes), (15, 4));
+    let mut each = Vec::new();
+    run("each%p").exited(0).expect("it ends with 0");
+    for entry in fs::read_dir(folder.path()).expect("the folder") {
+        let path = entry.expect("an entry").path();
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("each")) {
+            each.push(read(&path).kernels[0].dispatches);
+        }
+    }
+    each.sort_unstable();
+    assert_eq!(each, [1, 2, 4, 8]);
+    // What a script runs is not rewritten: it is said what to do.
+    let refused = wavetap(&["profile", "./all.sh"], folder.path());
+    assert!(
+        refused.code == 2 && refused.err().contains("a script") && refused.err().contains("wavetap run -o"),
+        "{}",
+        refused.failure("script")
+    );
+}
+
+#[test]
+fn a_process_that_goes_on_is_named() {
+    programs();
+    let start = Instant::now();
+    let (finished, profile) = counted("daemon", 3);
+    assert!(finished.code == 1 && finished.err().contains("is still running"), "{}", finished.failure("daemon"));
+    assert!(!profile.complete && (3..=6).contains(&profile.kernels[0].dispatches), "{:?}", profile.kernels[0].dispatches);
+    // Not as long as the process.
+    assert!(start.elapsed() < Duration::from_secs(60));
+}
+
+#[test]
+fn outputs_are_tried_before_the_application_runs_and_devices_stay() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let program = programs().counting.to_str().expect("a plain path");
+    let run = |arguments: &[&str]| {
+        let arguments: Vec<&str> =
+            ["run", "--backend", "emulator"].iter().chain(arguments).chain(&["--", program, "1", "return"]).copied().collect();
+        wavetap(&arguments, folder.path())
+    };
+    fs::create_dir(folder.path().join("directory")).expect("a folder");
+    fs::write(folder.path().join("file"), "old").expect("a file");
+    for (arguments, said) in [
+        (&["-o", "nowhere/p"][..], "there is no folder nowhere"),
+        (&["-o", "directory", "--force"], "is a directory"),
+        (&["-o", "file"], "use --force"),
+        (&["-o", "file/p"], "file/p"),
+        (&["-o", "p", "--trace", "p"], "two outputs"),
+        (&["-o", "/proc/p"], "/proc/p: cannot be written"),
+        (&["--timing", "--report", "nowhere/r"], "there is no folder nowhere"),
+    ] {
+        let refused = run(arguments);
+        assert!(refused.code == 2 && refused.err().contains(said) && refused.out().is_empty(), "{}", refused.failure(said));
+    }
+    // Devices, FIFOs and the targets of links are written to.
+    std::os::unix::fs::symlink("file", folder.path().join("link")).expect("a link");
+    run(&["-o", "link", "--force"]).exited(0).expect("it is written");
+    assert!(folder.path().join("link").is_symlink());
+    assert!(fs::read_to_string(folder.path().join("file")).expect("the file").contains("wavetap.profile/1"));
+    for force in [&["-o", "/dev/null"][..], &["-o", "/dev/null", "--force"]] {
+        run(force).exited(0).expect("it is written");
+        assert!(fs::metadata("/dev/null").expect("the device").file_type().is_char_device());
+    }
+    let full = run(&["-o", "/dev/full"]);
+    assert!(full.code == 2 && full.err().contains("No space left"), "{}", full.failure("/dev/full"));
+    assert_eq!(full.out(), "return\n", "the application is unharmed");
+    let shown = run(&["--timing", "--format", "json", "--report", "/dev/stdout", "--force"]);
+    assert!(shown.code == 0 && shown.out().starts_with("return\n{"), "{}", shown.failure("/dev/stdout"));
+    assert!(shown.err().contains("without -o it counts nothing"), "{}", shown.failure("counting is off"));
+    assert!(fs::symlink_metadata("/dev/stdout").expect("the link").is_symlink());
+    let fifo = folder.path().join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo starts").success());
+    let reader = std::thread::spawn({
+        let fifo = fifo.clone();
+        move || fs::read_to_string(fifo).expect("what is written")
+    });
+    run(&["-o", "fifo"]).exited(0).expect("it is written");
+    assert!(reader.join().expect("the reader").contains("wavetap.profile/1"));
+    assert!(fs::metadata(&fifo).expect("the FIFO").file_type().is_fifo());
+}
+
+#[test]
+fn a_disk_that_is_full_harms_no_application() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (program, wavetap) = (programs().counting.display(), command::wavetap().expect("the command is built"));
+    // 2 KiB: less than the counts of 2000 dispatches.
+    let line = format!("ulimit -f 4; {} run --backend emulator -o p -- {program} 2000 return", wavetap.display());
+    let full = command::run("/bin/sh".as_ref(), &["-c", &line], &[], folder.path()).expect("it ends");
+    assert!(full.code != 0 && full.out() == "return\n" && full.err().contains("could not be written"), "{}", full.failure("a full disk"));
+    assert!(full.err().contains("could not write all that it collected"), "{}", full.failure("a full disk"));
+    let left = fs::read_dir(folder.path()).expect("the folder").filter(|entry| entry.as_ref().is_ok_and(|entry| entry.file_name() != "p"));
+    assert_eq!(left.count(), 0);
+}
+
+#[test]
+fn an_interrupt_to_the_command_alone_reaches_the_application() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut child = Command::new(command::wavetap().expect("the command is built"))
+        // A shell lets what it starts in the background ignore interrupts.
+        .args(["run", "--backend", "emulator", "--", "/usr/bin/env", "--default-signal=INT", "/bin/sleep", "600"])
+        .current_dir(folder.path())
+        .spawn()
+        .expect("it starts");
+    // It needs a moment to start the application.
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill starts").success());
+    let start = Instant::now();
+    let status = child.wait().expect("it ends");
+    assert_eq!(status.code(), Some(130));
+    assert!(start.elapsed() < Duration::from_secs(60));
+}
