@@ -1,8 +1,11 @@
 //! Runs the workgroups of a dispatch: scheduling, barriers, fuel, counting.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
+
+use smallvec::SmallVec;
 
 use crate::isa::print;
 
@@ -14,7 +17,7 @@ use super::fault::{Fault, FaultKind};
 use super::gws::Gws;
 use super::loader::ObjectId;
 use super::memory::{Memory, View};
-use super::op::{Class, Op, Site};
+use super::op::{Op, Site};
 use super::origins::{OriginBook, WaveOrigins};
 use super::random::Random;
 use super::strict;
@@ -39,7 +42,7 @@ pub(super) struct Group {
 
 /// What was counted at an instruction.
 #[derive(Clone, Copy, Default)]
-struct Count {
+pub(super) struct Count {
     /// Executions one by one.
     executed: u64,
     /// Executions of runs of instructions that begin here, less those of runs that ended before.
@@ -113,7 +116,10 @@ pub(super) struct Worker<'a> {
     pub clock: u64,
     pub random: Random,
     pub stats: DispatchStats,
+    /// By instruction.
     counts: Vec<Count>,
+    /// Those that are not zero are among these.
+    counted: Range<usize>,
     origins: Option<OriginBook>,
     pub work: Work,
     /// Places for waves that are not taken.
@@ -143,12 +149,13 @@ impl<'a> Worker<'a> {
         let Options { seed, strict, .. } = *shared.options;
         Worker {
             shared,
-            memory: shared.memory.view(),
-            code,
+            memory: shared.memory.view_of_kernels(strict),
             clock,
             random: Random::new(seed ^ shared.plan.dispatch.dispatch_id.rotate_left(32)),
             stats: DispatchStats::default(),
-            counts: Vec::new(),
+            counts: std::mem::take(&mut code.spare.counts),
+            counted: usize::MAX..0,
+            code,
             origins: shared.options.origins.then(OriginBook::new),
             work: Work::default(),
             free,
@@ -164,7 +171,7 @@ impl<'a> Worker<'a> {
     /// Adds the executions in runs to the others.
     fn settle(&mut self) {
         let mut running = 0;
-        for count in &mut self.counts {
+        for count in self.counts.get_mut(self.counted.clone()).unwrap_or_default() {
             running += std::mem::take(&mut count.begun);
             count.executed += running as u64;
         }
@@ -173,12 +180,14 @@ impl<'a> Worker<'a> {
     /// What was done: totals, and the ticks of the clock.
     pub(super) fn finish(mut self) -> (DispatchStats, u64) {
         self.settle();
-        for (op, count) in self.code.ops.iter().zip(&self.counts) {
-            add(&mut self.stats, op.class, count.executed);
+        for (op, count) in executed_ops(self.code, &self.counts, &self.counted) {
+            self.stats.add(op.class, count.executed);
         }
         if self.shared.options.trace {
             self.stats.trace = Some(self.trace());
         }
+        self.counts.get_mut(self.counted.clone()).unwrap_or_default().fill(Count::default());
+        self.code.spare.counts = std::mem::take(&mut self.counts);
         self.stats.origins = self.origins.take().map(|book| Box::new(book.finish(self.code)));
         (self.stats, self.clock)
     }
@@ -204,7 +213,7 @@ impl<'a> Worker<'a> {
     /// Whether an instruction of this kind was executed.
     pub(super) fn executed(&mut self, is: impl Fn(&Op) -> bool) -> bool {
         self.settle();
-        self.code.ops.iter().zip(&self.counts).any(|(op, count)| count.executed > 0 && is(op))
+        executed_ops(self.code, &self.counts, &self.counted).any(|(op, count)| count.executed > 0 && is(op))
     }
 
     /// A fault before any instruction.
@@ -260,6 +269,9 @@ impl<'a> Worker<'a> {
             *instructions = instructions.saturating_sub(executed);
             if group.waves.iter().all(|wave| wave.status == Status::Ended) {
                 self.free.extend(group.waves.iter().map(|wave| wave.group));
+                if !strict {
+                    self.code.spare.take(group);
+                }
                 self.stats.workgroups += 1;
                 self.waited = 0;
             } else {
@@ -314,23 +326,29 @@ impl<'a> Worker<'a> {
     }
 
     pub(super) fn start(&mut self, plan: &Plan, id: [u32; 3]) -> Result<Group, Fault> {
-        let mut lds = vec![0; plan.launch.lds_size as usize];
+        let spare = &mut self.code.spare;
+        let mut lds = spare.lds(plan.launch.lds_size as usize);
         if self.shared.options.strict {
             lds.chunks_mut(8).for_each(|chunk| {
                 let bits = self.random.next().to_le_bytes();
                 chunk.copy_from_slice(&bits[..chunk.len()]);
             });
         }
-        let mut waves = Vec::new();
+        let mut waves = if self.shared.options.strict { Vec::new() } else { spare.waves() };
         for index in 0..plan.waves_of(id) {
             let Some(slot) = self.free.pop() else {
                 return Err(Self::outside(FaultKind::Setup { reason: "no room for the waves of a workgroup".into() }, id, index));
             };
-            let mut wave = plan.wave(&self.memory, &mut self.random, id, index, slot).map_err(|kind| Self::outside(kind, id, index))?;
+            if waves.len() <= index as usize {
+                waves.push(plan.blank());
+            }
+            let wave = &mut waves[index as usize];
+            let parts = (&mut self.random, &mut self.code.spare);
+            plan.begin(wave, &self.memory, parts, id, (index, slot)).map_err(|kind| Self::outside(kind, id, index))?;
             wave.origins = self.origins.is_some().then(|| Box::new(WaveOrigins::new(wave.vgpr.len(), wave.agpr.len())));
-            waves.push(wave);
             self.stats.waves += 1;
         }
+        waves.truncate(plan.waves_of(id) as usize);
         let barrier = Barrier { members: waves.len() as u32, ..Barrier::default() };
         Ok(Group { lds, waves, barrier })
     }
@@ -344,7 +362,8 @@ impl<'a> Worker<'a> {
                 wave.status = Status::Running;
             }
         }
-        let mut ready: Vec<usize> = (0..group.waves.len()).filter(|&n| group.waves[n].status == Status::Running).collect();
+        let mut ready: SmallVec<[usize; 32]> = SmallVec::new();
+        ready.extend((0..group.waves.len()).filter(|&n| group.waves[n].status == Status::Running));
         if ready.is_empty() {
             // Everyone yields, waits at the barrier or has ended: yielding waves go on first.
             let yielding = group.waves.iter().any(|wave| wave.status == Status::Yielding);
@@ -405,7 +424,7 @@ impl<'a> Worker<'a> {
         quantum: u64,
         fuel: &mut u64,
     ) -> Result<(), Box<Stopped>> {
-        let Worker { shared, memory, code, clock, random, stats, counts, origins, work, .. } = self;
+        let Worker { shared, memory, code, clock, random, stats, counts, counted, origins, work, .. } = self;
         let options = shared.options;
         let launch = &plan.launch;
         let mut core = Core { memory, lds, wave, launch, random, stats, clock, barrier, work };
@@ -426,6 +445,8 @@ impl<'a> Worker<'a> {
             if counts.len() <= code.ops.len() {
                 counts.resize(code.ops.len() + 1, Count::default());
             }
+            counted.start = counted.start.min(index);
+            counted.end = counted.end.max(index + 1);
             let op = &code.ops[index];
             if op.plain > 1 && !one_by_one && !core.skips_vectors() {
                 let plain = &code.ops[index..][..(op.plain as usize).min(left.min(*fuel) as usize)];
@@ -433,6 +454,7 @@ impl<'a> Worker<'a> {
                 next = index + done;
                 counts[index].begun += 1;
                 counts[next].begun -= 1;
+                counted.end = counted.end.max(next + 1);
                 *fuel -= done as u64;
                 left -= done as u64;
                 *core.clock += 4 * done as u64;
@@ -462,6 +484,7 @@ impl<'a> Worker<'a> {
             if let Err(stop) = (op.run)(&mut core, op) {
                 return Err(Box::new(Stopped { stop: *stop, op: Some(index), pc }));
             }
+            core.note_overrun(op);
             if let Some(book) = origins {
                 book.after(core.wave, op, index);
             }
@@ -502,7 +525,7 @@ impl<'a> Worker<'a> {
 
     fn trace(&self) -> Trace {
         let mut trace = Trace::default();
-        for (op, count) in self.code.ops.iter().zip(&self.counts) {
+        for (op, count) in executed_ops(self.code, &self.counts, &self.counted) {
             if count.executed == 0 {
                 continue;
             }
@@ -524,6 +547,12 @@ impl<'a> Worker<'a> {
     }
 }
 
+/// The instructions that were counted, and some others, with their counts.
+fn executed_ops<'c>(code: &'c Code, counts: &'c [Count], counted: &Range<usize>) -> impl Iterator<Item = (&'c Op, &'c Count)> {
+    let counts = counts.get(counted.clone()).unwrap_or_default();
+    code.ops.get(counted.start..).unwrap_or_default().iter().zip(counts)
+}
+
 /// Runs plain instructions one after the other; gives how many were done, and why not all were.
 #[inline]
 fn run_plain(core: &mut Core, plain: &[Op]) -> (usize, Step) {
@@ -532,6 +561,7 @@ fn run_plain(core: &mut Core, plain: &[Op]) -> (usize, Step) {
         if let Err(stop) = (op.run)(core, op) {
             return (done, Err(stop));
         }
+        core.note_overrun(op);
         debug_assert!(core.wave.status == Status::Running && !core.wave.jumped, "{} is not plain", op.inst.variant.name);
     }
     if let Some(last) = plain.last() {
@@ -539,20 +569,6 @@ fn run_plain(core: &mut Core, plain: &[Op]) -> (usize, Step) {
         core.wave.pc = last.next;
     }
     (plain.len(), Ok(()))
-}
-
-fn add(stats: &mut DispatchStats, class: Class, executed: u64) {
-    stats.instructions += executed;
-    match class {
-        Class::Valu => stats.valu += executed,
-        Class::Salu => stats.salu += executed,
-        Class::Smem => stats.smem += executed,
-        Class::Vmem => stats.vmem += executed,
-        Class::Lds => stats.lds += executed,
-        Class::Branch => stats.branches += executed,
-        Class::Wait => stats.waits += executed,
-        Class::Other => {}
-    }
 }
 
 /// Counts what the instruction did to EXEC or to the program counter.
