@@ -49,6 +49,7 @@ mod contexts;
 mod copies;
 mod copy_calls;
 mod counters;
+mod device_heap;
 mod devices;
 mod functions;
 mod graph_calls;

@@ -1,6 +1,6 @@
 //! The one device, what is loaded on it, and what has been collected.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -93,6 +93,10 @@ pub(crate) struct Runtime {
     /// What was advised about managed memory, by address.
     pub(crate) advised: HashMap<u64, Advice>,
     pub(crate) hostcall: Hostcall,
+    /// Kernel argument segments that no kernel uses, by size and alignment.
+    kernargs: HashMap<(u64, u64), Vec<u64>>,
+    /// Kernels and the instructions of theirs of which it was said that they run past the end of an allocation.
+    overruns: HashSet<(String, u64)>,
     pub(crate) stack_limit: u32,
     device: Option<(Device, TargetId)>,
     dispatches: u64,
@@ -168,6 +172,8 @@ impl Runtime {
             pooled: HashMap::new(),
             advised: HashMap::new(),
             hostcall: Hostcall::default(),
+            kernargs: HashMap::new(),
+            overruns: HashSet::new(),
             stack_limit: DEFAULT_STACK,
             device: None,
             dispatches: 0,
@@ -333,14 +339,18 @@ impl Runtime {
         if kernarg::has(&metadata, &ValueKind::HiddenHostcallBuffer) {
             let (device, _) = self.device.as_mut().ok_or(NO_DEVICE)?;
             services.hostcall = self.hostcall.address(device)?;
+            if kernarg::may_allocate(&metadata) {
+                services.heap = self.hostcall.heap(device)?;
+            }
         }
         let segment = kernarg::segment(&metadata, shape, arguments, &services)?;
         let ordinal = self.dispatches;
         self.dispatches += 1;
+        let room = (segment.len() as u64, metadata.kernarg_segment_align.max(64).next_power_of_two());
+        let kept = self.kernargs.get_mut(&room).and_then(Vec::pop);
         let (device, loaded) = self.load(kernel.image)?;
         let kernel_object = loaded.object.kernel(&kernel.name).ok_or(NOT_FOUND)?;
-        let kernarg_address =
-            device.malloc(segment.len() as u64, metadata.kernarg_segment_align.max(64).next_power_of_two()).map_err(|_| OUT_OF_MEMORY)?;
+        let kernarg_address = kept.map_or_else(|| device.malloc(room.0, room.1), Ok).map_err(|_| OUT_OF_MEMORY)?;
         device.write(kernarg_address, &segment).map_err(|_| OUT_OF_MEMORY)?;
         let mut workgroup = [0; 3];
         for (to, from) in workgroup.iter_mut().zip(shape.workgroup) {
@@ -376,7 +386,13 @@ impl Runtime {
         if let Err(error) = self.collect(kernel, instrumented, &stats, (target, ordinal)) {
             self.stop(&kernel.name, &error.to_string());
         }
-        self.device()?.free(kernarg_address).map_err(|_| UNKNOWN)?;
+        for overrun in &stats.overruns {
+            if self.overruns.insert((kernel.name.clone(), overrun.place.address)) {
+                let more = "a GPU lets that be up to the end of its page, and so does this run; with --strict it ends the program";
+                say_fault(&kernel.name, &format!("{overrun}: {more}"));
+            }
+        }
+        self.kernargs.entry(room).or_default().push(kernarg_address);
         Ok(())
     }
 
