@@ -154,7 +154,7 @@ impl<'a> Worker<'a> {
             random: Random::new(seed ^ shared.plan.dispatch.dispatch_id.rotate_left(32)),
             stats: DispatchStats::default(),
             counts: std::mem::take(&mut code.spare.counts),
-            counted: usize::MAX..0,
+            counted: 0..0,
             code,
             origins: shared.options.origins.then(OriginBook::new),
             work: Work::default(),
@@ -445,8 +445,7 @@ impl<'a> Worker<'a> {
             if counts.len() <= code.ops.len() {
                 counts.resize(code.ops.len() + 1, Count::default());
             }
-            counted.start = counted.start.min(index);
-            counted.end = counted.end.max(index + 1);
+            *counted = if counted.start == counted.end { index..index + 1 } else { counted.start.min(index)..counted.end.max(index + 1) };
             let op = &code.ops[index];
             if op.plain > 1 && !one_by_one && !core.skips_vectors() {
                 let plain = &code.ops[index..][..(op.plain as usize).min(left.min(*fuel) as usize)];
