@@ -69,3 +69,37 @@ KERNEL void diverge(unsigned *data, unsigned rounds) {
     }
     data[item()] = steps;
 }
+
+// Small launches, again and again: what programs do that have a step for each column, pair or diagonal.
+KERNEL void empty(unsigned *) {}
+
+// A column of Gaussian elimination on a square matrix of `n`, in two steps: the multipliers, then the rest of the matrix.
+KERNEL void multipliers(float *m, float *factors, unsigned n, unsigned column) {
+    unsigned row = item();
+    if (row < n - 1 - column) factors[row + column + 1] = m[(row + column + 1) * n + column] / m[column * n + column];
+}
+KERNEL void eliminate(float *m, float *factors, unsigned n, unsigned column) {
+    unsigned cell = item(), row = cell / (n - column) + column + 1, at = cell % (n - column) + column;
+    if (row < n) m[row * n + at] -= factors[row] * m[column * n + at];
+}
+
+// Two elements change places, through LDS.
+KERNEL void reverse(unsigned *data, unsigned n) {
+    SHARED unsigned staged[256];
+    unsigned lane = __builtin_amdgcn_workitem_id_x();
+    if (lane < n) staged[lane] = data[lane];
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+    __builtin_amdgcn_s_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+    if (lane < n) data[lane] = staged[n - 1 - lane];
+}
+
+// A row of a dynamic program: the least of three cells of the row before, and a cost.
+KERNEL void sweep(unsigned *cost, unsigned *rows, unsigned n, unsigned row) {
+    unsigned at = item(), *from = rows + (row & 1) * n, *to = rows + (~row & 1) * n;
+    if (at >= n) return;
+    unsigned least = from[at], left = at > 0 ? from[at - 1] : least, right = at + 1 < n ? from[at + 1] : least;
+    least = left < least ? left : least;
+    least = right < least ? right : least;
+    to[at] = least + cost[(row * n + at) & 0xfffff];
+}

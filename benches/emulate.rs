@@ -3,6 +3,7 @@
 //!     cargo bench -p rewriter-tests --bench emulate             # minutes, on a machine that does nothing else
 //!     cargo bench -p rewriter-tests --bench emulate -- kinds    # seconds: only the table at the end
 //!     cargo bench -p rewriter-tests --bench emulate -- kinds stream local strict    # some of its rows and columns
+//!     cargo bench -p rewriter-tests --bench emulate -- launches # seconds: only the table of small launches
 //!
 //! First a kernel of a sample, as compiled and as instrumented, in the strict mode and without it. Then, where clang-19 is installed, kernels that each do
 //! one kind of work (`emulate.hip`); the lines at the end sum them up, each the fastest of some rounds.
@@ -199,6 +200,85 @@ fn kinds() {
     }
 }
 
+/// Programs of many small launches: their name, and launches of a round.
+const PROGRAMS: [(&str, u32); 5] = [("launches", 50_000), ("waves", 1), ("elimination", 510), ("reversal", 58_000), ("sweep", 3_000)];
+/// Workgroups of the launch that is nothing but waves: 320,000 of them.
+const EMPTY_GROUPS: u32 = 80_000;
+/// Rows of the matrix that is eliminated, and items of a row of the dynamic program.
+const MATRIX: u32 = 256;
+const ROW: u32 = 1000;
+
+/// A loop of the host's own that takes a tenth of a second or so: what times are divided by, so that they can be compared between machines and between hours
+/// of one.
+fn calibration() -> f64 {
+    let once = |_| {
+        let start = Instant::now();
+        let mut state = black_box(1_u64);
+        for _ in 0..50_000_000_u32 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        }
+        black_box(state);
+        start.elapsed().as_secs_f64()
+    };
+    (0..5).map(once).fold(f64::MAX, f64::min)
+}
+
+/// The seconds that a program of small launches takes.
+fn program(code: &[u8], target: &str, name: &str, launches: u32) -> f64 {
+    let mut device = Device::new(Target::by_name(target).expect("a target"), Options { strict: false, ..Options::default() });
+    let object = device.load(code).expect("loads");
+    let data = device.malloc(BUFFER, 256).expect("memory");
+    let more = device.malloc(BUFFER, 256).expect("memory");
+    let ones: Vec<u8> = (0..BUFFER as u32 / 4).flat_map(|i| (1.0 + (i % 97) as f32).to_le_bytes()).collect();
+    device.write(data, &ones).expect("a buffer");
+    device.write(more, &ones).expect("a buffer");
+    let kernarg_address = device.malloc(64, 256).expect("memory");
+    let mut launch = |kernel: &str, items: u32, arguments: &[u64], last: [u32; 2]| {
+        let bytes: Vec<u8> =
+            arguments.iter().flat_map(|word| word.to_le_bytes()).chain(last.iter().flat_map(|word| word.to_le_bytes())).collect();
+        device.write(kernarg_address, &bytes).expect("arguments");
+        let dispatch = Dispatch {
+            kernel_object: object.kernel(kernel).expect("the kernel"),
+            grid: [items.next_multiple_of(BLOCK), 1, 1],
+            workgroup: [BLOCK as u16, 1, 1],
+            private_segment_size: 0,
+            group_segment_size: 1024,
+            kernarg_address,
+            dispatch_id: 0,
+        };
+        device.dispatch(&dispatch).expect("no fault");
+    };
+    let mut round = || match name {
+        "launches" => (0..launches).for_each(|_| launch("empty", 1, &[data], [0; 2])),
+        "waves" => launch("empty", EMPTY_GROUPS * BLOCK, &[data], [0; 2]),
+        "elimination" => (0..launches / 2).for_each(|column| {
+            launch("multipliers", MATRIX - 1 - column, &[data, more], [MATRIX, column]);
+            launch("eliminate", (MATRIX - 1 - column) * (MATRIX - column), &[data, more], [MATRIX, column]);
+        }),
+        "reversal" => (0..launches).for_each(|n| launch("reverse", 1, &[data], [n % 200 + 2, 0])),
+        _ => (0..launches).for_each(|row| launch("sweep", ROW, &[data, more], [ROW, row])),
+    };
+    let once = |_| {
+        let start = Instant::now();
+        round();
+        start.elapsed().as_secs_f64()
+    };
+    (0..3).map(once).fold(f64::MAX, f64::min)
+}
+
+/// The table of programs of small launches.
+fn launches() {
+    for target in KIND_TARGETS {
+        let Some(code) = compile(target) else { return println!("clang++-19 is not installed: small launches are not measured") };
+        let unit = calibration();
+        println!("\n{target}: programs of small launches, in seconds{:>17}{:>16}", "time", "calibrations");
+        for (name, count) in PROGRAMS {
+            let time = program(&code, target, name, count);
+            println!("  {name:20}{count:>10} launches{time:>27.3}{:>16.2}", time / unit);
+        }
+    }
+}
+
 /// Whether the arguments name this one of several, or none of them.
 fn chosen<const N: usize>(one: &str, several: [&str; N]) -> bool {
     let named = |name: &str| std::env::args().any(|argument| argument == name);
@@ -208,6 +288,9 @@ fn chosen<const N: usize>(one: &str, several: [&str; N]) -> bool {
 fn main() {
     if std::env::args().any(|argument| argument == "kinds") {
         return kinds();
+    }
+    if std::env::args().any(|argument| argument == "launches") {
+        return launches();
     }
     let file = fs::read(place::samples().join(SAMPLE)).expect("a prebuilt sample");
     let instrumented = |counters| {
@@ -231,4 +314,5 @@ fn main() {
     group.finish();
     criterion.final_summary();
     kinds();
+    launches();
 }

@@ -353,6 +353,11 @@ fn entry(line: usize, k: usize) -> i32 {
     ((line * 5 + k * 3) % 6) as i32 - 2
 }
 
+/// No two places along K have the same in all lines.
+fn uneven(line: usize, k: usize) -> i32 {
+    ((line * k + k / 6 * (line / 3)) % 6) as i32 - 2
+}
+
 #[test]
 fn matrices() {
     fn product(row: usize, column: usize) -> u32 {
@@ -379,6 +384,58 @@ fn matrices() {
         std::array::from_fn(|r| product(2 * r + l / 16, l % 16))
     })];
     run(32, &eleven, &inputs);
+}
+
+/// On gfx11 each sixteen lanes may have their numbers in another order along K, if that of A is that of B; the sums are small integers, so no order shows.
+#[test]
+fn matrices_in_another_order_along_k() {
+    fn product(row: usize, column: usize) -> u32 {
+        f((0..16).map(|k| uneven(row, k) * uneven(column, k)).sum::<i32>() as f32 + 1.0)
+    }
+    let inputs = std::array::from_fn(|lane| {
+        let (line, first) = (lane % 16, lane % 32 / 16 * 8);
+        std::array::from_fn(|word| half(uneven(line, first + 2 * word)) | half(uneven(line, first + 2 * word + 1)) << 16)
+    });
+    // v[20:27] is all of a line in its order, v[28:35] too.
+    let exec = |low: &str, high: &str| {
+        format!("s_mov_b32 exec_lo, {low}\n{}", if high.is_empty() { String::new() } else { format!("s_mov_b32 exec_hi, {high}\n") })
+    };
+    let code = |wide: bool, body: &str, last: &str| {
+        let exec = |low: &str| exec(low, if wide { low } else { "" });
+        let mut text = String::from("s_mov_b32 s8, 0x76543210\ns_mov_b32 s9, 0xfedcba98\n");
+        (0..4).for_each(|n| text += &format!("v_mov_b32 v{}, v{}\nv_mov_b32 v{}, v{}\n", 20 + n, 4 + n, 24 + n, 4 + n));
+        for (lanes, first) in [("0xffff0000", 20), ("0xffff", 24)] {
+            text += &exec(lanes);
+            (0..4).for_each(|n| text += &format!("v_permlanex16_b32 v{}, v{}, s8, s9 op_sel:[1,0]\n", first + n, 4 + n));
+        }
+        text += &exec("-1");
+        (0..8).for_each(|n| text += &format!("v_mov_b32 v{}, v{}\n", 28 + n, 20 + n));
+        format!("{text}{body}{last}")
+    };
+    let swap = |pairs: &[(u32, u32)]| pairs.iter().map(|(a, b)| format!("v_swap_b32 v{a}, v{b}\n")).collect::<String>();
+    let both = [(20, 24), (21, 25), (22, 26), (23, 27), (28, 32), (29, 33), (30, 34), (31, 35)];
+    let narrow = exec("0xffff0000", "") + &swap(&both) + &exec("-1", "");
+    // Three orders: halves of K, two neighbours, and as it was.
+    let wide = exec("0xffff0000", "0") + &swap(&both) + &exec("0", "0xffff") + &swap(&[(20, 21), (28, 29)]) + &exec("-1", "-1");
+    let only_a = exec("0xffff0000", "") + &swap(&both[..4]) + &exec("-1", "");
+    let instruction =
+        |registers: u32| format!("s_waitcnt_depctr 0xfff\nv_wmma_f32_16x16x16_f16 v[8:{}], v[20:27], v[28:35], 1.0", 7 + registers);
+    let leak = |text: String| -> &'static str { text.leak() };
+    let cases = [case!(halves, GFX11, leak(code(false, &narrow, &instruction(8))), |l, _| {
+        let l = l % 32;
+        std::array::from_fn(|r| product(2 * r + l / 16, l % 16))
+    })];
+    run(32, &cases, &inputs);
+    let cases =
+        [case!(quarters, GFX11, leak(code(true, &wide, &instruction(4))), |l, _| std::array::from_fn(|r| product(4 * r + l / 16, l % 16)))];
+    run(64, &cases, &inputs);
+    if compiler_is_there() {
+        let dir = tempfile::tempdir().expect("directory");
+        let case = case!(apart, GFX11, leak(code(false, &only_a, &instruction(8))), |_, _| [0; 4]);
+        let mut bench = Bench::new("gfx1100", 1, &assemble(dir.path(), "gfx1100", 32, &[&case]));
+        let fault = bench.snippet("apart", &inputs).expect_err("A and B have orders of their own");
+        assert!(fault.to_string().contains("not every 16 lanes have the same numbers in an order along K"), "{fault}");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What kernels ask of the host while they run: device `printf`, and the message of `assert`.
+//! What kernels ask of the host while they run: device `printf`, the message of `assert`, and memory for `malloc`.
 //!
 //! A kernel that needs the host takes a packet from a stack of free ones, fills in what each lane asks for, puts the packet on a stack of
 //! ready ones and adds to a signal; then it looks at the packet until the host says that it is done. Stacks, packets and signal lie in
@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use wavetap::emulator::{Device, ForeignMemory};
 
+use crate::device_heap::DeviceHeap;
 use crate::printf;
 use crate::status::{OUT_OF_MEMORY, Outcome};
 
@@ -53,6 +54,9 @@ const SIZE: usize = PAYLOAD_START + PACKETS * PAYLOAD_SIZE;
 /// The service that formats text.
 const SERVICE_PRINTF: u32 = 2;
 
+/// The service that gives memory and takes it back: an address, or 0 and a size.
+const SERVICE_MEMORY: u32 = 3;
+
 /// Fields of the first word of a message: whether it is the first part or the last, how many words follow, which message.
 const MESSAGE_BEGIN: u64 = 1;
 const MESSAGE_END: u64 = 2;
@@ -63,12 +67,17 @@ const MESSAGE_ID: u32 = 8;
 const TO_STANDARD_ERROR: u64 = 1;
 
 /// The buffer, and messages that have begun.
+#[derive(Default)]
 struct Buffer {
     bytes: Vec<u8>,
     messages: HashMap<u64, Vec<u64>>,
     last_message: u64,
     /// Services that were asked for and that there are none of: said once.
     refused: Vec<u32>,
+    /// What kernels can get memory from.
+    heap: Option<DeviceHeap>,
+    /// Whether it was said that it is used up.
+    is_full: bool,
     /// Whether the kernel wrote to standard error, as a failed assertion does.
     complained: bool,
 }
@@ -91,6 +100,16 @@ impl Hostcall {
             self.buffer = Some(buffer);
         }
         Ok(ADDRESS)
+    }
+
+    /// Address of the heap, which is made when a kernel first needs it.
+    pub(crate) fn heap(&mut self, device: &mut Device) -> Outcome<u64> {
+        self.address(device)?;
+        let mut buffer = self.buffer.as_ref().ok_or(OUT_OF_MEMORY)?.lock().unwrap_or_else(PoisonError::into_inner);
+        match &buffer.heap {
+            Some(heap) => Ok(heap.address),
+            None => Ok(buffer.heap.insert(DeviceHeap::new(device)?).address),
+        }
     }
 
     /// Whether a kernel wrote to standard error since this was last asked.
@@ -116,7 +135,7 @@ impl ForeignMemory for Window {
 
 impl Buffer {
     fn new() -> Self {
-        let mut buffer = Buffer { bytes: vec![0; SIZE], messages: HashMap::new(), last_message: 0, refused: Vec::new(), complained: false };
+        let mut buffer = Buffer { bytes: vec![0; SIZE], messages: HashMap::new(), last_message: 0, ..Buffer::default() };
         buffer.set(HEADERS, ADDRESS + HEADER_START as u64);
         buffer.set(PAYLOADS, ADDRESS + PAYLOAD_START as u64);
         buffer.set(DOORBELL, ADDRESS + SIGNAL as u64);
@@ -169,11 +188,31 @@ impl Buffer {
         for lane in (0..64).filter(|lane| lanes >> lane & 1 != 0) {
             let at = PAYLOAD_START + index * PAYLOAD_SIZE + lane * LANE_SIZE;
             let words = [0, 1, 2, 3, 4, 5, 6, 7].map(|word| self.word(at + 8 * word));
-            let answer = if service == SERVICE_PRINTF { self.message(&words) } else { self.refuse(service) };
+            let answer = match service {
+                SERVICE_PRINTF => self.message(&words),
+                SERVICE_MEMORY if self.heap.is_some() => self.memory(words[0], words[1]),
+                _ => self.refuse(service),
+            };
             self.set(at, answer);
         }
         let control = self.half(header + CONTROL) & !NOT_ANSWERED;
         self.bytes[header + CONTROL..][..4].copy_from_slice(&control.to_le_bytes());
+    }
+
+    /// Gives memory to a kernel, or takes it back.
+    fn memory(&mut self, address: u64, size: u64) -> u64 {
+        let Some(heap) = &mut self.heap else { return 0 };
+        if address != 0 {
+            if !heap.take_back(address) {
+                eprintln!("wavetap: a kernel frees {address:#x}, which its malloc did not give or which is free already: nothing is done");
+            }
+            return 0;
+        }
+        let given = heap.give(size);
+        if given == 0 && !std::mem::replace(&mut self.is_full, true) {
+            eprintln!("wavetap: malloc in a kernel: no room for {size} bytes among the 2 GiB that kernels can have: it gives null");
+        }
+        given
     }
 
     fn refuse(&mut self, service: u32) -> u64 {

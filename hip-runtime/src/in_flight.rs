@@ -25,12 +25,20 @@ pub(crate) const STUCK_ALONE: Duration = Duration::from_secs(10);
 /// States that are remembered: a loop that has more of them is none that waits.
 const MOST_STATES: usize = 1 << 16;
 
+/// The arguments of a launch in device memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Segment {
+    pub(crate) address: u64,
+    /// Size and alignment: what another launch can use it for.
+    pub(crate) room: (u64, u64),
+}
+
 /// A kernel that has begun and not ended.
 pub(crate) struct InFlight {
     pub(crate) kernel: KernelRef,
     shape: Shape,
     pub(crate) flight: Flight,
-    pub(crate) kernarg: u64,
+    kernarg: Segment,
     /// Its index in the site table, if it counts.
     pub(crate) instrumented: Option<u32>,
     pub(crate) target: Target,
@@ -49,7 +57,7 @@ impl InFlight {
         kernel: KernelRef,
         shape: Shape,
         flight: Flight,
-        kernarg: u64,
+        kernarg: Segment,
         instrumented: Option<u32>,
         target: Target,
         ordinal: u64,
@@ -138,7 +146,7 @@ impl Runtime {
         if let Err(error) = self.collect((&of.kernel, &of.shape), of.instrumented, &stats, (of.target, of.ordinal)) {
             self.stop(&of.kernel.name, &error.to_string());
         }
-        self.device()?.free(of.kernarg).map_err(|_| UNKNOWN)?;
+        self.ended(&of.kernel, &stats, of.kernarg);
         Ok(true)
     }
 }

@@ -29,6 +29,8 @@ impl Shape {
 pub(crate) struct Services {
     /// Address of the buffer by which kernels ask the host for something.
     pub(crate) hostcall: u64,
+    /// Address of the heap of `malloc` in kernels.
+    pub(crate) heap: u64,
 }
 
 /// Segments are at least this long: a scalar load may read on to the end of the 16 bytes that its last argument lies in.
@@ -46,6 +48,11 @@ pub(crate) fn explicit(kernel: &KernelMetadata, mut value: impl FnMut(usize, &mu
 /// Whether a kernel has a hidden argument of a kind.
 pub(crate) fn has(kernel: &KernelMetadata, kind: &ValueKind) -> bool {
     kernel.args.iter().any(|argument| argument.value_kind == *kind)
+}
+
+/// Whether a kernel that can ask the host may ask for memory: with code objects before version 5, which know no heap and no counts of workgroups, any may.
+pub(crate) fn may_allocate(kernel: &KernelMetadata) -> bool {
+    has(kernel, &ValueKind::HiddenHeapV1) || (has(kernel, &ValueKind::HiddenGlobalOffsetX) && !has(kernel, &ValueKind::HiddenBlockCountX))
 }
 
 /// Builds the segment from the launch's own arguments and the hidden ones.
@@ -104,6 +111,7 @@ fn hidden(kind: &ValueKind, shape: &Shape, services: &Services) -> u64 {
         ValueKind::HiddenGridDims => 3,
         ValueKind::HiddenDynamicLdsSize => u64::from(shape.dynamic_lds),
         ValueKind::HiddenHostcallBuffer => services.hostcall,
+        ValueKind::HiddenHeapV1 => services.heap,
         _ => 0,
     }
 }
@@ -137,6 +145,7 @@ mod tests {
             ("hidden_remainder_z", 38, 2),
             ("hidden_grid_dims", 80, 2),
             ("hidden_hostcall_buffer", 96, 8),
+            ("hidden_heap_v1", 112, 8),
             ("hidden_dynamic_lds_size", 136, 4),
         ]);
         let mut order = Vec::new();
@@ -145,12 +154,12 @@ mod tests {
             place.fill(0xa0 + index as u8);
             Ok(())
         });
-        let segment = segment(&kernel, &SHAPE, &arguments.unwrap(), &Services { hostcall: 0x1122 }).unwrap();
+        let segment = segment(&kernel, &SHAPE, &arguments.unwrap(), &Services { hostcall: 0x1122, heap: 0x3344 }).unwrap();
         assert_eq!(order, [(0, 8), (1, 4)]);
         assert_eq!(segment.len(), 288);
         assert_eq!(segment[..12], [0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa0, 0xa1, 0xa1, 0xa1, 0xa1]);
         let u16_at = |at: usize| u16::from_le_bytes([segment[at], segment[at + 1]]);
-        assert_eq!([16, 20, 24, 28, 34, 38, 80, 96, 136].map(u16_at), [3, 3, 1, 256, 232, 1, 3, 0x1122, 0x1234]);
+        assert_eq!([16, 20, 24, 28, 34, 38, 80, 96, 112, 136].map(u16_at), [3, 3, 1, 256, 232, 1, 3, 0x1122, 0x3344, 0x1234]);
         assert!(segment[12..16].iter().chain(&segment[140..]).all(|byte| *byte == 0));
     }
 

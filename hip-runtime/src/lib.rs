@@ -55,6 +55,7 @@ mod contexts;
 mod copies;
 mod copy_calls;
 mod counters;
+mod device_heap;
 mod devices;
 mod fork;
 mod functions;

@@ -1,6 +1,6 @@
 //! The one device, what is loaded on it, and what has been collected.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ use crate::graphs::Graphs;
 use crate::host_memory::HostMemory;
 use crate::hostcall::Hostcall;
 use crate::images::{Image, Kernel, Loaded};
-use crate::in_flight::InFlight;
+use crate::in_flight::{InFlight, Segment};
 use crate::journal::{Changes, Journal};
 use crate::kernarg::{self, Shape};
 use crate::managed::Advice;
@@ -98,6 +98,10 @@ pub(crate) struct Runtime {
     /// What was advised about managed memory, by address.
     pub(crate) advised: HashMap<u64, Advice>,
     pub(crate) hostcall: Hostcall,
+    /// Kernel argument segments that no kernel uses, by size and alignment.
+    kernargs: HashMap<(u64, u64), Vec<u64>>,
+    /// Kernels and the instructions of theirs of which it was said that they run past the end of an allocation.
+    overruns: HashSet<(String, u64)>,
     pub(crate) stack_limit: u32,
     device: Option<(Device, TargetId)>,
     dispatches: u64,
@@ -173,6 +177,8 @@ impl Runtime {
             pooled: HashMap::new(),
             advised: HashMap::new(),
             hostcall: Hostcall::default(),
+            kernargs: HashMap::new(),
+            overruns: HashSet::new(),
             stack_limit: DEFAULT_STACK,
             device: None,
             dispatches: 0,
@@ -368,14 +374,18 @@ impl Runtime {
         if kernarg::has(&metadata, &ValueKind::HiddenHostcallBuffer) {
             let (device, _) = self.device.as_mut().ok_or(NO_DEVICE)?;
             services.hostcall = self.hostcall.address(device)?;
+            if kernarg::may_allocate(&metadata) {
+                services.heap = self.hostcall.heap(device)?;
+            }
         }
         let segment = kernarg::segment(&metadata, shape, arguments, &services)?;
         let ordinal = self.dispatches;
         self.dispatches += 1;
+        let room = (segment.len() as u64, metadata.kernarg_segment_align.max(64).next_power_of_two());
+        let kept = self.kernargs.get_mut(&room).and_then(Vec::pop);
         let (device, loaded) = self.load(kernel.image)?;
         let kernel_object = loaded.object.kernel(&kernel.name).ok_or(NOT_FOUND)?;
-        let kernarg_address =
-            device.malloc(segment.len() as u64, metadata.kernarg_segment_align.max(64).next_power_of_two()).map_err(|_| OUT_OF_MEMORY)?;
+        let kernarg_address = kept.map_or_else(|| device.malloc(room.0, room.1), Ok).map_err(|_| OUT_OF_MEMORY)?;
         device.write(kernarg_address, &segment).map_err(|_| OUT_OF_MEMORY)?;
         let mut workgroup = [0; 3];
         for (to, from) in workgroup.iter_mut().zip(shape.workgroup) {
@@ -390,8 +400,15 @@ impl Runtime {
             kernarg_address,
             dispatch_id: ordinal,
         };
-        let why_not = uncounted::without_counters(loaded, &kernel.name).or(no_room);
-        let instrumented = loaded.counters.as_ref().filter(|_| why_not.is_none()).and_then(|counters| counters.index_of(&kernel.name));
+        let has_room = no_room.is_none();
+        let instrumented = loaded.counters.as_ref().filter(|_| has_room).and_then(|counters| counters.index_of(&kernel.name));
+        // Nobody asks why where nothing is counted.
+        let why_not = if self.collector.is_some() && instrumented.is_none() {
+            let (_, loaded) = self.load(kernel.image)?;
+            uncounted::without_counters(loaded, &kernel.name).or(no_room)
+        } else {
+            None
+        };
         let most_waves = counters::waves(shape.items, shape.workgroup, wave_size(&metadata, target));
         let counting = self.collector.is_some() && instrumented.is_some();
         if let Some(index) = instrumented.filter(|_| counting) {
@@ -408,7 +425,15 @@ impl Runtime {
         }
         match self.device()?.begin(&dispatch) {
             Ok(flight) => {
-                let mut of = InFlight::new(kernel.clone(), *shape, flight, kernarg_address, instrumented, target, ordinal);
+                let mut of = InFlight::new(
+                    kernel.clone(),
+                    *shape,
+                    flight,
+                    Segment { address: kernarg_address, room },
+                    instrumented,
+                    target,
+                    ordinal,
+                );
                 let ended = self.advance(&mut of, Share { instructions: AT_ONCE, interrupt: None })?;
                 Ok((!ended).then(|| Box::new(of)))
             }
@@ -420,6 +445,17 @@ impl Runtime {
                 Ok(None)
             }
         }
+    }
+
+    /// Says of accesses behind allocations, each place once, and keeps the segment of arguments for the next launch.
+    pub(crate) fn ended(&mut self, kernel: &KernelRef, stats: &DispatchStats, arguments: Segment) {
+        for overrun in &stats.overruns {
+            if self.overruns.insert((kernel.name.clone(), overrun.place.address)) {
+                let more = "a GPU lets that be up to the end of its page, and so does this run; with --strict it ends the program";
+                say_fault(&kernel.name, &format!("{overrun}: {more}"));
+            }
+        }
+        self.kernargs.entry(arguments.room).or_default().push(arguments.address);
     }
 
     /// Kernels are in the profile in the order of their first launch, whichever ends first.

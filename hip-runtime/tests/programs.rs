@@ -111,6 +111,44 @@ fn textures_and_surfaces_hold_what_the_host_computes() {
 }
 
 #[test]
+fn kernels_allocate_and_free() {
+    let stand_in = StandIn::new();
+    // Before version 5 the heap is a variable of the code object. The compiler's device libraries wait for a clock that gfx11 does not have, so later
+    // targets are not among these.
+    for (target, version, strict) in [
+        ("gfx90a", "-mcode-object-version=5", "1"),
+        ("gfx90a", "-mcode-object-version=4", "0"),
+        ("gfx1030", "-mcode-object-version=5", "1"),
+        ("gfx1030", "-mcode-object-version=5", "0"),
+    ] {
+        let program = build(&stand_in, "heap", target, &[version]);
+        stand_in.passes(&program, &[("WAVETAP_STRICT", strict)]);
+        let output = stand_in.run_with(&program, &["impossible"], &[]);
+        let (text, errors) = text(&output);
+        assert!(text == "PASS\n" && errors.contains("no room for 1099511627776 bytes"), "{target}: {text}{errors}");
+    }
+}
+
+#[test]
+fn what_runs_into_the_rest_of_a_page_is_told_once_or_stopped() {
+    let stand_in = StandIn::new();
+    let program = build(&stand_in, "overrun", "gfx90a", &[]);
+    let says = "kernel fill(int*): store of 4 bytes at 0x200000000008 runs past the end of its allocation, 0x200000000000..0x200000000008, in `global_store";
+    let (out, errors) = text(&stand_in.run(&program, &[]));
+    assert_eq!(out, "status 0\nPASS\n", "{errors}");
+    assert!(errors.contains(says) && errors.lines().count() == 1, "{errors}");
+    let (out, errors) = text(&stand_in.run(&program, &[("WAVETAP_STRICT", "1")]));
+    assert_eq!(out, "status 700\nPASS\n", "{errors}");
+    assert!(errors.contains("is outside every allocation"), "{errors}");
+}
+
+#[test]
+fn variables_may_be_gigabytes_apart() {
+    let stand_in = StandIn::new();
+    stand_in.passes(&build(&stand_in, "large_variables", "gfx90a", &["-Xarch_host", "-mcmodel=large"]), &[("WAVETAP_STRICT", "1")]);
+}
+
+#[test]
 fn a_fault_is_described_and_stays() {
     let stand_in = StandIn::new();
     let program = build(&stand_in, "faults", "gfx90a", &[]);
@@ -122,6 +160,12 @@ fn a_fault_is_described_and_stays() {
         ("wild", "store of 4 bytes at 0x10 is outside every allocation"),
         ("freed", "store of 4 bytes at 0x200000010100 is outside every allocation"),
         ("lds", "LDS access of 4 bytes at offset 0x400000 is outside the 256 bytes of the workgroup"),
+        ("stack", "kernel deep(int*, int): stack overflow: store of 4 bytes at offset 0x"),
+        ("stack", "hipDeviceSetLimit(hipLimitStackSize"),
+        (
+            "across",
+            "store of 4 bytes at 0x2000000000fe runs past the end of its allocation, 0x200000000000..0x200000000100, in `global_store",
+        ),
         ("assert", "void claim(int): Device-side assertion `int(threadIdx.x) < limit && \"lanes have a limit\"' failed."),
         ("trap", ", in kernel trap()"),
     ] {

@@ -9,6 +9,7 @@ use super::loader::{CodeRange, ObjectId};
 use super::memory::View;
 use super::named::Names;
 use super::op::{Meaning, Op};
+use super::spare::Spare;
 use super::{
     async_copy, brain, compare, convert, dot, gws, image, lane_access, lds, matrix, movement, packed, pair, scalar, scalar_control,
     scalar_memory, scaled, scaled_matrix, sparse, sparse_wave, transposing, typed, vector_float, vector_int, vector_memory, wave_matrix,
@@ -39,6 +40,8 @@ pub(super) struct Code {
     high: FxHashMap<(u64, VgprMsb), u32>,
     names: Names,
     recent: usize,
+    /// What the thread that runs it can use again.
+    pub spare: Spare,
 }
 
 impl Code {

@@ -1,6 +1,6 @@
 //! One wave in the middle of an instruction: access to its registers with every check the strict mode makes.
 
-use crate::isa::{Counter, EventHazards, RegFile, Target, VgprMsb, WaitStates, scalar};
+use crate::isa::{Counter, EventHazards, RegFile, Target, VgprMsb, WaitStates, print, scalar};
 
 use super::fault::FaultKind;
 use super::float::Env;
@@ -13,7 +13,7 @@ use super::origins::WaveOrigins;
 use super::pending::Pending;
 use super::random::Random;
 use super::strict::{GroupChecks, WaveChecks};
-use super::trace::DispatchStats;
+use super::trace::{CodeAddress, DispatchStats, Overrun};
 use super::vector_fast::Work;
 
 /// Most lanes of a wave. Waves of 32 use the first half of everything.
@@ -264,6 +264,23 @@ pub(super) struct Core<'a> {
     pub clock: &'a mut u64,
     pub barrier: &'a mut Barrier,
     pub work: &'a mut Work,
+}
+
+impl Core<'_> {
+    /// If the instruction that was just run went past the end of an allocation, within its last page, notes that once.
+    #[inline]
+    pub(super) fn note_overrun(&mut self, op: &Op) {
+        if self.memory.has_overrun() {
+            self.keep_overrun(op);
+        }
+    }
+
+    #[cold]
+    fn keep_overrun(&mut self, op: &Op) {
+        let Some(found) = self.memory.take_overrun() else { return };
+        let place = CodeAddress { object: op.object, address: op.address };
+        self.stats.add_overrun(&Overrun { place, instruction: print(self.launch.target, &op.inst).into(), ..found });
+    }
 }
 
 /// The active lanes of a mask, lowest first.

@@ -4,6 +4,8 @@
 
 use std::ops::Range;
 
+use smallvec::SmallVec;
+
 use crate::isa::{Demand, Target, VgprMsb, scalar};
 
 use super::Options;
@@ -16,6 +18,7 @@ use super::lanes::Register;
 use super::memory::{AllocationKind, Memory, View};
 use super::pending::Pending;
 use super::random::Random;
+use super::spare::Spare;
 use super::strict::WaveChecks;
 
 /// What a kernel dispatch packet says (HSA runtime specification, "kernel dispatch packet").
@@ -39,6 +42,9 @@ pub struct Dispatch {
 
 /// Most work-items of a workgroup on this family.
 const MAX_GROUP: u32 = 1024;
+/// Bytes of the dispatch packet, and of what is in memory of the queue.
+const PACKET_SIZE: u64 = 64;
+const QUEUE_SIZE: u64 = 4096;
 /// Operand code of the first trap temporary.
 const TTMP: usize = 108;
 
@@ -158,8 +164,10 @@ impl Plan {
         let sgprs = scalar_registers(target, &descriptor);
         let wave_scratch_size = (u64::from(dispatch.private_segment_size) * u64::from(lanes)).next_multiple_of(1024);
         let slots = resident_waves(wave_scratch_size);
-        let packet = runtime(memory, 64)?;
-        let queue = runtime(memory, 4096)?;
+        // No more than there are waves.
+        let most = groups.map(u64::from).iter().product::<u64>().saturating_mul(u64::from((x * y * z).div_ceil(lanes)));
+        let packet = memory.small_runtime(PACKET_SIZE).or_else(|error| setup(error.to_string()))?;
+        let queue = memory.small_runtime(QUEUE_SIZE).or_else(|error| setup(error.to_string()))?;
         let arena = if dispatch.private_segment_size == 0 { 0 } else { runtime(memory, wave_scratch_size * slots as u64)? };
         let arena_end = arena + if arena == 0 { 0 } else { wave_scratch_size * slots as u64 };
         let plan = Plan {
@@ -186,7 +194,7 @@ impl Plan {
             sgprs,
             packet,
             queue,
-            slots,
+            slots: (slots as u64).min(most) as usize,
         };
         plan.write_packet(&memory.view())?;
         Ok(plan)
@@ -194,11 +202,11 @@ impl Plan {
 
     /// Frees what [`Plan::new`] put into memory.
     pub(super) fn release(&self, memory: &mut Memory) {
-        for address in [self.packet, self.queue, self.launch.scratch_arena.0] {
-            // Address 0: there is no scratch.
-            if address != 0 {
-                let _ = memory.remove(address);
-            }
+        memory.keep_runtime(self.packet, PACKET_SIZE);
+        memory.keep_runtime(self.queue, QUEUE_SIZE);
+        // Address 0: there is no scratch.
+        if self.launch.scratch_arena.0 != 0 {
+            let _ = memory.remove(self.launch.scratch_arena.0);
         }
     }
 
@@ -213,7 +221,7 @@ impl Plan {
         } else {
             1
         };
-        let mut bytes = Vec::with_capacity(64);
+        let mut bytes: SmallVec<[u8; 64]> = SmallVec::new();
         for half in [HEADER, dimensions, d.workgroup[0], d.workgroup[1], d.workgroup[2], 0] {
             bytes.extend(half.to_le_bytes());
         }
@@ -255,16 +263,63 @@ impl Plan {
         self.group_size(id).iter().product::<u32>().div_ceil(self.launch.lanes as u32)
     }
 
-    /// A wave at the kernel's entry.
-    pub(super) fn wave(&self, memory: &View, random: &mut Random, group_id: [u32; 3], index: u32, slot: usize) -> Result<Wave, FaultKind> {
+    /// A wave that has nothing yet; see [`Plan::begin`].
+    pub(super) fn blank(&self) -> Wave {
+        let Launch { strict, target, wait_states, .. } = self.launch;
+        Wave {
+            sgpr: [0; 128],
+            vgpr: Registers::new(),
+            agpr: Registers::new(),
+            scc: false,
+            mode: 0,
+            env: Env::from_mode(0),
+            way: Way::of(0),
+            vgpr_msb: VgprMsb::default(),
+            behind_mode_write: None,
+            scheduling: 0,
+            trapsts: 0,
+            pc: 0,
+            jumped: false,
+            status: Status::Running,
+            asks: None,
+            sgpr_count: 0,
+            scratch: 0,
+            group: 0,
+            group_id: [0; 3],
+            index: 0,
+            pending: Pending::new(strict, target),
+            hazards: Hazards::new(strict, wait_states),
+            checks: WaveChecks::new(strict),
+            flat_scratch: 0,
+            lanes: 0,
+            signalled: 0,
+            origins: None,
+        }
+    }
+
+    /// Puts a wave at the kernel's entry: a blank one, or outside the strict mode one that has ended. There, nothing but what is set here matters of it.
+    pub(super) fn begin(
+        &self,
+        wave: &mut Wave,
+        memory: &View,
+        (random, spare): (&mut Random, &mut Spare),
+        group_id: [u32; 3],
+        (index, slot): (u32, usize),
+    ) -> Result<(), FaultKind> {
         let strict = self.launch.strict;
-        let mut undefined = || if strict { random.next() as u32 } else { 0 };
-        let mut sgpr = [0; 128];
-        sgpr.iter_mut().for_each(|register| *register = undefined());
-        let mut vector =
-            |count: usize| -> Registers { (0..count).map(|_| Box::new(Register(std::array::from_fn(|_| undefined())))).collect() };
-        let (mut vgpr, agpr) = (vector(self.vgprs), vector(self.agprs));
-        let scc = undefined() & 1 != 0;
+        if strict {
+            let mut undefined = || random.next() as u32;
+            wave.sgpr.iter_mut().for_each(|register| *register = undefined());
+            let mut vector =
+                |count: usize| -> Registers { (0..count).map(|_| Box::new(Register(std::array::from_fn(|_| undefined())))).collect() };
+            (wave.vgpr, wave.agpr) = (vector(self.vgprs), vector(self.agprs));
+            wave.scc = undefined() & 1 != 0;
+        } else {
+            wave.sgpr.fill(0);
+            spare.registers(&mut wave.vgpr, self.vgprs);
+            spare.registers(&mut wave.agpr, self.agprs);
+            wave.scc = false;
+        }
         let scratch_offset = self.launch.wave_scratch_size * slot as u64;
         let scratch = if self.launch.scratch_arena.0 == 0 { 0 } else { self.launch.scratch_arena.0 + scratch_offset };
 
@@ -274,42 +329,30 @@ impl Plan {
         let first = index * width;
         let lanes = (total - first).min(width);
         let exec = if lanes == 64 { u64::MAX } else { (1 << lanes) - 1 };
-        self.work_item_ids(&mut vgpr, size, first, lanes);
-        let written = self.scalars(memory, &mut sgpr, group_id, index, total, scratch_offset as u32)?;
+        self.work_item_ids(&mut wave.vgpr, size, first, lanes);
+        let written = self.scalars(memory, &mut wave.sgpr, group_id, index, total, scratch_offset as u32)?;
         if strict && scratch != 0 {
             fill(memory, random, scratch, self.launch.wave_scratch_size)?;
         }
 
-        let mode = self.mode();
-        let mut wave = Wave {
-            sgpr,
-            vgpr,
-            agpr,
-            scc,
-            mode,
-            env: Env::from_mode(mode),
-            way: Way::of(mode),
-            vgpr_msb: VgprMsb::default(),
-            behind_mode_write: None,
-            scheduling: 0,
-            trapsts: 0,
-            pc: self.descriptor.entry(self.launch.target),
-            jumped: false,
-            status: Status::Running,
-            asks: None,
-            sgpr_count: self.sgprs,
-            scratch,
-            group: slot,
-            group_id,
-            index,
-            pending: Pending::new(strict, self.launch.target),
-            hazards: Hazards::new(strict, self.launch.wait_states),
-            checks: WaveChecks::new(strict),
-            flat_scratch: if self.launch.architected_scratch { scratch } else { 0 },
-            lanes: if self.launch.lanes == 32 { 0xffff_ffff } else { u64::MAX },
-            signalled: 0,
-            origins: None,
-        };
+        wave.set_mode(self.mode());
+        wave.vgpr_msb = VgprMsb::default();
+        wave.behind_mode_write = None;
+        wave.scheduling = 0;
+        wave.trapsts = 0;
+        wave.pc = self.descriptor.entry(self.launch.target);
+        wave.jumped = false;
+        wave.status = Status::Running;
+        wave.asks = None;
+        wave.sgpr_count = self.sgprs;
+        wave.scratch = scratch;
+        wave.group = slot;
+        wave.group_id = group_id;
+        wave.index = index;
+        wave.flat_scratch = if self.launch.architected_scratch { scratch } else { 0 };
+        wave.lanes = if self.launch.lanes == 32 { 0xffff_ffff } else { u64::MAX };
+        wave.signalled = 0;
+        wave.origins = None;
         wave.set_pair(scalar::EXEC, exec);
         if strict {
             self.initially_known(&mut wave.checks.known, exec, written);
@@ -327,7 +370,7 @@ impl Plan {
                 wave.sgpr[TTMP + 6] = 0;
             }
         }
-        Ok(wave)
+        Ok(())
     }
 
     /// Which registers hold something at the kernel's entry.
@@ -363,10 +406,17 @@ impl Plan {
 
     fn work_item_ids(&self, vgpr: &mut Registers, size: [u32; 3], first: u32, lanes: u32) {
         let dimensions = self.descriptor.rsrc2 >> 11 & 3;
-        for lane in 0..lanes {
-            let flat = first + lane;
-            let id = [flat % size[0], flat / size[0] % size[1], flat / (size[0] * size[1])];
-            let lane = lane as usize;
+        let mut id = [first % size[0], first / size[0] % size[1], first / (size[0] * size[1])];
+        for lane in 0..lanes as usize {
+            if lane > 0 {
+                id[0] += 1;
+            }
+            if id[0] == size[0] {
+                id = [0, id[1] + 1, id[2]];
+            }
+            if id[1] == size[1] {
+                id = [0, 0, id[2] + 1];
+            }
             if self.launch.target.packed_work_item_ids() {
                 let y = if dimensions >= 1 { id[1] << 10 } else { 0 };
                 let z = if dimensions >= 2 { id[2] << 20 } else { 0 };
@@ -392,13 +442,15 @@ impl Plan {
         scratch_offset: u32,
     ) -> Result<[Range<usize>; 2], FaultKind> {
         let d = &self.descriptor;
-        let mut user: Vec<u32> = Vec::new();
+        let mut user: SmallVec<[u32; 32]> = SmallVec::new();
         let pair = |value: u64| [value as u32, (value >> 32) as u32];
         let arena = self.launch.scratch_arena;
         if d.has(property::PRIVATE_SEGMENT_BUFFER) {
             // A swizzled buffer with the lane added: SWIZZLE_ENABLE, INDEX_STRIDE as many as there are lanes, ADD_TID_ENABLE.
             let stride = if self.launch.lanes == 32 { 2 } else { 3 };
-            user.extend([arena.0 as u32, (arena.0 >> 32) as u32 | 1 << 31, (arena.1 - arena.0) as u32, stride << 21 | 1 << 23]);
+            // From gfx10 on without bounds (OOB_SELECT 2), as runtimes set it up.
+            let unchecked = if self.launch.target.generation() >= 10 { 2 << 28 } else { 0 };
+            user.extend([arena.0 as u32, (arena.0 >> 32) as u32 | 1 << 31, (arena.1 - arena.0) as u32, stride << 21 | 1 << 23 | unchecked]);
         }
         if d.has(property::DISPATCH_PTR) {
             user.extend(pair(self.packet));

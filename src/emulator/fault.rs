@@ -62,6 +62,8 @@ pub enum FaultKind {
         offset: i64,
         /// Its size in bytes.
         size: u32,
+        /// What was being done.
+        access: MemoryAccess,
         /// Bytes allocated for each lane.
         allocated: u32,
     },
@@ -184,17 +186,31 @@ impl fmt::Display for FaultKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FaultKind::Memory { address, size, access, nearest } => {
-                write!(f, "{access} of {size} bytes at {address:#x} is outside every allocation")?;
-                if let Some(nearest) = nearest {
-                    write!(f, " (nearest: {:#x}..{:#x})", nearest.address, nearest.address + nearest.size)?;
+                let range = |of: &Allocation| format!("{:#x}..{:#x}", of.address, of.address + of.size);
+                let contains = |of: &Allocation, byte: u64| byte >= of.address && byte - of.address < of.size;
+                write!(f, "{access} of {size} bytes at {address:#x} ")?;
+                match nearest {
+                    None => f.write_str("is outside every allocation"),
+                    Some(of) if !contains(of, *address) => write!(f, "is outside every allocation (nearest: {})", range(of)),
+                    Some(of) if contains(of, address.saturating_add(u64::from(*size).max(1) - 1)) => {
+                        write!(f, "hits what kernels must not access in that way: code, in {}", range(of))
+                    }
+                    Some(of) => write!(f, "runs past the end of its allocation, {}", range(of)),
                 }
-                Ok(())
             }
             FaultKind::LdsBounds { offset, size, allocated } => {
                 write!(f, "LDS access of {size} bytes at offset {offset:#x} is outside the {allocated} bytes of the workgroup")
             }
-            FaultKind::ScratchBounds { offset, size, allocated } => {
-                write!(f, "scratch access of {size} bytes at offset {offset:#x} is outside the {allocated} bytes of the lane")
+            FaultKind::ScratchBounds { offset, size, access, allocated } if *offset >= 0 => {
+                write!(
+                    f,
+                    "stack overflow: {access} of {size} bytes at offset {offset:#x} of a lane's scratch, which has {allocated} bytes "
+                )?;
+                f.write_str("(hipDeviceSetLimit(hipLimitStackSize, …) gives more to kernels with a dynamic stack; ")?;
+                f.write_str("without one, an index is out of bounds)")
+            }
+            FaultKind::ScratchBounds { offset, size, access, allocated } => {
+                write!(f, "{access} of {size} bytes at offset {offset} is before a lane's scratch, which has {allocated} bytes")
             }
             FaultKind::Misaligned { address, align } => write!(f, "address {address:#x} is not aligned to {align} bytes"),
             FaultKind::MissingWait { register, pending, pending_at, counter, overwritten } => {

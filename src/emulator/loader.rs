@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::bytes::{slice, u16_at, u32_at, u64_at};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::isa::Target;
 
 use super::fault::MemoryAccess;
@@ -67,7 +67,7 @@ const SHT_SYMTAB: u32 = 2;
 const DT_SYMTAB: u64 = 6;
 const DT_RELA: u64 = 7;
 const DT_RELASZ: u64 = 8;
-/// Larger than any code object's memory image should be.
+/// Most bytes of a segment of code, and of relocations: larger than those of any code object should be.
 const MAX_IMAGE: u64 = 1 << 30;
 
 /// Relocation types a loader applies (AMDGPUUsage, "Relocation records").
@@ -189,10 +189,16 @@ pub(super) fn load(memory: &mut Memory, target: Target, id: ObjectId, image: &[u
     }
     let segments = segments(image)?;
     let end = segments.iter().filter(|s| s.kind == PT_LOAD).map(|s| s.address.saturating_add(s.memory_size)).max().unwrap_or(0);
-    if end == 0 || end > MAX_IMAGE {
-        return Err(Error::malformed(format!("PT_LOAD segments end at {end:#x}")));
+    if end == 0 {
+        return Err(Error::malformed("no PT_LOAD segment has a byte"));
     }
-    let base = memory.malloc(end, 0x1000, AllocationKind::CodeObject)?;
+    if let Some(code) = segments.iter().find(|s| s.kind == PT_LOAD && s.flags & PF_X != 0 && s.memory_size > MAX_IMAGE) {
+        let (size, address) = (code.memory_size, code.address);
+        return Err(Error::limit(format!("{size:#x} bytes of code at {address:#x} in one segment; at most {MAX_IMAGE:#x} are loaded")));
+    }
+    // What is not in the file (`.bss`) takes no memory of the host before it is written.
+    let base =
+        memory.malloc(end, 0x1000, AllocationKind::CodeObject).within(|| format!("code object with {end} bytes of code and data"))?;
     let loaded = fill(memory, image, &segments, base, may_replay(flags)).and_then(|code| Ok((symbols(image, base)?, code)));
     match loaded {
         Ok((symbols, code)) => {

@@ -12,9 +12,12 @@ use vm_memory::{MmapRegion, VolatileMemory, VolatileSlice};
 use crate::bytes::align_up;
 use crate::error::{Error, Result};
 
+pub use super::allocation::{Allocation, AllocationKind, ForeignMemory};
 use super::core::LANES;
 use super::fault::{FaultKind, MemoryAccess};
 use super::lanes::{Register, Row};
+use super::loader::ObjectId;
+use super::trace::{CodeAddress, Overrun};
 
 /// First device address: no host pointer of a 47-bit address space is near, and the flat apertures lie above.
 const FIRST_ADDRESS: u64 = 0x2000_0000_0000;
@@ -24,50 +27,10 @@ const LAST_ADDRESS: u64 = 0x7000_0000_0000;
 const GUARD: u64 = 0x1_0000;
 /// The least alignment of an allocation, as `hipMalloc` gives it.
 const MIN_ALIGN: u64 = 256;
+/// Outside the strict mode an allocation of the program's ends with its page of this size, as those of GPUs do.
+const PAGE: u64 = 4096;
 /// Most bytes all owned allocations may have together.
 const MAX_TOTAL: u64 = 16 << 30;
-
-/// Host memory that kernels may access at its host address.
-///
-/// The implementor is the owner of the bytes; offsets are from the registered address and always within the registered length.
-pub trait ForeignMemory: Send {
-    /// Copies bytes out.
-    fn read(&self, offset: u64, into: &mut [u8]);
-    /// Copies bytes in.
-    fn write(&mut self, offset: u64, from: &[u8]);
-    /// Replaces the `size` bytes (1 to 8) at an offset by what `f` makes of them; gives what they were. Where others than kernels use the memory it is to be one step.
-    fn update(&mut self, offset: u64, size: usize, f: &dyn Fn(u64) -> u64) -> u64 {
-        let mut bytes = [0; 8];
-        self.read(offset, &mut bytes[..size]);
-        let old = u64::from_le_bytes(bytes);
-        self.write(offset, &f(old).to_le_bytes()[..size]);
-        old
-    }
-}
-
-/// What an allocation is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AllocationKind {
-    /// [`super::Device::malloc`].
-    Device,
-    /// [`super::Device::register_foreign`].
-    Foreign,
-    /// A loaded code object.
-    CodeObject,
-    /// The emulator's own: dispatch packets, queues, scratch.
-    Runtime,
-}
-
-/// A range of device addresses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Allocation {
-    /// First address.
-    pub address: u64,
-    /// Length in bytes.
-    pub size: u64,
-    /// What it is for.
-    pub kind: AllocationKind,
-}
 
 /// Allocations up to this many bytes share mappings of the host.
 const SMALL: u64 = 1 << 16;
@@ -99,16 +62,48 @@ pub(super) struct Memory {
     shared: Option<(Arc<MmapRegion>, usize)>,
     /// Held during atomics that the host has no instruction for.
     odd_atomics: Mutex<()>,
+    /// The emulator's own allocations that are not used now, with their sizes: dispatches take the same ones again and again.
+    kept: Vec<(u64, u64)>,
 }
 
 impl Memory {
     pub(super) fn new() -> Self {
-        Memory { blocks: Vec::new(), next: FIRST_ADDRESS, total: 0, code: Vec::new(), shared: None, odd_atomics: Mutex::new(()) }
+        Memory {
+            blocks: Vec::new(),
+            next: FIRST_ADDRESS,
+            total: 0,
+            code: Vec::new(),
+            shared: None,
+            odd_atomics: Mutex::new(()),
+            kept: Vec::new(),
+        }
     }
 
     /// For reading and writing.
     pub(super) fn view(&self) -> View<'_> {
-        View { memory: self, recent: Cell::new(0) }
+        View { memory: self, recent: Cell::new(0), to_page: false, overruns: Cell::new(false), overrun: Cell::new(None) }
+    }
+
+    /// For kernels, which may go on to the end of an allocation's last page unless the bounds are exact.
+    pub(super) fn view_of_kernels(&self, exact: bool) -> View<'_> {
+        View { to_page: !exact, ..self.view() }
+    }
+
+    /// A small allocation of the emulator's own, which may have been one before.
+    pub(super) fn small_runtime(&mut self, size: u64) -> Result<u64> {
+        match self.kept.iter().position(|kept| kept.1 == size) {
+            Some(at) => {
+                self.total += size;
+                Ok(self.kept.swap_remove(at).0)
+            }
+            None => self.malloc(size, 4096, AllocationKind::Runtime),
+        }
+    }
+
+    /// Keeps what [`Memory::small_runtime`] gave for the next one.
+    pub(super) fn keep_runtime(&mut self, address: u64, size: u64) {
+        self.total -= size;
+        self.kept.push((address, size));
     }
 
     pub(super) fn malloc(&mut self, size: u64, align: u64, kind: AllocationKind) -> Result<u64> {
@@ -119,11 +114,12 @@ impl Memory {
         if size > MAX_TOTAL || self.total + size > MAX_TOTAL {
             return Err(Error::limit(format!("device memory: {size} bytes wanted, {} of {MAX_TOTAL} in use", self.total)));
         }
+        let room = if kind == AllocationKind::Device { align_up(size, PAGE) } else { size };
         let address = align_up(self.next, align.max(MIN_ALIGN));
         if address + size + GUARD > LAST_ADDRESS {
             return Err(Error::limit("device memory: the address range is used up"));
         }
-        let storage = self.storage(size)?;
+        let storage = self.storage(room)?;
         self.next = align_up(address + size + GUARD, MIN_ALIGN);
         self.total += size;
         self.insert(Block { allocation: Allocation { address, size, kind }, storage });
@@ -199,6 +195,12 @@ pub(super) struct View<'m> {
     memory: &'m Memory,
     /// The block that the last access hit: neighbouring lanes mostly hit the same one.
     recent: Cell<usize>,
+    /// Allocations end with their page.
+    to_page: bool,
+    /// Whether there is an overrun; by itself because it is looked at after each instruction.
+    overruns: Cell<bool>,
+    /// The first access past the end of an allocation since that was last asked, without its instruction.
+    overrun: Cell<Option<Overrun>>,
 }
 
 impl<'m> View<'m> {
@@ -216,6 +218,35 @@ impl<'m> View<'m> {
         let at = blocks.partition_point(|b| b.allocation.address <= address).checked_sub(1)?;
         self.recent.set(at);
         Some(&blocks[at]).filter(|block| within(block))
+    }
+
+    /// Whether there was an access past the end of an allocation.
+    #[inline]
+    pub(super) fn has_overrun(&self) -> bool {
+        self.overruns.get()
+    }
+
+    /// The first of them, without its instruction.
+    pub(super) fn take_overrun(&self) -> Option<Overrun> {
+        self.overruns.set(false);
+        self.overrun.take()
+    }
+
+    /// The allocation of the program's in whose last page an access is that goes past its end.
+    #[cold]
+    fn in_last_page(&self, address: u64, size: usize, access: MemoryAccess) -> Option<&'m Block> {
+        let blocks = &self.memory.blocks;
+        let block = &blocks[blocks.partition_point(|b| b.allocation.address <= address).checked_sub(1)?];
+        let allocation = block.allocation;
+        let inside = address.checked_add(size as u64)? <= allocation.address + align_up(allocation.size, PAGE);
+        if !self.to_page || allocation.kind != AllocationKind::Device || !inside {
+            return None;
+        }
+        if !self.overruns.replace(true) {
+            let place = CodeAddress { object: ObjectId(0), address: 0 };
+            self.overrun.set(Some(Overrun { place, instruction: "".into(), address, size: size as u32, access, allocation }));
+        }
+        Some(block)
     }
 
     /// The device's own allocation around an address.
@@ -243,10 +274,11 @@ impl<'m> View<'m> {
 
     /// Reads bytes that must lie within one allocation.
     pub(super) fn read(&self, address: u64, into: &mut [u8], access: MemoryAccess) -> std::result::Result<(), FaultKind> {
-        let Some(block) = self.find(address, into.len() as u64) else { return Err(self.violation(address, into.len(), access)) };
+        let found = self.find(address, into.len() as u64).or_else(|| self.in_last_page(address, into.len(), access));
+        let Some(block) = found else { return Err(self.violation(address, into.len(), access)) };
         let offset = address - block.allocation.address;
         match &block.storage {
-            Storage::Owned(..) => Span::of(block).and_then(|span| span.read(offset as usize, into)),
+            Storage::Owned(..) => Span::with(block, offset, into.len()).and_then(|span| span.read(offset as usize, into)),
             Storage::Foreign(memory) => {
                 memory.lock().unwrap_or_else(PoisonError::into_inner).read(offset, into);
                 Some(())
@@ -260,7 +292,7 @@ impl<'m> View<'m> {
         let block = self.writable(address, from.len(), access)?;
         let offset = address - block.allocation.address;
         match &block.storage {
-            Storage::Owned(..) => Span::of(block).and_then(|span| span.write(offset as usize, from)),
+            Storage::Owned(..) => Span::with(block, offset, from.len()).and_then(|span| span.write(offset as usize, from)),
             Storage::Foreign(memory) => {
                 memory.lock().unwrap_or_else(PoisonError::into_inner).write(offset, from);
                 Some(())
@@ -278,7 +310,7 @@ impl<'m> View<'m> {
         if let Storage::Foreign(memory) = &block.storage {
             return Ok(memory.lock().unwrap_or_else(PoisonError::into_inner).update(offset, size, &f));
         }
-        let span = Span::of(block).ok_or_else(failed)?;
+        let span = Span::with(block, offset, size).ok_or_else(failed)?;
         let at = offset as usize;
         if size == 4
             && let Some(cell) = span.cell32(at)
@@ -304,7 +336,8 @@ impl<'m> View<'m> {
     }
 
     fn writable(&self, address: u64, size: usize, access: MemoryAccess) -> std::result::Result<&'m Block, FaultKind> {
-        let Some(block) = self.find(address, size as u64) else { return Err(self.violation(address, size, access)) };
+        let found = self.find(address, size as u64).or_else(|| self.in_last_page(address, size, access));
+        let Some(block) = found else { return Err(self.violation(address, size, access)) };
         let is_code = |&(start, end): &(u64, u64)| address < end && start < address + size as u64;
         if block.allocation.kind == AllocationKind::CodeObject && self.memory.code.iter().any(is_code) {
             return Err(self.violation(address, size, access));
@@ -341,9 +374,16 @@ pub(super) struct Span<'m> {
 
 impl<'m> Span<'m> {
     fn of(block: &'m Block) -> Option<Self> {
+        Self::with(block, 0, 0)
+    }
+
+    /// With these bytes at least, which may go on in an allocation's last page.
+    #[inline]
+    fn with(block: &'m Block, offset: u64, length: usize) -> Option<Self> {
         let Allocation { address, size, .. } = block.allocation;
+        let size = (size as usize).max((offset as usize).checked_add(length)?);
         match &block.storage {
-            Storage::Owned(region, at) => Some(Span { bytes: region.get_slice(*at, size as usize).ok()?, start: address }),
+            Storage::Owned(region, at) => Some(Span { bytes: region.get_slice(*at, size).ok()?, start: address }),
             Storage::Foreign(_) => None,
         }
     }

@@ -25,6 +25,7 @@
 //! assert_eq!(back, [1, 2, 3]);
 //! ```
 
+mod allocation;
 mod async_copy;
 mod atomic;
 mod brain;
@@ -80,6 +81,7 @@ mod scaled;
 mod scaled_matrix;
 mod scratch_fast;
 mod small_float;
+mod spare;
 mod sparse;
 mod sparse_wave;
 mod strict;
@@ -107,4 +109,4 @@ pub use memory::{Allocation, AllocationKind, ForeignMemory};
 pub use missing::missing;
 pub use origins::{Origin, Origins, ValueOrigins, WaitOrigins};
 pub use timing::{InstructionTime, LatencyClass, LatencyOverride, MemoryCounts, ModelledTime, StallReason, Timing, WaveSample};
-pub use trace::{BranchCounts, CodeAddress, DispatchStats, ExecSiteCounts, Trace};
+pub use trace::{BranchCounts, CodeAddress, DispatchStats, ExecSiteCounts, Overrun, Trace};

@@ -1,6 +1,9 @@
 //! Runs the workgroups of a dispatch: scheduling, barriers, fuel, counting.
 
+use std::ops::Range;
 use std::thread;
+
+use smallvec::SmallVec;
 
 use crate::isa::print;
 
@@ -12,7 +15,7 @@ use super::fault::{Fault, FaultKind};
 use super::flight::Shared;
 use super::loader::ObjectId;
 use super::memory::View;
-use super::op::{Class, Op, Site};
+use super::op::{Op, Site};
 use super::origins::{OriginBook, WaveOrigins};
 use super::random::Random;
 use super::strict;
@@ -41,7 +44,7 @@ pub(super) struct Group {
 
 /// What was counted at an instruction.
 #[derive(Clone, Copy, Default)]
-struct Count {
+pub(super) struct Count {
     /// Executions one by one.
     executed: u64,
     /// Executions of runs of instructions that begin here, less those of runs that ended before.
@@ -60,7 +63,10 @@ pub(super) struct Worker<'a> {
     pub clock: u64,
     pub random: Random,
     pub stats: DispatchStats,
+    /// By instruction.
     counts: Vec<Count>,
+    /// Those that are not zero are among these.
+    counted: Range<usize>,
     origins: Option<OriginBook>,
     pub work: Work,
     /// Places for waves that are not taken.
@@ -91,6 +97,7 @@ pub(super) struct Paused {
     random: Random,
     stats: DispatchStats,
     counts: Vec<Count>,
+    counted: Range<usize>,
     origins: Option<OriginBook>,
     work: Work,
     free: Vec<usize>,
@@ -110,6 +117,7 @@ impl Paused {
             random: Random::new(options.seed ^ dispatch.dispatch_id.rotate_left(32)),
             stats: DispatchStats::default(),
             counts: Vec::new(),
+            counted: 0..0,
             origins: options.origins.then(OriginBook::new),
             work: Work::default(),
             free,
@@ -131,8 +139,12 @@ impl Paused {
 impl<'a> Worker<'a> {
     /// Goes on where it was paused.
     pub(super) fn resume(shared: &'a Shared<'a>, code: &'a mut Code, paused: Paused) -> Self {
-        let Paused { clock, random, stats, counts, origins, work, free, running, window, wanted, waited, turn, waits_since } = paused;
-        let memory = shared.memory.view();
+        let Paused { clock, random, stats, mut counts, counted, origins, work, free, running, window, wanted, waited, turn, waits_since } =
+            paused;
+        let memory = shared.memory.view_of_kernels(shared.options.strict);
+        if counts.is_empty() {
+            counts = std::mem::take(&mut code.spare.counts);
+        }
         Worker {
             shared,
             memory,
@@ -141,6 +153,7 @@ impl<'a> Worker<'a> {
             random,
             stats,
             counts,
+            counted,
             origins,
             work,
             free,
@@ -155,14 +168,16 @@ impl<'a> Worker<'a> {
 
     /// What it needs to go on later.
     pub(super) fn pause(self) -> Paused {
-        let Worker { clock, random, stats, counts, origins, work, free, running, window, wanted, waited, turn, waits_since, .. } = self;
-        Paused { clock, random, stats, counts, origins, work, free, running, window, wanted, waited, turn, waits_since }
+        let Worker {
+            clock, random, stats, counts, counted, origins, work, free, running, window, wanted, waited, turn, waits_since, ..
+        } = self;
+        Paused { clock, random, stats, counts, counted, origins, work, free, running, window, wanted, waited, turn, waits_since }
     }
 
     /// Adds the executions in runs to the others.
     fn settle(&mut self) {
         let mut running = 0;
-        for count in &mut self.counts {
+        for count in self.counts.get_mut(self.counted.clone()).unwrap_or_default() {
             running += std::mem::take(&mut count.begun);
             count.executed += running as u64;
         }
@@ -171,12 +186,14 @@ impl<'a> Worker<'a> {
     /// What was done: totals, and the ticks of the clock.
     pub(super) fn finish(mut self) -> (DispatchStats, u64) {
         self.settle();
-        for (op, count) in self.code.ops.iter().zip(&self.counts) {
-            add(&mut self.stats, op.class, count.executed);
+        for (op, count) in executed_ops(self.code, &self.counts, &self.counted) {
+            self.stats.add(op.class, count.executed);
         }
         if self.shared.options.trace {
             self.stats.trace = Some(self.trace());
         }
+        self.counts.get_mut(self.counted.clone()).unwrap_or_default().fill(Count::default());
+        self.code.spare.counts = std::mem::take(&mut self.counts);
         self.stats.origins = self.origins.take().map(|book| Box::new(book.finish(self.code)));
         (self.stats, self.clock)
     }
@@ -202,7 +219,7 @@ impl<'a> Worker<'a> {
     /// Whether an instruction of this kind was executed.
     pub(super) fn executed(&mut self, is: impl Fn(&Op) -> bool) -> bool {
         self.settle();
-        self.code.ops.iter().zip(&self.counts).any(|(op, count)| count.executed > 0 && is(op))
+        executed_ops(self.code, &self.counts, &self.counted).any(|(op, count)| count.executed > 0 && is(op))
     }
 
     /// A fault before any instruction.
@@ -259,6 +276,9 @@ impl<'a> Worker<'a> {
             *instructions = instructions.saturating_sub(executed);
             if group.waves.iter().all(|wave| wave.status == Status::Ended) {
                 self.free.extend(group.waves.iter().map(|wave| wave.group));
+                if !strict {
+                    self.code.spare.take(group);
+                }
                 self.stats.workgroups += 1;
                 self.waited = 0;
             } else {
@@ -317,23 +337,29 @@ impl<'a> Worker<'a> {
     }
 
     pub(super) fn start(&mut self, plan: &Plan, id: [u32; 3]) -> Result<Group, Fault> {
-        let mut lds = vec![0; plan.launch.lds_size as usize];
+        let spare = &mut self.code.spare;
+        let mut lds = spare.lds(plan.launch.lds_size as usize);
         if self.shared.options.strict {
             lds.chunks_mut(8).for_each(|chunk| {
                 let bits = self.random.next().to_le_bytes();
                 chunk.copy_from_slice(&bits[..chunk.len()]);
             });
         }
-        let mut waves = Vec::new();
+        let mut waves = if self.shared.options.strict { Vec::new() } else { spare.waves() };
         for index in 0..plan.waves_of(id) {
             let Some(slot) = self.free.pop() else {
                 return Err(Self::outside(FaultKind::Setup { reason: "no room for the waves of a workgroup".into() }, id, index));
             };
-            let mut wave = plan.wave(&self.memory, &mut self.random, id, index, slot).map_err(|kind| Self::outside(kind, id, index))?;
+            if waves.len() <= index as usize {
+                waves.push(plan.blank());
+            }
+            let wave = &mut waves[index as usize];
+            let parts = (&mut self.random, &mut self.code.spare);
+            plan.begin(wave, &self.memory, parts, id, (index, slot)).map_err(|kind| Self::outside(kind, id, index))?;
             wave.origins = self.origins.is_some().then(|| Box::new(WaveOrigins::new(wave.vgpr.len(), wave.agpr.len())));
-            waves.push(wave);
             self.stats.waves += 1;
         }
+        waves.truncate(plan.waves_of(id) as usize);
         let barrier = Barrier { members: waves.len() as u32, ..Barrier::default() };
         Ok(Group { lds, waves, barrier })
     }
@@ -347,7 +373,8 @@ impl<'a> Worker<'a> {
                 wave.status = Status::Running;
             }
         }
-        let mut ready: Vec<usize> = (0..group.waves.len()).filter(|&n| group.waves[n].status == Status::Running).collect();
+        let mut ready: SmallVec<[usize; 32]> = SmallVec::new();
+        ready.extend((0..group.waves.len()).filter(|&n| group.waves[n].status == Status::Running));
         if ready.is_empty() {
             // Everyone yields, waits at the barrier or has ended: yielding waves go on first.
             let yielding = group.waves.iter().any(|wave| wave.status == Status::Yielding);
@@ -408,7 +435,7 @@ impl<'a> Worker<'a> {
         quantum: u64,
         fuel: &mut u64,
     ) -> Result<(), Box<Stopped>> {
-        let Worker { shared, memory, code, clock, random, stats, counts, origins, work, .. } = self;
+        let Worker { shared, memory, code, clock, random, stats, counts, counted, origins, work, .. } = self;
         let options = shared.options;
         let launch = &plan.launch;
         let mut core = Core { memory, lds, wave, launch, random, stats, clock, barrier, work };
@@ -429,6 +456,7 @@ impl<'a> Worker<'a> {
             if counts.len() <= code.ops.len() {
                 counts.resize(code.ops.len() + 1, Count::default());
             }
+            *counted = if counted.start == counted.end { index..index + 1 } else { counted.start.min(index)..counted.end.max(index + 1) };
             let op = &code.ops[index];
             if op.plain > 1 && !one_by_one && !core.skips_vectors() {
                 let plain = &code.ops[index..][..(op.plain as usize).min(left.min(*fuel) as usize)];
@@ -436,6 +464,7 @@ impl<'a> Worker<'a> {
                 next = index + done;
                 counts[index].begun += 1;
                 counts[next].begun -= 1;
+                counted.end = counted.end.max(next + 1);
                 *fuel -= done as u64;
                 left -= done as u64;
                 *core.clock += 4 * done as u64;
@@ -465,6 +494,7 @@ impl<'a> Worker<'a> {
             if let Err(stop) = (op.run)(&mut core, op) {
                 return Err(Box::new(Stopped { stop: *stop, op: Some(index), pc }));
             }
+            core.note_overrun(op);
             if let Some(book) = origins {
                 book.after(core.wave, op, index);
             }
@@ -505,7 +535,7 @@ impl<'a> Worker<'a> {
 
     fn trace(&self) -> Trace {
         let mut trace = Trace::default();
-        for (op, count) in self.code.ops.iter().zip(&self.counts) {
+        for (op, count) in executed_ops(self.code, &self.counts, &self.counted) {
             if count.executed == 0 {
                 continue;
             }
@@ -527,6 +557,12 @@ impl<'a> Worker<'a> {
     }
 }
 
+/// The instructions that were counted, and some others, with their counts.
+fn executed_ops<'c>(code: &'c Code, counts: &'c [Count], counted: &Range<usize>) -> impl Iterator<Item = (&'c Op, &'c Count)> {
+    let counts = counts.get(counted.clone()).unwrap_or_default();
+    code.ops.get(counted.start..).unwrap_or_default().iter().zip(counts)
+}
+
 /// Runs plain instructions one after the other; gives how many were done, and why not all were.
 #[inline]
 fn run_plain(core: &mut Core, plain: &[Op]) -> (usize, Step) {
@@ -535,6 +571,7 @@ fn run_plain(core: &mut Core, plain: &[Op]) -> (usize, Step) {
         if let Err(stop) = (op.run)(core, op) {
             return (done, Err(stop));
         }
+        core.note_overrun(op);
         debug_assert!(core.wave.status == Status::Running && !core.wave.jumped, "{} is not plain", op.inst.variant.name);
     }
     if let Some(last) = plain.last() {
@@ -542,20 +579,6 @@ fn run_plain(core: &mut Core, plain: &[Op]) -> (usize, Step) {
         core.wave.pc = last.next;
     }
     (plain.len(), Ok(()))
-}
-
-fn add(stats: &mut DispatchStats, class: Class, executed: u64) {
-    stats.instructions += executed;
-    match class {
-        Class::Valu => stats.valu += executed,
-        Class::Salu => stats.salu += executed,
-        Class::Smem => stats.smem += executed,
-        Class::Vmem => stats.vmem += executed,
-        Class::Lds => stats.lds += executed,
-        Class::Branch => stats.branches += executed,
-        Class::Wait => stats.waits += executed,
-        Class::Other => {}
-    }
 }
 
 /// Counts what the instruction did to EXEC or to the program counter.

@@ -3,6 +3,7 @@
 use crate::isa::{Flags, Inst, Operand, Reg, RegFile, Role};
 
 use super::atomic;
+use super::buffer;
 use super::core::{Core, Step, at_lane, undefined};
 use super::fault::{FaultKind, MemoryAccess};
 use super::op::{Meaning, Op, Semantics, Source, Ty};
@@ -31,12 +32,14 @@ pub(super) fn address(core: &mut Core, op: &Op, size: u64) -> Step<(u64, u64)> {
     if !op.scalar_buffer {
         return Ok((start.wrapping_add(offset) & !low, size));
     }
-    let stride = start >> 48 & 0x3fff;
-    let records = u64::from(core.scalar(op, base.first + 2)?);
-    core.reading(op, RegFile::Scalar, base.first + 3, 1)?;
-    let length = if stride == 0 { records } else { records * stride };
+    core.reading(op, RegFile::Scalar, base.first, 4)?;
+    let words = std::array::from_fn(|n| core.wave.sgpr[usize::from(base.first) + n]);
+    let (start, records, stride) = buffer::extent_of(core.launch.target, words);
+    let length = records.saturating_mul(stride.max(1));
     let offset = offset & !low;
-    Ok(((start & 0xffff_ffff_ffff).wrapping_add(offset), length.saturating_sub(offset).min(size) & !low))
+    // The first byte of a dword decides for all of it (ISA guides, scalar memory, "Address range checking").
+    let valid = length.saturating_sub(offset).checked_next_multiple_of(low + 1).unwrap_or(u64::MAX).min(size);
+    Ok((start.wrapping_add(offset), valid))
 }
 
 fn issue(core: &mut Core, op: &Op, written: Option<(u16, u16)>) {

@@ -1,8 +1,12 @@
 //! What a dispatch did: instruction and byte totals, and the exact branch counts that a profile is compared with.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
+use super::fault::MemoryAccess;
 use super::loader::ObjectId;
+use super::memory::Allocation;
+use super::op::Class;
 use super::origins::Origins;
 use super::timing::ModelledTime;
 use crate::profile::file::{Counts, ExecCounts, ScalarCounts};
@@ -112,6 +116,32 @@ impl Trace {
     }
 }
 
+/// An access past the end of an allocation, but not of its last page of 4 KiB: outside the strict mode it is let be, as GPUs do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Overrun {
+    /// The instruction.
+    pub place: CodeAddress,
+    /// It, as a disassembler prints it.
+    pub instruction: Box<str>,
+    /// The first byte of the access.
+    pub address: u64,
+    /// Its size in bytes.
+    pub size: u32,
+    /// What was being done.
+    pub access: MemoryAccess,
+    /// The allocation.
+    pub allocation: Allocation,
+}
+
+impl fmt::Display for Overrun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Overrun { place, instruction, address, size, access, allocation } = self;
+        let end = allocation.address + allocation.size;
+        write!(f, "{access} of {size} bytes at {address:#x} runs past the end of its allocation, {:#x}..{end:#x}", allocation.address)?;
+        write!(f, ", in `{instruction}` at {:#x}", place.address)
+    }
+}
+
 /// Totals of a dispatch that ended well.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DispatchStats {
@@ -139,6 +169,8 @@ pub struct DispatchStats {
     pub global_bytes: u64,
     /// Bytes that lanes read from and wrote to LDS.
     pub lds_bytes: u64,
+    /// Accesses past the end of an allocation that were let be, one for each instruction; none in the strict mode.
+    pub overruns: Vec<Overrun>,
     /// Branch counts, if [`super::Options::trace`] is on.
     pub trace: Option<Trace>,
     /// What was waited for and where values came from, if [`super::Options::origins`] is on.
@@ -148,6 +180,28 @@ pub struct DispatchStats {
 }
 
 impl DispatchStats {
+    /// Counts executions of an instruction of a class.
+    pub(super) fn add(&mut self, class: Class, executed: u64) {
+        self.instructions += executed;
+        match class {
+            Class::Valu => self.valu += executed,
+            Class::Salu => self.salu += executed,
+            Class::Smem => self.smem += executed,
+            Class::Vmem => self.vmem += executed,
+            Class::Lds => self.lds += executed,
+            Class::Branch => self.branches += executed,
+            Class::Wait => self.waits += executed,
+            Class::Other => {}
+        }
+    }
+
+    /// Notes the first overrun of an instruction.
+    pub(super) fn add_overrun(&mut self, overrun: &Overrun) {
+        if !self.overruns.iter().any(|known| known.place == overrun.place) {
+            self.overruns.push(overrun.clone());
+        }
+    }
+
     /// Adds what another thread did of the same dispatch.
     pub(super) fn merge(&mut self, other: &DispatchStats) {
         let DispatchStats {
@@ -163,6 +217,7 @@ impl DispatchStats {
             waits,
             global_bytes,
             lds_bytes,
+            overruns,
             trace,
             // These dispatches have one thread.
             origins: _,
@@ -184,6 +239,7 @@ impl DispatchStats {
         ] {
             *mine += its;
         }
+        overruns.iter().for_each(|overrun| self.add_overrun(overrun));
         if let (Some(mine), Some(its)) = (&mut self.trace, trace) {
             mine.merge(its);
         }

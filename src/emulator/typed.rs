@@ -2,12 +2,12 @@
 
 use crate::isa::{BUFFER_DATA_FORMATS, BUFFER_NUMBER_FORMATS, Encoding, NameList, Operand, Reg, Role, Target, Value};
 
-use super::buffer::places_of;
+use super::buffer::{Extent, places_of};
 use super::core::{Core, Step, active, at_lane, undefined};
 use super::fault::MemoryAccess;
 use super::float::from_f16;
 use super::op::{Meaning, Op, Semantics};
-use super::vector_memory::{count, issue_load, issue_store, order, read_place, write_place};
+use super::vector_memory::{Place, count, issue_load, issue_store, order, read_place, write_place};
 
 /// How the bits of a component are understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,7 +161,7 @@ fn data(op: &Op) -> Step<Reg> {
 fn load(core: &mut Core, op: &Op) -> Step {
     let (format, select) = format(core, op)?;
     let (wanted, dst, size) = (components(op.inst.variant.name), data(op)?, format.bytes());
-    let places = places_of(core, op, size as u64)?;
+    let places = places_of(core, op, Extent { bytes: size as u64, whole: true, format: true })?;
     order(core, op, true)?;
     core.writing(op, dst.file, dst.first, wanted as u16)?;
     let mask = core.wave.exec();
@@ -173,6 +173,8 @@ fn load(core: &mut Core, op: &Op) -> Step {
         for (n, select) in select.into_iter().enumerate().take(wanted) {
             let value = match select {
                 0 => Some(0),
+                // Out of range all is 0 but what the descriptor says is 1 (ISA guides, "Range checking").
+                4..=7 if places[lane] == Place::Nowhere => Some(0),
                 1 => Some(format.absent(3)),
                 from @ 4..=7 if (from as usize) - 4 < format.widths.len() => format.load(element, from as usize - 4),
                 from @ 4..=7 => Some(format.absent(from as usize - 4)),
@@ -196,7 +198,7 @@ fn store(core: &mut Core, op: &Op) -> Step {
     {
         return undefined("a store to a typed buffer whose format is not of 32-bit components, all of them and in their order");
     }
-    let places = places_of(core, op, size as u64)?;
+    let places = places_of(core, op, Extent { bytes: size as u64, whole: true, format: true })?;
     core.reading(op, src.file, src.first, given as u16)?;
     order(core, op, false)?;
     let mask = core.wave.exec();

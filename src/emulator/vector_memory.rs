@@ -4,7 +4,7 @@ use crate::isa::{Encoding, Flags, Inst, Operand, Reg, RegFile, Role, scalar};
 
 use super::atomic;
 use super::buffer;
-use super::core::{Core, LANES, PRIVATE_APERTURE, SHARED_APERTURE, Step, active, at_lane, lane_of, stop, undefined};
+use super::core::{Core, LANES, PRIVATE_APERTURE, SHARED_APERTURE, Step, active, at_lane, lane_of, undefined};
 use super::fault::{FaultKind, MemoryAccess};
 use super::op::{Meaning, Op, Semantics, Source, Ty};
 use super::pending::{EffectParts, Kind, Space};
@@ -18,6 +18,8 @@ pub(super) enum Place {
     Lds(u64),
     /// Offset in the lane's private segment.
     Scratch(i64),
+    /// An address whose first so many bytes are in range of a buffer; the others are nowhere.
+    Head(u64, u8),
     /// Out of range of a buffer: loads give zero, stores are dropped.
     Nowhere,
 }
@@ -115,11 +117,11 @@ pub(super) fn swizzled(core: &Core, lane: usize, offset: u64) -> u64 {
     core.wave.scratch + (offset / 4) * (4 * core.launch.lanes as u64) + 4 * lane as u64 + offset % 4
 }
 
-fn check_scratch(core: &Core, offset: i64, size: usize) -> Result<u64, FaultKind> {
+fn check_scratch(core: &Core, offset: i64, size: usize, access: MemoryAccess) -> Result<u64, FaultKind> {
     let allocated = core.launch.private_size;
     match u64::try_from(offset) {
         Ok(at) if at + size as u64 <= u64::from(allocated) => Ok(at),
-        _ => Err(FaultKind::ScratchBounds { offset, size: size as u32, allocated }),
+        _ => Err(FaultKind::ScratchBounds { offset, size: size as u32, access, allocated }),
     }
 }
 
@@ -136,6 +138,11 @@ pub(super) fn read_place(core: &mut Core, lane: usize, place: Place, into: &mut 
             core.barrier.checks.check_load(core.wave.index, address, into.len())?;
             core.memory.read(address, into, access)
         }
+        Place::Head(address, bytes) => {
+            let (head, rest) = into.split_at_mut(usize::from(bytes).min(into.len()));
+            rest.fill(0);
+            read_place(core, lane, Place::Global(address), head, access)
+        }
         Place::Lds(offset) => {
             let at = check_lds(core, offset, into.len())?;
             if access != MemoryAccess::Atomic {
@@ -145,7 +152,7 @@ pub(super) fn read_place(core: &mut Core, lane: usize, place: Place, into: &mut 
             Ok(())
         }
         Place::Scratch(offset) => {
-            let offset = check_scratch(core, offset, into.len())?;
+            let offset = check_scratch(core, offset, into.len(), access)?;
             core.note(Access::read(lane, offset as usize, into.len(), 0).of_scratch());
             for (n, byte) in scratch_pieces(offset, into.len()) {
                 let address = swizzled(core, lane, offset + n as u64);
@@ -177,6 +184,7 @@ fn scratch_pieces(offset: u64, len: usize) -> impl Iterator<Item = (usize, usize
 pub(super) fn write_place(core: &mut Core, lane: usize, place: Place, from: &[u8], access: MemoryAccess) -> Result<(), FaultKind> {
     match place {
         Place::Global(address) => core.memory.write(address, from, access),
+        Place::Head(address, bytes) => core.memory.write(address, &from[..usize::from(bytes).min(from.len())], access),
         Place::Lds(offset) => {
             let at = check_lds(core, offset, from.len())?;
             let atomic = access == MemoryAccess::Atomic;
@@ -185,7 +193,7 @@ pub(super) fn write_place(core: &mut Core, lane: usize, place: Place, from: &[u8
             Ok(())
         }
         Place::Scratch(offset) => {
-            let offset = check_scratch(core, offset, from.len())?;
+            let offset = check_scratch(core, offset, from.len(), access)?;
             core.note(Access::write(lane, offset as usize, from, 0).of_scratch());
             for (n, piece) in scratch_pieces(offset, from.len()) {
                 let address = swizzled(core, lane, offset + n as u64);
@@ -248,6 +256,7 @@ pub(super) fn count(core: &mut Core, places: &[Place; LANES], mask: u64, bytes: 
     for lane in active(mask) {
         match places[lane] {
             Place::Global(_) | Place::Scratch(_) => core.stats.global_bytes += bytes as u64,
+            Place::Head(_, bytes) => core.stats.global_bytes += u64::from(bytes),
             Place::Lds(_) => core.stats.lds_bytes += bytes as u64,
             Place::Nowhere => {}
         }
@@ -370,10 +379,11 @@ pub(super) fn store(core: &mut Core, op: &Op) -> Step {
             let word = if high { word >> 16 } else { word };
             buffer[4 * n..4 * n + 4].copy_from_slice(&word.to_le_bytes());
         }
+        let inside = if let Place::Head(_, bytes) = places[lane] { usize::from(bytes) } else { size };
         match places[lane] {
-            Place::Global(address) if core.launch.strict => {
-                at_lane(core.memory.check_store(address, size), lane)?;
-                delay(core, id, address, &buffer[..size]);
+            Place::Global(address) | Place::Head(address, _) if core.launch.strict => {
+                at_lane(core.memory.check_store(address, inside), lane)?;
+                delay(core, id, address, &buffer[..inside]);
             }
             place => at_lane(write_place(core, lane, place, &buffer[..size], MemoryAccess::Store), lane)?,
         }
@@ -581,20 +591,4 @@ pub(super) fn meaning(name: &str, inst: &Inst) -> Option<Meaning> {
     let found = atomic::global(rest.strip_prefix("atomic_")?)?;
     let returns = inst.variant.flags.contains(Flags::RETURNS);
     Some((run_atomic, Semantics::Atomic { f: found.f, bytes: found.bytes, compare: found.compare, returns }))
-}
-
-/// A wrong scratch descriptor would reach another wave's scratch.
-pub(super) fn scratch_offset_of(core: &Core, address: u64, lane: usize) -> Step<i64> {
-    let start = core.wave.scratch + 4 * lane as u64;
-    match address.checked_sub(start) {
-        Some(distance) if distance < core.launch.wave_scratch_size => {
-            Ok((distance / (4 * core.launch.lanes as u64) * 4 + distance % 4) as i64)
-        }
-        _ => stop(FaultKind::Memory {
-            address,
-            size: 4,
-            access: MemoryAccess::Load,
-            nearest: core.memory.allocation_of(core.launch.scratch_arena.0),
-        }),
-    }
 }

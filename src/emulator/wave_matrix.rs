@@ -2,7 +2,8 @@
 //!
 //! A lane has a part of a row of A and of a column of B. On gfx11 it is all of it, and every sixteen lanes have the same again; on gfx12 each sixteen lanes have
 //! a part of their own (RDNA3 ISA guide, "Wave matrix multiply accumulate"; RDNA4 ISA guide, "Matrix element storage in VGPRs"): how many numbers a lane has says
-//! which. The order of K is the same in A and B, so it does not matter. Products are added in single precision one after the other, each rounded once, to
+//! which. The order of K is the same in A and B, so it does not matter; on gfx11 each sixteen lanes may have an order of their own, as rocWMMA gives them, and
+//! which of them the hardware takes a row or a column from makes no difference as long as the order is one for both. Products are added in single precision one after the other, each rounded once, to
 //! nearest; the hardware's own order of additions is not documented. EXEC is ignored.
 
 use crate::isa::{Operand, Reg, RegFile, Role, Value};
@@ -141,14 +142,34 @@ pub(super) fn numbers(core: &mut Core, op: &Op, at: u8, element: Element) -> Ste
     Ok((0..usize::from(op.inst.wave_size)).map(|lane| (0..each).map(|n| value(lane, n)).collect()).collect())
 }
 
-/// The rows of A or the columns of B.
-fn lines(numbers: &[Vec<f64>], k: usize) -> Step<Vec<Vec<f64>>> {
+/// The rows of A or the columns of B, as each sixteen lanes have them that have all of one.
+fn lines(numbers: &[Vec<f64>], k: usize) -> Vec<Vec<Vec<f64>>> {
     let each = numbers[0].len();
-    let same = |x: &[f64], y: &[f64]| x.iter().zip(y).all(|(x, y)| x.to_bits() == y.to_bits());
-    if each == k && (SIZE..numbers.len()).any(|lane| !same(&numbers[lane], &numbers[lane % SIZE])) {
-        return undefined("a matrix of which not every 16 lanes have the same");
+    if each == k {
+        return numbers.chunks(SIZE).map(<[_]>::to_vec).collect();
     }
-    Ok((0..SIZE).map(|line| (0..k).map(|n| numbers[line + SIZE * (n / each)][n % each]).collect()).collect())
+    vec![(0..SIZE).map(|line| (0..k).map(|n| numbers[line + SIZE * (n / each)][n % each]).collect()).collect()]
+}
+
+/// Refuses copies that are not the same numbers in another order along K, one order for both matrices: what the hardware takes from which is not documented.
+fn check_copies(a: &[Vec<Vec<f64>>], b: &[Vec<Vec<f64>>], k: usize) -> Step {
+    // What all rows and columns have at a place along K. The order of these is what copies may differ in.
+    let places = |copy: usize| {
+        let at = |n: usize| a[copy].iter().chain(&b[copy]).map(|line| line[n].to_bits()).collect::<Vec<u64>>();
+        let mut places: Vec<Vec<u64>> = (0..k).map(at).collect();
+        places.sort_unstable();
+        places
+    };
+    let equal = |x: &[Vec<f64>], y: &[Vec<f64>]| x.iter().flatten().zip(y.iter().flatten()).all(|(x, y)| x.to_bits() == y.to_bits());
+    let mut copies = 1..a.len();
+    if copies.clone().all(|copy| equal(&a[copy], &a[0]) && equal(&b[copy], &b[0])) {
+        return Ok(());
+    }
+    let first = places(0);
+    match copies.find(|copy| places(*copy) != first) {
+        Some(_) => undefined("a matrix of which not every 16 lanes have the same numbers in an order along K that A and B share"),
+        None => Ok(()),
+    }
 }
 
 /// Where an element of C or D is: register, lane, and the bit it begins at.
@@ -202,8 +223,9 @@ fn constant(op: &Op, sum: Sum) -> Option<u32> {
 fn run(core: &mut Core, op: &Op) -> Step {
     let Some(shape) = of(op.inst.variant.name) else { return undefined("matrix shape") };
     let modifiers = op.inst.modifiers;
-    let a = lines(&numbers(core, op, 0, shape.a)?, shape.k)?;
-    let b = lines(&numbers(core, op, 1, shape.b)?, shape.k)?;
+    let a = lines(&numbers(core, op, 0, shape.a)?, shape.k);
+    let b = lines(&numbers(core, op, 1, shape.b)?, shape.k);
+    check_copies(&a, &b, shape.k)?;
     let Some(dst) = op.dst else { return undefined("a matrix instruction without destination") };
     let words = op.inst.operand(Role::Src0).map_or(0, |operand| usize::from(operand.dwords));
     // A lane that has all of a row of A is gfx11's.
@@ -223,7 +245,9 @@ fn run(core: &mut Core, op: &Op) -> Step {
                 start = -start;
             }
         }
-        let result = total(shape, modifiers.clamp, start, a[row].iter().copied().zip(b[column].iter().copied()));
+        // Of copies, a row of the result is computed with the one that its lanes have.
+        let copy = row % a.len();
+        let result = total(shape, modifiers.clamp, start, a[copy][row].iter().copied().zip(b[copy][column].iter().copied()));
         put(core, shape.d, dst.first, place(op, shape.d, packed, row, column), result);
     }
     Ok(())

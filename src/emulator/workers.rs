@@ -5,6 +5,7 @@
 //! result is the same every time.
 
 use std::num::NonZero;
+use std::sync::LazyLock;
 use std::thread;
 
 use super::Options;
@@ -153,9 +154,12 @@ fn divided(shared: &Shared, (lead, ended): (&mut Worker, &mut bool), others: &mu
     Ok(*ended && others.iter().all(|helper| helper.done))
 }
 
+/// Cores that this process may use. To find it out takes longer than a small dispatch.
+static CORES: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, NonZero::get));
+
 fn threads(options: &Options) -> usize {
     match options.threads {
-        0 => thread::available_parallelism().map_or(1, NonZero::get),
+        0 => *CORES,
         given => given,
     }
 }

@@ -561,6 +561,12 @@ impl Target {
         self.set().generation >= 1250
     }
 
+    /// Whether descriptors of buffers have 57 bits of base and 45 of length (LLVM, `has45BitNumRecordsBufferResource`).
+    #[must_use]
+    pub fn has_wide_buffers(self) -> bool {
+        self.set().generation >= 1250
+    }
+
     /// Whether there is global data share.
     #[must_use]
     pub fn has_gds(self) -> bool {

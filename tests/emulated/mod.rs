@@ -103,6 +103,11 @@ impl Bench {
         Bench { device, object, image: image.to_vec() }
     }
 
+    /// With a device that was made otherwise.
+    pub fn on(device: Device, object: LoadedObject, image: &[u8]) -> Bench {
+        Bench { device, object, image: image.to_vec() }
+    }
+
     pub fn buffer(&mut self, contents: &[u32]) -> u64 {
         let address = self.device.malloc(4 * contents.len() as u64, 256).expect("memory");
         let bytes: Vec<u8> = contents.iter().flat_map(|word| word.to_le_bytes()).collect();

@@ -10,6 +10,15 @@ __global__ void lds(int* out, int at) {
     out[threadIdx.x] = staged[threadIdx.x];
 }
 __global__ void claim(int limit) { assert(int(threadIdx.x) < limit && "lanes have a limit"); }
+__device__ __attribute__((noinline)) int depth(int n, volatile int* last) {
+    volatile int frame[8];
+    frame[n % 8] = n;
+    return n == 0 ? *last : depth(n - 1, last) + frame[n % 8];
+}
+__global__ void deep(int* out, int n) {
+    volatile int last = 0;
+    out[threadIdx.x] = depth(n, &last);
+}
 __global__ void trap() { __builtin_trap(); }
 
 int main(int argc, char** argv) {
@@ -27,6 +36,10 @@ int main(int argc, char** argv) {
         store<<<1, 64>>>(other, 0);
     } else if (std::strcmp(kind, "lds") == 0) {
         lds<<<1, 64>>>(data, 1 << 20);
+    } else if (std::strcmp(kind, "stack") == 0) {
+        deep<<<1, 64>>>(data, 1000);
+    } else if (std::strcmp(kind, "across") == 0) {
+        store<<<1, 64>>>(reinterpret_cast<int*>(reinterpret_cast<char*>(data) + 2), 0);
     } else if (std::strcmp(kind, "assert") == 0) {
         expected = hipErrorAssert;
         claim<<<1, 64>>>(62);

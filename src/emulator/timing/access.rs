@@ -76,7 +76,7 @@ fn vector(core: &mut Core, op: &Op, accesses: &mut Accesses) -> Option<()> {
     let mut local = LdsAccess { addresses: [0; LANES], mask: 0, size: accesses.size };
     for lane in active(core.wave.exec()) {
         match places[lane] {
-            Place::Global(address) => accesses.memory.push(address),
+            Place::Global(address) | Place::Head(address, _) => accesses.memory.push(address),
             Place::Scratch(offset) => accesses.memory.push(swizzled(core, lane, u64::try_from(offset).ok()?)),
             Place::Lds(offset) => {
                 local.addresses[lane] = offset;
