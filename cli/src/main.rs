@@ -15,6 +15,7 @@ mod memory;
 mod output;
 mod progress;
 mod stand_in;
+mod workgroup;
 
 use std::process::ExitCode;
 
