@@ -92,7 +92,11 @@ fn the_checker_rejects_counters_in_lds_that_is_not_the_kernels() {
     if !compiler_is_there() {
         return;
     }
-    let object = Workshop::new().code_object(&format!("{HEAD}{}", NONE.replace("out", "named_at_length_here")), "gfx90a", &[]);
+    let object = Workshop::new().code_object(
+        &format!("{HEAD}{}", NONE.replace("out", "named_at_length_here")),
+        "gfx90a",
+        &["-fno-discard-value-names"],
+    );
     for (counters, is_in_lds) in [(Counters::Lds, true), (Counters::Global, false)] {
         let rewritten = rewrite(&object, &options(counters)).expect("rewritten").bytes;
         assert_eq!(findings(&object, &rewritten), [], "{counters:?}");

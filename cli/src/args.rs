@@ -9,6 +9,7 @@ use wavetap::pipeline::{Counters, Options, Packing, Probe, Selection};
 use wavetap::slice::blame::Blame;
 
 use crate::targets;
+use crate::workgroup;
 
 /// See which branches of a GPU program diverge, from its binary alone.
 ///
@@ -163,22 +164,11 @@ pub struct EntryArgs {
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub entry: Vec<String>,
     /// Occupancy of launches with workgroups of this many work-items: N, or X,Y,Z [default: what the kernel requires or allows]
-    #[arg(long, value_name = "N", value_parser = workgroup_size)]
+    #[arg(long, value_name = "N", value_parser = workgroup::size)]
     pub workgroup: Option<u32>,
     /// Occupancy of launches that add this many bytes of LDS to the kernel's own
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub dynamic_lds: u32,
-}
-
-/// Most work-items of a workgroup.
-const MOST_WORK_ITEMS: u32 = 1024;
-
-/// The work-items of a workgroup, given as their number or by dimension.
-fn workgroup_size(text: &str) -> Result<u32, String> {
-    let wrong = || format!("{text:?} is no size of a workgroup: a number from 1 to {MOST_WORK_ITEMS}, or X,Y or X,Y,Z with such a product");
-    let sizes = text.split(',').map(|size| size.trim().parse().map_err(|_| wrong())).collect::<Result<Vec<u32>, String>>()?;
-    let product = sizes.iter().try_fold(1_u32, |product, size| product.checked_mul(*size));
-    product.filter(|product| (1..=MOST_WORK_ITEMS).contains(product) && sizes.len() <= 3).ok_or_else(wrong)
 }
 
 /// Write an executable whose kernels count

@@ -18,6 +18,7 @@ mod output;
 mod progress;
 mod stand_in;
 mod targets;
+mod workgroup;
 
 use std::process::ExitCode;
 

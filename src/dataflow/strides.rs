@@ -341,7 +341,7 @@ impl Strides {
             return None;
         }
         let mut source = |role: Role| {
-            let operand = operands.iter().find(|operand| operand.role == role)?;
+            let operand = operands.iter().find(|operand| alone(operand.role) == role)?;
             self.operand(definitions, id, operand, depth)
         };
         let (a, b, c) = (source(Role::Src0), source(Role::Src1), source(Role::Src2));
@@ -387,6 +387,16 @@ impl Strides {
 /// Whether both are the same in all lanes.
 fn both_same(a: Option<Form>, b: Option<Form>) -> bool {
     [a, b].iter().all(|form| form.is_some_and(|form| !form.differs()))
+}
+
+/// The role that an operand of the second of two operations has in that operation alone.
+fn alone(role: Role) -> Role {
+    match role {
+        Role::Src0Y => Role::Src0,
+        Role::Src1Y => Role::Src1,
+        Role::Src2Y => Role::Src2,
+        other => other,
+    }
 }
 
 /// What any function makes of values that are the same in all lanes.

@@ -23,12 +23,14 @@ pub(super) fn check(target: Target, kernel: &Kernel, metadata: &KernelMetadata) 
 
 /// Whether launches may add LDS to the static LDS of a kernel for it to use (`extern __shared__`).
 ///
-/// `told` says that the compiler of the code object names such kernels by an argument (`hidden_dynamic_lds_size`, from code object version 5 on). Otherwise, what is
+/// `told` says that compilers of the code object's version name such kernels by an argument (`hidden_dynamic_lds_size`, from version 5 on), which they do if the kernel has hidden arguments at
+/// all. Otherwise, what is
 /// dynamic looks like what is static but for its place, and every constant that may be an address at or after the end of the static LDS counts as one.
 pub(super) fn may_be_dynamic(program: &Program, id: BodyId, metadata: &KernelMetadata, told: bool) -> bool {
     if metadata.argument(&ValueKind::HiddenDynamicLdsSize).is_some() {
         return true;
     }
+    let told = told && metadata.args.iter().any(|argument| argument.value_kind.is_hidden());
     let fixed = metadata.group_segment_fixed_size;
     let callees = program.callees(id);
     let callees_access = callees.bodies.iter().any(|callee| accesses_lds(program.body(*callee)));

@@ -83,7 +83,7 @@ struct Fitted<'s> {
 
 impl<'s> Fitted<'s> {
     fn new(objects: &[Object<'_>], samples: &'s PcSamples) -> Result<Fitted<'s>> {
-        let (fitting, foreign) = fit(objects, samples)?;
+        let (fitting, mut foreign) = fit(objects, samples)?;
         let mut fitted: Vec<(usize, Cow<'s, SampledObject>)> =
             fitting.into_iter().map(|(index, sampled)| (index, Cow::Borrowed(sampled))).collect();
         let sources: Vec<_> = objects.iter().map(|object| |address| object.source(address)).collect();
@@ -94,11 +94,19 @@ impl<'s> Fitted<'s> {
         let here = fitted.iter().map(|(_, sampled)| sampled.samples()).fold(0, u64::saturating_add);
         let all = samples.objects.iter().map(SampledObject::samples).fold(0, u64::saturating_add);
         let with_addresses = if samples.objects.is_empty() { 0 } else { all.saturating_sub(here) };
+        let without: u64 = found.foreign.iter().map(|each| each.samples).fold(0, u64::saturating_add);
+        let elsewhere = without.saturating_add(with_addresses);
+        foreign.extend(found.foreign.into_iter().map(|each| ForeignSamples {
+            id: each.dispatch,
+            uri: None,
+            samples: each.samples,
+            why: each.why,
+        }));
         let given = GivenSamples {
             kind: samples.kind,
             caveat: samples.kind.caveat().to_owned(),
             nowhere: samples.nowhere,
-            elsewhere: found.elsewhere.saturating_add(with_addresses),
+            elsewhere,
             foreign,
             ambiguous: found.ambiguous,
         };
@@ -160,9 +168,6 @@ fn misfit(object: &Object<'_>, sampled: &SampledObject, unknown: bool) -> Option
     if sampled.unlisted {
         return Some((0, "it is not among the code objects that the file of samples lists".to_owned()));
     }
-    if unknown {
-        return Some((0, "nothing says which of several code objects it is: no MD5, size, kernel or instruction".to_owned()));
-    }
     if let Some(digest) = sampled.md5.as_ref().filter(|digest| **digest != object.digest) {
         return Some((0, format!("they are of a code object with the MD5 {digest}, which is not in this file")));
     }
@@ -177,6 +182,9 @@ fn misfit(object: &Object<'_>, sampled: &SampledObject, unknown: bool) -> Option
     let known = |name: &str| object.code.kernels().iter().any(|kernel| kernel.name == name || demangle(&kernel.name) == name);
     if let Some(kernel) = sampled.kernels.iter().find(|name| !known(name)) {
         return Some((0, format!("they are of a code object with a kernel {kernel}, which is not in this file")));
+    }
+    if unknown {
+        return Some((0, "nothing says which of several code objects it is: no MD5, size, kernel or instruction".to_owned()));
     }
     evidence::misfit(object.program.bodies(), sampled)
 }

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use super::hex;
 use crate::error::{Error, Result};
-use crate::isa::{Demand, Target};
 
 /// Schema of the map of one code object.
 pub const SCHEMA: &str = "wavetap.map/1";
@@ -117,19 +116,6 @@ pub struct Resources {
     /// Whether a workgroup has the two compute units of a workgroup processor.
     #[serde(default)]
     pub wgp_mode: bool,
-}
-
-impl Resources {
-    /// Waves that a SIMD holds of workgroups of `workgroup_size` work-items for each of which the launch adds `dynamic_lds` bytes of LDS; nothing where the target or
-    /// the size of its waves is not known.
-    #[must_use]
-    pub fn waves_at(&self, target_id: &str, workgroup_size: u32, dynamic_lds: u32) -> Option<u32> {
-        let processor = target_id.split(':').next().unwrap_or_default();
-        let target = Target::by_name(processor)?.with_wave_size(self.wave_size)?;
-        let lds_bytes = self.lds_bytes.saturating_add(dynamic_lds);
-        let Resources { vgprs, sgprs, wgp_mode, .. } = *self;
-        Some(target.occupancy(&Demand { vgprs, sgprs, lds_bytes, workgroup_size, wgp_mode }).waves)
-    }
 }
 
 /// What the original object's metadata says of a kernel where the rewritten object's may say something else: a host tells it an application that asks what its kernel

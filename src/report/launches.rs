@@ -3,8 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::text::counted;
+use crate::isa::{Demand, Target};
 use crate::profile::file::KernelTotals;
 use crate::profile::launches::{LaunchShape, UncountedDispatches};
+use crate::profile::map::Resources;
 
 /// Kinds of workgroups named in text; JSON has all.
 const SHOWN: usize = 6;
@@ -37,12 +39,18 @@ impl LaunchOccupancy {
     }
 }
 
+/// Waves that a SIMD holds of such workgroups of a kernel; nothing where the target or the size of its waves is not known.
+fn waves(resources: &Resources, target_id: &str, shape: &LaunchShape) -> Option<u32> {
+    let Resources { vgprs, sgprs, wgp_mode, wave_size, .. } = *resources;
+    let target = Target::by_name(target_id.split(':').next().unwrap_or_default())?.with_wave_size(wave_size)?;
+    let lds_bytes = resources.lds_bytes.saturating_add(shape.dynamic_lds);
+    Some(target.occupancy(&Demand { vgprs, sgprs, lds_bytes, workgroup_size: shape.workgroup_size(), wgp_mode }).waves)
+}
+
 /// The launches of a kernel.
 pub(super) fn of(totals: &KernelTotals) -> Vec<Launch> {
     let occupancy = |shape: &LaunchShape| {
-        let waves = |resources: Option<crate::profile::map::Resources>| {
-            resources?.waves_at(&totals.target, shape.workgroup_size(), shape.dynamic_lds)
-        };
+        let waves = |resources: Option<Resources>| waves(&resources?, &totals.target, shape);
         Some(LaunchOccupancy { before: waves(totals.before)?, after: waves(totals.after)? })
     };
     totals.launches.iter().map(|shape| Launch { shape: *shape, occupancy: occupancy(shape) }).collect()
@@ -104,7 +112,6 @@ mod tests {
     use super::*;
     use crate::profile::file::{Backend, Origin, Profile};
     use crate::profile::launches::NotCounted;
-    use crate::profile::map::Resources;
     use crate::report::text::{Style, render};
     use crate::report::{Report, RunInfo, html};
 

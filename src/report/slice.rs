@@ -146,12 +146,13 @@ fn given_lines(given: &GivenSamples, style: Style, lines: &mut Vec<String>) {
             lines.push(format!("{} {} {what}", grouped(count), given.kind.unit()));
         }
     }
+    let what = if matches!(given.kind, SampleKind::HostTrapCsv | SampleKind::StochasticCsv) { "dispatch" } else { "code object" };
     for each in given.foreign.iter().take(PLACES_SHOWN) {
         let place = each.uri.as_ref().map_or_else(String::new, |uri| format!(", {uri}"));
-        lines.push(format!("  {} of code object {}{place}: {}", grouped(each.samples), each.id, each.why));
+        lines.push(format!("  {} of {what} {}{place}: {}", grouped(each.samples), each.id, each.why));
     }
     if given.foreign.len() > PLACES_SHOWN {
-        lines.push(format!("  and of {} more code objects: --format json has all", given.foreign.len() - PLACES_SHOWN));
+        lines.push(format!("  and of {} more: --format json has all", given.foreign.len() - PLACES_SHOWN));
     }
     if given.ambiguous.is_empty() {
         return;

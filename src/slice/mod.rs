@@ -75,17 +75,17 @@ pub struct GivenSamples {
     pub nowhere: u64,
     /// Samples of code that is not in this input.
     pub elsewhere: u64,
-    /// Of these, those of code objects that the file of samples tells apart, with what does not fit.
+    /// These by code object, or, in tables without addresses, by dispatch, with what does not fit.
     #[serde(default)]
     pub foreign: Vec<ForeignSamples>,
     /// Samples that can be of one of several instructions, and were given to none.
     pub ambiguous: Vec<Ambiguous>,
 }
 
-/// Samples of a code object that is not in the input.
+/// Samples of a code object, or of a dispatch, that is not of the input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForeignSamples {
-    /// Its number in the file of samples.
+    /// The number of the code object, or of the dispatch, in the file of samples.
     pub id: u64,
     /// Where it was loaded from, where the file of samples has it.
     pub uri: Option<String>,

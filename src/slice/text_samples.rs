@@ -2,8 +2,11 @@
 //!
 //! All samples of a dispatch are of one kernel and of the functions that it calls. A kernel can be a dispatch's if each of the dispatch's texts is somewhere in it, at the source line that the
 //! sample names. A sample belongs to an instruction if that one alone fits, in all kernels that the dispatch can be of; else it is kept apart as ambiguous, with what it may be. Texts are compared
-//! without the suffix of the encoding, and their numbers by value. Of source files the name is compared, without its folders, which differ from machine to machine; an instruction without a
-//! source line, and a sample without one, fit any.
+//! without the suffix of the encoding, and their numbers by value. Of source files the name is compared, without its folders, which differ from machine to machine. A sample without a source
+//! line fits any instruction; one with a line fits none of which the file does not say the line.
+//!
+//! That nothing contradicts is not enough: every kernel ends and waits. Something has to speak for the kernels of this file, a source line or some instructions with their registers; else the
+//! dispatch may be of any program, and its samples are given to none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -55,6 +58,20 @@ pub struct Code<'a> {
     pub source: &'a dyn Fn(u64) -> Option<Source>,
 }
 
+/// So many different instructions that name registers speak for a kernel, where no source line does.
+const ENOUGH_TEXTS: usize = 3;
+
+/// Samples of a dispatch that no kernel of the input can have made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Foreign {
+    /// The dispatch's number in the file of samples.
+    pub dispatch: u64,
+    /// Samples.
+    pub samples: u64,
+    /// What does not fit.
+    pub why: String,
+}
+
 /// Samples that were found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Found {
@@ -62,8 +79,8 @@ pub struct Found {
     pub placed: BTreeMap<usize, SampledObject>,
     /// The others, the most samples first.
     pub ambiguous: Vec<Ambiguous>,
-    /// Samples of dispatches that no kernel of the input can have made.
-    pub elsewhere: u64,
+    /// Dispatches of other files.
+    pub foreign: Vec<Foreign>,
 }
 
 /// Finds the samples of some dispatches in code objects.
@@ -83,11 +100,14 @@ pub fn find(objects: &[Code<'_>], dispatches: &BTreeMap<u64, Vec<TextPlace>>) ->
         let fits = |entry: &(usize, usize)| places.iter().all(|at| at.iter().any(|at| at.may_be_in(*entry)));
         let entries: Vec<(usize, usize)> = index.entries.iter().copied().filter(fits).collect();
         if entries.is_empty() {
-            found.elsewhere += texts.iter().map(|text| text.place.samples).sum::<u64>();
-            misfit.get_or_insert_with(|| why(*dispatch, texts, &places));
+            let error = why(*dispatch, texts, &places);
+            let samples = texts.iter().map(|text| text.place.samples).fold(0, u64::saturating_add);
+            found.foreign.push(Foreign { dispatch: *dispatch, samples, why: error.to_string() });
+            misfit.get_or_insert(error);
             continue;
         }
         fitting += 1;
+        let speaks = speak_for_a_kernel(texts);
         for (text, at) in texts.iter().zip(&places) {
             let candidates: BTreeSet<InBody> = at
                 .iter()
@@ -95,7 +115,7 @@ pub fn find(objects: &[Code<'_>], dispatches: &BTreeMap<u64, Vec<TextPlace>>) ->
                 .map(|at| (at.object, at.body, at.address))
                 .collect();
             let addresses: BTreeSet<(usize, u64)> = candidates.iter().map(|(object, _, address)| (*object, *address)).collect();
-            if let (Some((object, address)), 1) = (addresses.first(), addresses.len()) {
+            if let (Some((object, address)), 1, true) = (addresses.first(), addresses.len(), speaks) {
                 found.placed.entry(*object).or_default().places.entry(*address).or_default().add(&text.place);
             } else {
                 let key = (text.instruction.clone(), text.comment.clone(), candidates);
@@ -123,6 +143,22 @@ pub fn find(objects: &[Code<'_>], dispatches: &BTreeMap<u64, Vec<TextPlace>>) ->
         .collect();
     found.ambiguous.sort_by(|a, b| b.samples.cmp(&a.samples).then(a.instruction.cmp(&b.instruction)));
     Ok(found)
+}
+
+/// Whether samples that fit somewhere say that they are of there: by a source line, or by instructions with their registers.
+fn speak_for_a_kernel(texts: &[TextPlace]) -> bool {
+    let has_line = texts.iter().any(|text| !lines(&text.comment).is_empty());
+    let named: BTreeSet<String> = texts.iter().map(|text| normal(&text.instruction)).filter(|text| names_registers(text)).collect();
+    has_line || named.len() >= ENOUGH_TEXTS
+}
+
+/// Whether an instruction's text names a numbered register.
+fn names_registers(text: &str) -> bool {
+    let operands = text.split_once(' ').map_or("", |(_, operands)| operands);
+    operands.split([' ', ',']).any(|operand| {
+        let mut letters = operand.chars();
+        matches!(letters.next(), Some('v' | 's' | 'a')) && matches!(letters.next(), Some('[' | '0'..='9'))
+    })
 }
 
 /// Why no kernel can be the dispatch's.
@@ -190,8 +226,9 @@ impl<'a> Index<'a> {
     fn places(&self, text: &TextPlace) -> Vec<At> {
         let lines = lines(&text.comment);
         let fits = |at: &&At| match (self.objects[at.object].source)(at.address) {
-            Some(source) if !lines.is_empty() => lines.iter().any(|(file, line)| *line == source.line && *file == file_name(&source.file)),
-            _ => true,
+            _ if lines.is_empty() => true,
+            Some(source) => lines.iter().any(|(file, line)| *line == source.line && *file == file_name(&source.file)),
+            None => false,
         };
         self.by_text.get(&normal(&text.instruction)).into_iter().flatten().filter(fits).copied().collect()
     }
@@ -204,7 +241,13 @@ fn lines(comment: &str) -> Vec<(&str, u32)> {
         let start = file.as_ptr() as usize - comment.as_ptr() as usize;
         Some((start, start + file.len(), line.parse().ok()?))
     };
-    comment.split("->").filter_map(part).map(|(from, to, line)| (file_name(&comment[from..to]), line)).collect()
+    // Line 0 is none.
+    comment
+        .split("->")
+        .filter_map(part)
+        .filter(|(.., line)| *line > 0)
+        .map(|(from, to, line)| (file_name(&comment[from..to]), line))
+        .collect()
 }
 
 fn file_name(path: &str) -> &str {
@@ -264,6 +307,22 @@ mod tests {
         assert_ne!(normal("v_mov_b32 v2, s6"), normal("v_mov_b32 v2, s7"));
         assert_ne!(normal("global_load_dword v1, v2, s[2:3] offset:16"), normal("global_load_dword v1, v2, s[2:3] offset:-16"));
         assert_ne!(normal("s_waitcnt vmcnt(0)"), normal("s_waitcnt vmcnt(1)"));
+    }
+
+    #[test]
+    fn what_every_kernel_has_speaks_for_none() {
+        let place = |instruction: &str, comment: &str| TextPlace {
+            line: 2,
+            instruction: instruction.to_owned(),
+            comment: comment.to_owned(),
+            place: Place { samples: 1, ..Place::default() },
+        };
+        let speak = |texts: &[&str]| speak_for_a_kernel(&texts.iter().map(|text| place(text, "")).collect::<Vec<_>>());
+        assert!(!speak(&["s_endpgm", "s_waitcnt vmcnt(0)", "s_waitcnt lgkmcnt(0)", "s_barrier", "s_nop 0"]));
+        assert!(!speak(&["s_endpgm", "v_mov_b32_e32 v1, v2", "v_mov_b32 v1, v2"]), "one instruction, printed in two ways");
+        assert!(speak(&["v_mov_b32_e32 v1, v2", "s_load_dword s8, s[4:5], 0x24", "global_load_dword v3, v[0:1], off"]));
+        assert!(speak_for_a_kernel(&[place("s_endpgm", "k.hip:7")]));
+        assert!(!speak_for_a_kernel(&[place("s_endpgm", "k.hip:0")]));
     }
 
     #[test]

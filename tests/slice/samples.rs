@@ -110,6 +110,23 @@ fn what_may_be_in_several_places_is_given_to_none() {
     assert!(slice.kernels.iter().all(|kernel| seen(kernel).is_empty()));
 }
 
+/// Every kernel ends and waits: that a kernel has such an instruction once says nothing.
+#[test]
+fn what_any_program_may_have_sampled_is_given_to_no_kernel() {
+    if !assembler_is_there() {
+        return;
+    }
+    let object = assemble("gfx90a", &[("only", TWO)]);
+    let rows = "1,1,5,\"s_waitcnt vmcnt(0)\",\"\",1\n1,1,5,\"s_endpgm\",\"\",1\n";
+    let slice = with(&object, &[&format!("{HOST_TRAP}{rows}")], Blame::Exposed).expect("nothing contradicts");
+    assert_eq!(seen(kernel(&slice, "only")), BTreeMap::new());
+    assert_eq!(slice.samples[0].ambiguous.iter().map(|each| each.samples).sum::<u64>(), 2);
+    // With what only it has they are its.
+    let more = "1,1,5,\"v_mul_f32_e32 v1, v1, v1\",\"\",1\n1,1,5,\"global_load_dword v1, v0, s[2:3]\",\"\",1\n1,1,5,\"global_store_dword v0, v1, s[2:3]\",\"\",1\n";
+    let slice = with(&object, &[&format!("{HOST_TRAP}{rows}{more}")], Blame::Exposed).expect("they fit");
+    assert_eq!(seen(kernel(&slice, "only")).values().sum::<u64>(), 5);
+}
+
 #[test]
 fn tables_of_other_code_are_refused() {
     if !assembler_is_there() {
@@ -128,6 +145,8 @@ fn tables_of_other_code_are_refused() {
     let both = format!("{HOST_TRAP}{}7,7,9,\"v_sub_f32_e32 v1, v2, v3\",\"\",7\n", table(&object, "two", 2, true));
     let slice = with(&object, &[&both], Blame::Exposed).expect("one fits");
     assert_eq!(slice.samples[0].elsewhere, 1);
+    let [foreign] = slice.samples[0].foreign.as_slice() else { panic!("{:?}", slice.samples) };
+    assert_eq!((foreign.id, foreign.samples), (9, 1));
 }
 
 /// A thread trace of a kernel: each execution of a wait is stalled 100 cycles, and issued for 4.
