@@ -34,8 +34,8 @@ const DIVIDED_TURN: u64 = 500_000;
 /// Wave-instructions of the only kernel in flight, after which it is seen whether there is something else to do.
 const LONG_TURN: u64 = 8_000_000;
 
-/// How often the thread that runs tasks lets others go first at most, before it has another turn.
-const MOST_YIELDS: u32 = 1000;
+/// How long the thread that runs tasks lets others go first who wait for the lock: a kernel's turn takes longer than most calls, which mostly come one after the other.
+const REST: Duration = Duration::from_micros(200);
 
 /// How often a value is looked at that a stream waits for.
 const POLL: Duration = Duration::from_micros(100);
@@ -91,6 +91,8 @@ pub(crate) struct Tasks {
     failure: Option<Status>,
     /// The calls in which threads of the program wait.
     waiting: Vec<&'static str>,
+    /// Since when there are such.
+    awaited: Option<Instant>,
     /// Whether it was said that a value does not come.
     told: bool,
 }
@@ -337,7 +339,7 @@ impl Runtime {
 
     /// Says once of a kernel that it seems to wait for what never comes.
     fn watch(&self, number: u64, of: &mut InFlight) {
-        if !of.seems_stuck(!self.tasks.waiting.is_empty()) {
+        if !of.seems_stuck(self.tasks.awaited.map_or(Duration::ZERO, |since| since.elapsed())) {
             return;
         }
         let stream = self.tasks.tasks.get(&number).map_or(LEGACY, |task| task.stream);
@@ -451,12 +453,9 @@ fn run_tasks() {
             }
         }
         drop(runtime);
-        // The lock is not fair: who waits for it gets it first.
-        for _ in 0..MOST_YIELDS {
-            if WAITING.load(Ordering::Relaxed) == 0 {
-                break;
-            }
-            thread::yield_now();
+        // The lock is not fair: who waits for it gets it first, and keeps it for some more calls.
+        if WAITING.load(Ordering::Relaxed) > 0 {
+            thread::sleep(REST);
         }
     }
 }
@@ -504,12 +503,16 @@ fn wait_while(mut is_there: impl FnMut(&Tasks) -> bool) -> Outcome {
         }
         let call = CALLED.get();
         runtime.tasks.waiting.push(call);
+        runtime.tasks.awaited.get_or_insert_with(Instant::now);
         while working().is_ok() && is_there(&runtime.tasks) {
             runtime = CHANGED.wait(runtime).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
         let waiting = &mut runtime.tasks.waiting;
         if let Some(own) = waiting.iter().position(|other| *other == call) {
             waiting.swap_remove(own);
+        }
+        if waiting.is_empty() {
+            runtime.tasks.awaited = None;
         }
     }
     working()?;
