@@ -31,8 +31,8 @@ const TURN: u64 = 20_000;
 /// The same where several threads run the kernel, which takes its time to begin.
 const DIVIDED_TURN: u64 = 500_000;
 
-/// Wave-instructions of the only kernel in flight, after which it is seen whether there is something else to do.
-const LONG_TURN: u64 = 8_000_000;
+/// Wave-instructions of a kernel where nothing else can be done, after which it is seen whether there is something else to do.
+const LONG_TURN: u64 = 2_000_000;
 
 /// How long the thread that runs tasks lets others go first who wait for the lock: a kernel's turn takes longer than most calls, which mostly come one after the other.
 const REST: Duration = Duration::from_micros(200);
@@ -304,7 +304,7 @@ impl Runtime {
         }
         let Some(number) = found else { return if poll { Turn::Poll } else { Turn::Idle } };
         self.tasks.turn = number;
-        let alone = self.tasks.running().nth(1).is_none() && !poll;
+        let alone = self.tasks.ready.len() == 1;
         let Some(task) = self.tasks.tasks.get_mut(&number) else { return Turn::Done };
         let outcome = match std::mem::replace(&mut task.work, Work::Called) {
             Work::Running(mut of) => {
