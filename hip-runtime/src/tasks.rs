@@ -452,9 +452,11 @@ fn run_tasks() {
                 continue;
             }
         }
+        // Calls that wait for tasks have to see that what they wait for has been done.
+        let awaited = !runtime.tasks.waiting.is_empty() && runtime.tasks.running().next().is_some();
         drop(runtime);
         // The lock is not fair: who waits for it gets it first, and keeps it for some more calls.
-        if WAITING.load(Ordering::Relaxed) > 0 {
+        if awaited || WAITING.load(Ordering::Relaxed) > 0 {
             thread::sleep(REST);
         }
     }
