@@ -98,9 +98,9 @@ impl InFlight {
         self.news.elapsed()
     }
 
-    /// Looks at its waves; tells once that they have gone round in loops for long. A wave that counts, or computes anything, is in another state each time; one that only
+    /// Looks at its waves, which a call has waited for so long; tells once that they have gone round in loops for long. A wave that counts, or computes anything, is in another state each time; one that only
     /// loads and compares what does not change is not.
-    pub(crate) fn seems_stuck(&mut self, awaited: bool) -> bool {
+    pub(crate) fn seems_stuck(&mut self, awaited: Duration) -> bool {
         if self.told || self.began.elapsed() < YOUNG || self.looked.elapsed() < LOOK {
             return false;
         }
@@ -113,7 +113,7 @@ impl InFlight {
                 self.states.clear();
             }
         }
-        self.told = self.news.elapsed() > if awaited { STUCK } else { STUCK_ALONE };
+        self.told = self.news.elapsed() > if awaited > STUCK { STUCK } else { STUCK_ALONE };
         self.told
     }
 }

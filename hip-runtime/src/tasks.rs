@@ -31,11 +31,11 @@ const TURN: u64 = 20_000;
 /// The same where several threads run the kernel, which takes its time to begin.
 const DIVIDED_TURN: u64 = 500_000;
 
-/// Wave-instructions of the only kernel in flight, after which it is seen whether there is something else to do.
-const LONG_TURN: u64 = 8_000_000;
+/// Wave-instructions of a kernel where nothing else can be done, after which it is seen whether there is something else to do.
+const LONG_TURN: u64 = 2_000_000;
 
-/// How often the thread that runs tasks lets others go first at most, before it has another turn.
-const MOST_YIELDS: u32 = 1000;
+/// How long the thread that runs tasks lets others go first who wait for the lock: a kernel's turn takes longer than most calls, which mostly come one after the other.
+const REST: Duration = Duration::from_micros(200);
 
 /// How often a value is looked at that a stream waits for.
 const POLL: Duration = Duration::from_micros(100);
@@ -91,6 +91,8 @@ pub(crate) struct Tasks {
     failure: Option<Status>,
     /// The calls in which threads of the program wait.
     waiting: Vec<&'static str>,
+    /// Since when there are such.
+    awaited: Option<Instant>,
     /// Whether it was said that a value does not come.
     told: bool,
 }
@@ -302,7 +304,7 @@ impl Runtime {
         }
         let Some(number) = found else { return if poll { Turn::Poll } else { Turn::Idle } };
         self.tasks.turn = number;
-        let alone = self.tasks.running().nth(1).is_none() && !poll;
+        let alone = self.tasks.ready.len() == 1;
         let Some(task) = self.tasks.tasks.get_mut(&number) else { return Turn::Done };
         let outcome = match std::mem::replace(&mut task.work, Work::Called) {
             Work::Running(mut of) => {
@@ -337,7 +339,7 @@ impl Runtime {
 
     /// Says once of a kernel that it seems to wait for what never comes.
     fn watch(&self, number: u64, of: &mut InFlight) {
-        if !of.seems_stuck(!self.tasks.waiting.is_empty()) {
+        if !of.seems_stuck(self.tasks.awaited.map_or(Duration::ZERO, |since| since.elapsed())) {
             return;
         }
         let stream = self.tasks.tasks.get(&number).map_or(LEGACY, |task| task.stream);
@@ -450,13 +452,12 @@ fn run_tasks() {
                 continue;
             }
         }
+        // Calls that wait for tasks have to see that what they wait for has been done.
+        let awaited = !runtime.tasks.waiting.is_empty() && runtime.tasks.running().next().is_some();
         drop(runtime);
-        // The lock is not fair: who waits for it gets it first.
-        for _ in 0..MOST_YIELDS {
-            if WAITING.load(Ordering::Relaxed) == 0 {
-                break;
-            }
-            thread::yield_now();
+        // The lock is not fair: who waits for it gets it first, and keeps it for some more calls.
+        if awaited || WAITING.load(Ordering::Relaxed) > 0 {
+            thread::sleep(REST);
         }
     }
 }
@@ -504,12 +505,16 @@ fn wait_while(mut is_there: impl FnMut(&Tasks) -> bool) -> Outcome {
         }
         let call = CALLED.get();
         runtime.tasks.waiting.push(call);
+        runtime.tasks.awaited.get_or_insert_with(Instant::now);
         while working().is_ok() && is_there(&runtime.tasks) {
             runtime = CHANGED.wait(runtime).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
         let waiting = &mut runtime.tasks.waiting;
         if let Some(own) = waiting.iter().position(|other| *other == call) {
             waiting.swap_remove(own);
+        }
+        if waiting.is_empty() {
+            runtime.tasks.awaited = None;
         }
     }
     working()?;
