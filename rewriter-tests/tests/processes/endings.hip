@@ -65,11 +65,19 @@ int main(int argc, char** argv) {
         if (child == 0) exit(0);
         wait_for(child);
     }
-    if (is("daemon") && fork() == 0) {
-        setsid();
-        dispatch(times);
-        sleep(8);
-        _exit(0);
+    if (is("daemon")) {
+        // The child has dispatched when the parent ends.
+        int ends[2];
+        char byte = 0;
+        if (pipe(ends) != 0) return 8;
+        if (fork() == 0) {
+            setsid();
+            dispatch(times);
+            if (write(ends[1], &byte, 1) != 1) _exit(9);
+            sleep(8);
+            _exit(0);
+        }
+        if (read(ends[0], &byte, 1) != 1) return 10;
     }
     return 0;
 }
