@@ -5,10 +5,11 @@
 
 use std::cell::UnsafeCell;
 use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::raw;
-use crate::runtime::{Runtime, try_runtime};
+use crate::runtime::{Runtime, WAITING, try_runtime};
 
 /// A thread that runs a kernel holds the lock: longer than this, a split does not wait for it.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -21,8 +22,9 @@ unsafe impl Sync for Held {}
 
 static HELD: Held = Held(UnsafeCell::new(None));
 
-/// Takes the lock.
+/// Takes the lock: what runs in the background gives it up when it is waited for.
 extern "C" fn before() {
+    WAITING.fetch_add(1, Ordering::Relaxed);
     let start = Instant::now();
     let guard = loop {
         match try_runtime() {
@@ -31,17 +33,27 @@ extern "C" fn before() {
             None => std::thread::sleep(Duration::from_millis(1)),
         }
     };
+    WAITING.fetch_sub(1, Ordering::Relaxed);
     // SAFETY: as `Held` says.
     unsafe { *HELD.0.get() = guard };
 }
 
-/// Gives it back, in the parent and in the child.
-extern "C" fn after() {
+/// Gives it back.
+extern "C" fn in_parent() {
     // SAFETY: as `Held` says.
     drop(unsafe { (*HELD.0.get()).take() });
 }
 
+/// Gives it back. What is in flight is the parent's, and so are the threads that wait.
+extern "C" fn in_child() {
+    WAITING.store(0, Ordering::Relaxed);
+    // SAFETY: as `Held` says.
+    if let Some(mut runtime) = unsafe { (*HELD.0.get()).take() } {
+        runtime.tasks.clear();
+    }
+}
+
 /// Makes splits safe from now on.
 pub(crate) fn watch() {
-    raw::around_fork(before, after);
+    raw::around_forks(before, in_parent, in_child);
 }

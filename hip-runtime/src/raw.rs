@@ -215,18 +215,6 @@ pub(crate) fn file_may_have(length: u64) -> std::io::Result<()> {
     }
     Ok(())
 }
-
-/// Calls these functions before each `fork` and after it, in the parent and in the child.
-pub(crate) fn around_fork(before: extern "C" fn(), after: extern "C" fn()) {
-    // SAFETY: functions of this library, which is never unloaded while threads are in it.
-    unsafe { libc::pthread_atfork(Some(before_fork(before)), Some(after), Some(after)) };
-}
-
-/// The type that `pthread_atfork` takes.
-fn before_fork(before: extern "C" fn()) -> unsafe extern "C" fn() {
-    before
-}
-
 /// Address of a function that this library exports; null if it exports none of that name.
 pub(crate) fn own_function(name: &str) -> *mut c_void {
     /// Lazy binding, and only what is loaded already.

@@ -7,11 +7,11 @@
 //!
 //! Tasks form an acyclic graph: what a stream is given comes after what it was given before; the legacy default stream and the blocking ones come after each other.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
-use std::sync::{Condvar, MutexGuard};
+use std::sync::Condvar;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,6 @@ use wavetap::emulator::Share;
 use crate::graphs::Step;
 use crate::in_flight::{InFlight, STUCK, STUCK_ALONE};
 use crate::operation::{HostCall, Operation};
-use crate::raw;
 use crate::runtime::{Runtime, WAITING, runtime};
 use crate::status::*;
 use crate::streams::LEGACY;
@@ -151,8 +150,8 @@ impl Tasks {
         wake();
     }
 
-    /// Nothing is done any more: the device is broken.
-    fn clear(&mut self) {
+    /// Nothing is done any more: the device is broken, or this is another process.
+    pub(crate) fn clear(&mut self) {
         self.tasks.clear();
         self.ready.clear();
         self.last.clear();
@@ -383,9 +382,6 @@ impl Runtime {
         if self.tasks.process == Some(process) {
             return;
         }
-        if self.tasks.process.is_none() {
-            raw::around_forks(before_fork, after_fork, after_fork_in_child);
-        }
         self.tasks.process = Some(process);
         for (name, run) in [("wavetap-streams", run_tasks as fn()), ("wavetap-calls", run_calls)] {
             if let Err(error) = thread::Builder::new().name(name.into()).spawn(run) {
@@ -404,27 +400,6 @@ impl Runtime {
             *work = Work::Called;
             Some((*number, call, data))
         })
-    }
-}
-
-thread_local! {
-    /// The library's lock while this thread forks: no other thread is in the middle of something then.
-    static HELD: RefCell<Option<MutexGuard<'static, Runtime>>> = const { RefCell::new(None) };
-}
-
-extern "C" fn before_fork() {
-    HELD.set(Some(runtime()));
-}
-
-extern "C" fn after_fork() {
-    HELD.set(None);
-}
-
-/// What is in flight is the parent's.
-extern "C" fn after_fork_in_child() {
-    WAITING.store(0, Ordering::Relaxed);
-    if let Some(mut runtime) = HELD.take() {
-        runtime.tasks.clear();
     }
 }
 
