@@ -20,6 +20,7 @@ use wavetap::profile::time::TimeProfile;
 use wavetap::report::RunInfo;
 
 use crate::args::{AppArgs, BackendArgs, BackendChoice};
+use crate::findings;
 use crate::{files, stand_in};
 
 /// The kernel driver's device: there is an AMD GPU where it exists.
@@ -62,6 +63,13 @@ fn resolve(name: &OsStr) -> Result<PathBuf> {
             if runs(&direct) { format!(" (a file of this name is in this folder: write ./{})", direct.display()) } else { String::new() };
         Error::new(Kind::Io, format!("{}: no such command on the PATH{hint}", direct.display()))
     })
+}
+
+impl BackendArgs {
+    /// Whether the strict mode is on.
+    pub fn is_strict(&self) -> bool {
+        self.strict || self.strict_continue || self.suppressions.is_some()
+    }
 }
 
 /// Decides what runs the kernels.
@@ -115,7 +123,7 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs it to its end and gives its exit code, 128 + n after signal n.
+    /// Runs it to its end and gives its exit code, 128 + n after signal n; 1 instead of 0 if the strict mode went on after findings.
     pub fn execute(self) -> Result<i32> {
         let folder = scratch()?;
         let stand_in = stand_in::find()?;
@@ -128,17 +136,19 @@ impl Run<'_> {
         if search.before_environment {
             command.env("LD_PRELOAD", stand_in::search_path("LD_PRELOAD", &stand_in, &[])?);
         }
-        self.set_contract(&mut command);
+        let findings = folder.path().join("findings");
+        self.set_contract(&mut command, &findings, findings::suppressions(self.backend.suppressions.as_deref())?.as_deref());
         if let Some(stdout) = self.stdout {
             command.stdout(stdout).stdin(Stdio::null());
         }
         let child = command.spawn().map_err(|error| files::io(&self.app.path, "cannot run", &error))?;
-        wait(child).map_err(|error| files::io(&self.app.path, "cannot wait for it", &error))
+        let code = wait(child).map_err(|error| files::io(&self.app.path, "cannot wait for it", &error))?;
+        findings::report(&findings, code)
     }
 
     /// The variables that the stand-in reads.
-    fn set_contract(&self, command: &mut Command) {
-        let BackendArgs { strict, seed, fuel, threads, records, per_wave, .. } = self.backend;
+    fn set_contract(&self, command: &mut Command, findings: &Path, suppressions: Option<&Path>) {
+        let BackendArgs { strict_continue, seed, fuel, threads, records, per_wave, .. } = self.backend;
         let flag = |on: bool| on.then(|| OsString::from("1"));
         let number = |value: Option<u64>| value.map(|value| OsString::from(value.to_string()));
         let timing = self.timing.as_ref();
@@ -150,7 +160,10 @@ impl Run<'_> {
             ("WAVETAP_SAMPLE_INTERVAL", number(timing.and_then(|timing| timing.interval).map(u64::from))),
             ("WAVETAP_PROFILE", self.profile.map(|path| path.as_os_str().to_owned())),
             ("WAVETAP_TRACE", self.trace.map(|path| path.as_os_str().to_owned())),
-            ("WAVETAP_STRICT", flag(*strict)),
+            ("WAVETAP_STRICT", flag(self.backend.is_strict())),
+            ("WAVETAP_STRICT_CONTINUE", flag(*strict_continue)),
+            ("WAVETAP_SUPPRESSIONS", suppressions.map(|path| path.as_os_str().to_owned())),
+            ("WAVETAP_FINDINGS", Some(findings.as_os_str().to_owned())),
             ("WAVETAP_SEED", number(Some(*seed))),
             ("WAVETAP_FUEL", number(*fuel)),
             ("WAVETAP_THREADS", number(threads.map(u64::from))),
@@ -203,7 +216,7 @@ pub fn modelled(path: &Path) -> Result<Option<TimeProfile>> {
 
 /// What a report says about a run.
 pub fn info(backend: &BackendArgs, exit_code: i32) -> RunInfo {
-    RunInfo { strict: Some(backend.strict), seed: Some(backend.seed), exit_code: Some(exit_code) }
+    RunInfo { strict: Some(backend.is_strict()), seed: Some(backend.seed), exit_code: Some(exit_code) }
 }
 
 /// Waits for the end of `child`. Ctrl-C ends the application and not us: there is a report to write; what only we are sent is passed on.

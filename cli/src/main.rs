@@ -9,6 +9,7 @@ mod args;
 mod commands;
 mod disassembly;
 mod files;
+mod findings;
 mod launch;
 mod map_file;
 mod memory;

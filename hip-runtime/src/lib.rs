@@ -32,6 +32,9 @@
 //! | `WAVETAP_TRACE` | file for the emulator's own counts |
 //! | `WAVETAP_ORIGINS` | file for what waits waited for and where values came from, which takes many times as long |
 //! | `WAVETAP_STRICT` | `1`: the emulator's strict mode |
+//! | `WAVETAP_STRICT_CONTINUE` | `1`: it goes on after findings where it is defined how |
+//! | `WAVETAP_SUPPRESSIONS` | file of findings that it goes on after and does not report |
+//! | `WAVETAP_FINDINGS` | file that lines with what it went on after are added to: a number, the kind, the kernel and the message, with tabs between them |
 //! | `WAVETAP_SEED`, `WAVETAP_FUEL` | its seed; wave-instructions that a dispatch may execute |
 //! | `WAVETAP_THREADS` | threads that a long dispatch is divided among outside the strict mode; `0`, or not set: one for each core |
 //! | `WAVETAP_RECORDS` | `N`: waves share N records; `N:drop`: waves that find N records taken are dropped |
@@ -50,6 +53,7 @@ mod copies;
 mod copy_calls;
 mod counters;
 mod devices;
+mod findings;
 mod functions;
 mod graph_calls;
 mod graph_nodes;

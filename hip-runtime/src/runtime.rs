@@ -16,6 +16,7 @@ use wavetap::profile::file::{Backend, Work};
 
 use crate::arrays::Array;
 use crate::counters;
+use crate::findings::Findings;
 use crate::graphs::Graphs;
 use crate::host_memory::HostMemory;
 use crate::hostcall::Hostcall;
@@ -92,6 +93,7 @@ pub(crate) struct Runtime {
     pub(crate) pooled: HashMap<u64, (usize, u64)>,
     /// What was advised about managed memory, by address.
     pub(crate) advised: HashMap<u64, Advice>,
+    findings: Findings,
     pub(crate) hostcall: Hostcall,
     pub(crate) stack_limit: u32,
     device: Option<(Device, TargetId)>,
@@ -167,6 +169,7 @@ impl Runtime {
             current_pool: None,
             pooled: HashMap::new(),
             advised: HashMap::new(),
+            findings: Findings::default(),
             hostcall: Hostcall::default(),
             stack_limit: DEFAULT_STACK,
             device: None,
@@ -191,6 +194,7 @@ impl Runtime {
                 seed: self.settings.seed,
                 fuel: self.settings.fuel.unwrap_or(default.fuel),
                 tolerated: default.tolerated,
+                passes: default.passes,
                 trace: self.tracer.is_some(),
                 origins: self.origins.is_some(),
                 threads: self.settings.threads,
@@ -365,8 +369,13 @@ impl Runtime {
                 self.stop(&kernel.name, &error.to_string());
             }
         }
+        let passes = self.settings.findings.of_kernel(&kernel.name);
         let (device, _) = self.load(kernel.image)?;
-        let stats = match device.dispatch(&dispatch) {
+        device.options_mut().passes = passes;
+        let result = device.dispatch(&dispatch);
+        let found = device.take_findings();
+        self.findings.add(&self.settings.findings, &kernel.name, found);
+        let stats = match result {
             Ok(stats) => stats,
             Err(fault) => {
                 self.fault(&kernel.name, &fault);
@@ -458,6 +467,7 @@ impl Runtime {
 
     /// Writes the files for the last time.
     fn finish(&mut self) {
+        self.findings.finish(&self.settings.findings);
         let mut result = Ok(());
         if let (Some(path), Some(collector)) = (&self.settings.profile, self.collector.take()) {
             result = collector.finish().to_json().and_then(|json| replace(path, &json));
@@ -479,8 +489,9 @@ impl Runtime {
     }
 
     /// Ends the program as a GPU's fault does: whatever the kernel was to compute is missing, and a program that goes on would not know.
-    fn stop(&self, kernel: &str, reason: &str) -> ! {
+    fn stop(&mut self, kernel: &str, reason: &str) -> ! {
         say_fault(kernel, reason);
+        self.findings.finish(&self.settings.findings);
         if let Err(error) = self.write() {
             complain("the counts could not be written", &error);
         }

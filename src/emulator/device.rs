@@ -6,6 +6,7 @@ use crate::isa::{EventHazards, Target};
 use super::code::Code;
 use super::dispatch::Dispatch;
 use super::fault::Fault;
+use super::findings::{Finding, Findings, Passes};
 use super::loader::{self, LoadedObject, ObjectId};
 use super::memory::{Allocation, AllocationKind, ForeignMemory, Memory};
 use super::timing::Timing;
@@ -19,6 +20,8 @@ pub struct Options {
     pub strict: bool,
     /// Hazards that the strict mode does not stop for, where a compiler is known to leave them in its code.
     pub tolerated: EventHazards,
+    /// Findings of the strict mode that a dispatch goes on after ([`Device::take_findings`]).
+    pub passes: Passes,
     /// Chooses everything random; the same seed gives the same run.
     pub seed: u64,
     /// Wave-instructions that a dispatch may execute.
@@ -38,6 +41,7 @@ impl Default for Options {
         Options {
             strict: true,
             tolerated: EventHazards::empty(),
+            passes: Passes::default(),
             seed: 0,
             fuel: 50_000_000_000,
             trace: false,
@@ -56,6 +60,7 @@ pub struct Device {
     code: Code,
     /// The code of other threads.
     helpers: Vec<Code>,
+    findings: Findings,
     next_object: u32,
     /// Shader clock ticks.
     clock: u64,
@@ -65,7 +70,16 @@ impl Device {
     /// A device of this target with empty memory.
     #[must_use]
     pub fn new(target: Target, options: Options) -> Self {
-        Device { target, options, memory: Memory::new(), code: Code::default(), helpers: Vec::new(), next_object: 0, clock: 0 }
+        Device {
+            target,
+            options,
+            memory: Memory::new(),
+            code: Code::default(),
+            helpers: Vec::new(),
+            findings: Findings::default(),
+            next_object: 0,
+            clock: 0,
+        }
     }
 
     /// Its target.
@@ -184,6 +198,11 @@ impl Device {
     /// A [`Fault`] that names the instruction and what it did wrong. Memory is as the waves left it.
     pub fn dispatch(&mut self, dispatch: &Dispatch) -> std::result::Result<DispatchStats, Fault> {
         let code = (&mut self.code, &mut self.helpers);
-        workers::run((self.target, &self.options), &mut self.memory, code, &mut self.clock, dispatch)
+        workers::run((self.target, &self.options), &mut self.memory, code, (&mut self.clock, &mut self.findings), dispatch)
+    }
+
+    /// The findings that dispatches went on after since they were last taken, each place once.
+    pub fn take_findings(&mut self) -> Vec<Finding> {
+        self.findings.take()
     }
 }

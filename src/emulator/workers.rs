@@ -11,6 +11,7 @@ use super::Options;
 use super::code::Code;
 use super::dispatch::{Dispatch, Plan};
 use super::fault::Fault;
+use super::findings::Findings;
 use super::memory::Memory;
 use super::op::Op;
 use super::run::{Shared, Worker};
@@ -26,16 +27,19 @@ pub(super) fn run(
     (target, options): (Target, &Options),
     memory: &mut Memory,
     (code, helpers): (&mut Code, &mut Vec<Code>),
-    clock: &mut u64,
+    (clock, findings): (&mut u64, &mut Findings),
     dispatch: &Dispatch,
 ) -> Result<DispatchStats, Fault> {
     let plan = Plan::new(memory, target, options, dispatch).map_err(|kind| Worker::outside(kind, [0; 3], 0))?;
     let shared = Shared::new(&plan, options, memory);
     let mut lead = Worker::new(&shared, code, *clock, (0..plan.slots).rev().collect());
+    // The strict mode has one thread.
+    std::mem::swap(&mut lead.findings, findings);
     let result = match &options.timing {
         Some(timing) => timing::groups(&mut lead, &plan, timing).map(|()| Vec::new()),
         None => divided(&shared, &mut lead, helpers),
     };
+    std::mem::swap(&mut lead.findings, findings);
     let (mut stats, end) = lead.finish();
     *clock = end;
     let result = result.map(|others| {

@@ -75,7 +75,9 @@ pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
     let compare = put_together(backend, &ended)?;
     output::emit(&args.report, colour, &compare, |compare, style| compare.render(style))?;
     output::say_refused(&compare.refused);
-    let good = compare.same_counts && compare.same_exit && compare.refused.is_empty();
+    // A run that went on after findings has said so.
+    let found = args.backend.strict_continue && ended.iter().any(|run| run.code != 0);
+    let good = compare.same_counts && compare.same_exit && compare.refused.is_empty() && !found;
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::from(DIFFERENT) })
 }
 
