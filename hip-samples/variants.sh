@@ -9,6 +9,7 @@
 #   twins           the same kernels, by the same names, in two translation units: two code objects with them in one file
 #   new-driver      --offload-new-driver
 #   new-driver-rdc  --offload-new-driver -fgpu-rdc: bundled by the linker wrapper
+#   harmless        kernels with findings of the strict mode: an argument says which
 #   no-sizes        kernels' symbols without size, as some compilers leave them
 #   features        target ids with xnack+ and xnack- beside each other
 #   NAME.GFX.co     bare code objects
@@ -68,6 +69,7 @@ archive() {
 at_once two_units
 at_once without_sizes
 at_once archive
+at_once hip --offload-arch=gfx90a ../harmless.hip -o "$out/harmless" -lamdhip64
 at_once hip --offload-arch=gfx90a -fno-pie -no-pie divergence.hip -o "$out/no-pie" -lamdhip64
 at_once hip --offload-arch=gfx90a -fPIC -shared divergence.hip -o "$out/shared.so" -lamdhip64
 at_once hip --offload-arch=gfx90a --offload-arch=gfx906 --offload-compress divergence.hip -o "$out/compressed" -lamdhip64

@@ -493,6 +493,12 @@ pub struct BackendArgs {
     /// Emulator: report what the hardware leaves undefined (missing waits and wait states, reads of undefined registers and LDS) as errors
     #[arg(long)]
     pub strict: bool,
+    /// Emulator: go on after findings of the kinds uninitialised, lds-race, missing-wait, hazard, overread; report each place once, exit code 1. Other faults still end the run (implies --strict)
+    #[arg(long)]
+    pub strict_continue: bool,
+    /// Emulator: go on after the findings that this file names, unreported. A line is KIND KERNEL [ADDRESS]: a kind as above or `*`; a name with `*` for any characters (implies --strict)
+    #[arg(long, value_name = "FILE")]
+    pub suppressions: Option<PathBuf>,
     /// Emulator: seed of everything that is random (order of waves, undefined contents)
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub seed: u64,

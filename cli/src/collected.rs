@@ -40,6 +40,8 @@ pub struct Ended {
     pub code: i32,
     /// The signal that ended it.
     pub signal: Option<i32>,
+    /// Whether the strict mode went on after findings.
+    pub found: bool,
     parts: Vec<Part>,
     /// Holds what is not read yet.
     _folder: TempDir,
@@ -67,7 +69,7 @@ impl Ended {
         }
         let order = |part: &Part| (part.journal.process.started, part.journal.process.pid, part.name.clone());
         parts.sort_by_key(order);
-        Ok(Ended { code, signal, parts, _folder: folder })
+        Ok(Ended { code, signal, found: false, parts, _folder: folder })
     }
 
     /// Whether a process goes on, or could not write what it had collected.

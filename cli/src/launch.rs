@@ -23,6 +23,7 @@ use wavetap::report::RunInfo;
 
 use crate::args::{AppArgs, BackendArgs, BackendChoice};
 use crate::collected::Ended;
+use crate::findings;
 use crate::{files, stand_in};
 
 /// The kernel driver's device: there is an AMD GPU where it exists.
@@ -65,6 +66,13 @@ fn resolve(name: &OsStr) -> Result<PathBuf> {
             if runs(&direct) { format!(" (a file of this name is in this folder: write ./{})", direct.display()) } else { String::new() };
         Error::new(Kind::Io, format!("{}: no such command on the PATH{hint}", direct.display()))
     })
+}
+
+impl BackendArgs {
+    /// Whether the strict mode is on.
+    pub fn is_strict(&self) -> bool {
+        self.strict || self.strict_continue || self.suppressions.is_some()
+    }
 }
 
 /// Decides what runs the kernels. Says so on stderr where the emulator does although there is an AMD GPU.
@@ -141,18 +149,21 @@ impl Run<'_> {
         if search.before_environment {
             command.env("LD_PRELOAD", stand_in::search_path("LD_PRELOAD", &stand_in, &[])?);
         }
-        self.set_contract(&mut command, journals.path());
+        let findings = folder.path().join("findings");
+        let suppressions = findings::suppressions(self.backend.suppressions.as_deref())?;
+        self.set_contract(&mut command, journals.path(), (&findings, suppressions.as_deref()));
         if let Some(stdout) = self.stdout {
             command.stdout(stdout).stdin(Stdio::null());
         }
         let child = command.spawn().map_err(|error| files::io(&self.app.path, "cannot run", &error))?;
         let status = wait(child).map_err(|error| files::io(&self.app.path, "cannot wait for it", &error))?;
-        Ended::read(journals, exit_code(status), status.signal())
+        let found = findings::report(&findings)?;
+        Ok(Ended { found, ..Ended::read(journals, exit_code(status), status.signal())? })
     }
 
     /// The variables that the stand-in reads.
-    fn set_contract(&self, command: &mut Command, journals: &Path) {
-        let BackendArgs { strict, seed, fuel, threads, records, per_wave, .. } = self.backend;
+    fn set_contract(&self, command: &mut Command, journals: &Path, (findings, suppressions): (&Path, Option<&Path>)) {
+        let BackendArgs { strict_continue, seed, fuel, threads, records, per_wave, .. } = self.backend;
         let flag = |on: bool| on.then(|| OsString::from("1"));
         let number = |value: Option<u64>| value.map(|value| OsString::from(value.to_string()));
         let timing = self.timing.as_ref();
@@ -174,7 +185,10 @@ impl Run<'_> {
             ("WAVETAP_SAMPLE_INTERVAL", number(timing.and_then(|timing| timing.interval).map(u64::from))),
             ("WAVETAP_PROFILE", None),
             ("WAVETAP_TRACE", None),
-            ("WAVETAP_STRICT", flag(*strict)),
+            ("WAVETAP_STRICT", flag(self.backend.is_strict())),
+            ("WAVETAP_STRICT_CONTINUE", flag(*strict_continue)),
+            ("WAVETAP_SUPPRESSIONS", suppressions.map(|path| path.as_os_str().to_owned())),
+            ("WAVETAP_FINDINGS", Some(findings.as_os_str().to_owned())),
             ("WAVETAP_SEED", number(Some(*seed))),
             ("WAVETAP_FUEL", number(*fuel)),
             ("WAVETAP_THREADS", number(threads.map(u64::from))),
@@ -214,7 +228,7 @@ pub fn read_profile(path: &Path) -> Result<Profile> {
 
 /// What a report says about a run.
 pub fn info(backend: &BackendArgs, ended: &Ended) -> RunInfo {
-    RunInfo { strict: Some(backend.strict), seed: Some(backend.seed), exit_code: Some(ended.code), signal: ended.signal_name() }
+    RunInfo { strict: Some(backend.is_strict()), seed: Some(backend.seed), exit_code: Some(ended.code), signal: ended.signal_name() }
 }
 
 /// The error of rewriting an application that may be something that starts another one.

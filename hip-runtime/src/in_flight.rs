@@ -132,7 +132,11 @@ impl Runtime {
         if let Err(error) = armed {
             self.stop(&of.kernel.name, &error.to_string());
         }
-        let stats = match self.device()?.advance(&mut of.flight, share) {
+        let device = self.device()?;
+        let result = device.advance(&mut of.flight, share);
+        let found = device.take_findings();
+        self.findings.add(&self.settings.findings, &of.kernel.name, found);
+        let stats = match result {
             Ok(None) => return Ok(false),
             Ok(Some(stats)) => stats,
             Err(fault) => {

@@ -85,6 +85,7 @@ impl Runtime {
             // A child of `fork` that did nothing: what there is is the parent's.
             return;
         }
+        self.findings.finish(&self.settings.findings);
         let mut result = Ok(());
         if let (Some(path), Some(collector)) = (&self.settings.profile, self.collector.take()) {
             result = collector.finish().to_json().and_then(|json| replace(path, &json));

@@ -37,6 +37,9 @@
 //! | `WAVETAP_ORIGINS` | file for what waits waited for and where values came from, which takes many times as long |
 //! | `WAVETAP_JOURNAL`, `WAVETAP_COLLECT` | folder where each process keeps its journal, which has everything as soon as a dispatch has ended; what it is to have: `counters,trace,time,samples` |
 //! | `WAVETAP_STRICT` | `1`: the emulator's strict mode |
+//! | `WAVETAP_STRICT_CONTINUE` | `1`: it goes on after findings where it is defined how |
+//! | `WAVETAP_SUPPRESSIONS` | file of findings that it goes on after and does not report |
+//! | `WAVETAP_FINDINGS` | file that lines with what it went on after are added to: a number, the kind, the kernel and the message, with tabs between them |
 //! | `WAVETAP_SEED`, `WAVETAP_FUEL` | its seed; wave-instructions that a dispatch may execute, 50,000,000,000 where it is not set |
 //! | `WAVETAP_THREADS` | threads that a long dispatch is divided among outside the strict mode; `0`, or not set: one for each core |
 //! | `WAVETAP_RECORDS` | `N`: waves share N records; `N:drop`: waves that find N records taken are dropped |
@@ -57,6 +60,7 @@ mod copy_calls;
 mod counters;
 mod device_heap;
 mod devices;
+mod findings;
 mod fork;
 mod functions;
 mod graph_calls;

@@ -17,6 +17,7 @@ use wavetap::report::names::short;
 use crate::arrays::Array;
 use crate::choice::choose_device;
 use crate::counters;
+use crate::findings::Findings;
 use crate::fork;
 use crate::graphs::Graphs;
 use crate::host_memory::HostMemory;
@@ -97,6 +98,7 @@ pub(crate) struct Runtime {
     pub(crate) pooled: HashMap<u64, (usize, u64)>,
     /// What was advised about managed memory, by address.
     pub(crate) advised: HashMap<u64, Advice>,
+    pub(crate) findings: Findings,
     pub(crate) hostcall: Hostcall,
     /// Kernel argument segments that no kernel uses, by size and alignment.
     kernargs: HashMap<(u64, u64), Vec<u64>>,
@@ -176,6 +178,7 @@ impl Runtime {
             current_pool: None,
             pooled: HashMap::new(),
             advised: HashMap::new(),
+            findings: Findings::default(),
             hostcall: Hostcall::default(),
             kernargs: HashMap::new(),
             overruns: HashSet::new(),
@@ -206,6 +209,7 @@ impl Runtime {
                 seed: self.settings.seed,
                 fuel: self.settings.fuel.unwrap_or(default.fuel),
                 tolerated: default.tolerated,
+                passes: default.passes,
                 trace: self.tracer.is_some(),
                 origins: self.origins.is_some(),
                 threads: self.settings.threads,
@@ -423,7 +427,12 @@ impl Runtime {
         if let Some(why) = why_not {
             self.not_counted(kernel, why);
         }
-        match self.device()?.begin(&dispatch) {
+        if self.settings.strict {
+            let passes = self.settings.findings.of_kernel(&kernel.name);
+            self.device()?.options_mut().passes = passes;
+        }
+        let device = self.device()?;
+        match device.begin(&dispatch) {
             Ok(flight) => {
                 let mut of = InFlight::new(
                     kernel.clone(),
@@ -549,6 +558,7 @@ impl Runtime {
     /// Ends the program as a GPU's fault does: whatever the kernel was to compute is missing, and a program that goes on would not know.
     pub(crate) fn stop(&mut self, kernel: &str, reason: &str) -> ! {
         say_fault(kernel, reason);
+        self.findings.finish(&self.settings.findings);
         if let Err(error) = self.write() {
             complain("the counts could not be written", &error);
         }

@@ -4,9 +4,10 @@ use std::num::NonZero;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use wavetap::emulator::Timing;
+use wavetap::emulator::{Suppressions, Timing};
 use wavetap::offload_bundle::TargetId;
 
+use crate::findings::FindingSettings;
 use crate::images::is_emulated;
 use crate::raw;
 
@@ -58,6 +59,8 @@ pub(crate) struct Settings {
     /// What a journal is to have.
     pub(crate) collect: Collect,
     pub(crate) strict: bool,
+    /// What the strict mode goes on after.
+    pub(crate) findings: FindingSettings,
     pub(crate) seed: u64,
     pub(crate) fuel: Option<u64>,
     /// 0: one for each core.
@@ -130,6 +133,11 @@ impl Settings {
             trace: set("WAVETAP_TRACE").map(PathBuf::from),
             origins: set("WAVETAP_ORIGINS").map(PathBuf::from),
             strict: flag("WAVETAP_STRICT")?,
+            findings: FindingSettings {
+                go_on: flag("WAVETAP_STRICT_CONTINUE")?,
+                suppressed: set("WAVETAP_SUPPRESSIONS").map_or(Ok(Suppressions::default()), |path| suppressions(&path))?,
+                file: set("WAVETAP_FINDINGS").map(PathBuf::from),
+            },
             seed: set("WAVETAP_SEED").map_or(Ok(0), |text| number("WAVETAP_SEED", &text))?,
             fuel: set("WAVETAP_FUEL").map(|text| number("WAVETAP_FUEL", &text)).transpose()?,
             threads: set("WAVETAP_THREADS").map_or(Ok(0), |text| number("WAVETAP_THREADS", &text))?,
@@ -144,6 +152,12 @@ impl Settings {
             poison: set("WAVETAP_POISON").is_none() || flag("WAVETAP_POISON")?,
         })
     }
+}
+
+/// The findings that a file names.
+fn suppressions(path: &str) -> Result<Suppressions, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("WAVETAP_SUPPRESSIONS={path}: {error}"))?;
+    Suppressions::parse(&text).map_err(|error| format!("WAVETAP_SUPPRESSIONS={path}: {error}"))
 }
 
 /// Modelled cycles between the samples of a wave, unless others are asked for.

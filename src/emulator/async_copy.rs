@@ -7,8 +7,9 @@ use super::core::{Core, LANES, Step, active, at_lane, undefined};
 use super::fault::{FaultKind, MemoryAccess};
 use super::op::{Handler, Meaning, Op, Semantics, Ty};
 use super::pending::Kind;
+use super::store_order::{ANYWHERE, order};
 use super::strict::Access;
-use super::vector_memory::{MAX_BYTES, check_lds, count, order, places, read_place, write_place};
+use super::vector_memory::{MAX_BYTES, check_lds, count, places, read_place, write_place};
 
 /// Where each lane's bytes are in LDS, by the register in an operand.
 fn local(core: &mut Core, op: &Op, role: Role, size: usize) -> Step<[usize; LANES]> {
@@ -31,7 +32,7 @@ fn load(core: &mut Core, op: &Op) -> Step {
     let size = usize::from(bytes);
     let from = places(core, op)?;
     let to = local(core, op, Role::Vdst, size)?;
-    order(core, op, true)?;
+    order(core, op, true, ANYWHERE)?;
     let mask = core.wave.exec();
     count(core, &from, mask, size);
     for lane in active(mask) {
@@ -48,7 +49,7 @@ fn store(core: &mut Core, op: &Op) -> Step {
     let size = usize::from(op.inst.variant.memory_bytes);
     let to = places(core, op)?;
     let from = local(core, op, Role::Vdata, size)?;
-    order(core, op, true)?;
+    order(core, op, true, ANYWHERE)?;
     let mask = core.wave.exec();
     count(core, &to, mask, size);
     for lane in active(mask) {

@@ -1,8 +1,11 @@
 //! One wave in the middle of an instruction: access to its registers with every check the strict mode makes.
 
+use std::sync::Arc;
+
 use crate::isa::{Counter, EventHazards, RegFile, Target, VgprMsb, WaitStates, print, scalar};
 
 use super::fault::FaultKind;
+use super::findings::Passes;
 use super::float::Env;
 use super::gws::Ask;
 use super::hazard::Hazards;
@@ -12,6 +15,7 @@ use super::op::{Op, Source, Ty};
 use super::origins::WaveOrigins;
 use super::pending::Pending;
 use super::random::Random;
+use super::store_order;
 use super::strict::{GroupChecks, WaveChecks};
 use super::trace::{CodeAddress, DispatchStats, Overrun};
 use super::vector_fast::Work;
@@ -143,6 +147,8 @@ impl Wave {
 #[derive(Clone)]
 pub(super) struct Launch {
     pub strict: bool,
+    /// Findings that do not stop it.
+    pub passes: Arc<Passes>,
     /// The target, with the wave size of the kernel.
     pub target: Target,
     /// Lanes of a wave.
@@ -151,7 +157,7 @@ pub(super) struct Launch {
     pub wait_states: WaitStates,
     /// The hazards that are checked, of those that are not counted in slots.
     pub event_hazards: EventHazards,
-    /// Waves of a workgroup may run on different compute units, which share no cache (WGP mode).
+    /// Waves of a workgroup may not share a first-level cache that keeps their operations in order (`docs/memory-scopes.md`).
     pub apart: bool,
     /// The hardware sets up scratch.
     pub architected_scratch: bool,
@@ -330,8 +336,10 @@ impl Core<'_> {
             let Wave { pending, hazards, .. } = &*self.wave;
             if !pending.are_free(file, first, count) || hazards.looks_at_reads(op, self.launch, file) {
                 for index in first..first + count {
-                    pending.check_read(file, index)?;
-                    hazards.check_read(op, self.launch, file, index)?;
+                    let waited = self.wave.pending.check_read(file, index);
+                    self.passed(waited)?;
+                    let safe = self.wave.hazards.check_read(op, self.launch, file, index);
+                    self.passed(safe)?;
                 }
             }
         }
@@ -345,14 +353,16 @@ impl Core<'_> {
             if let Some(origins) = &mut self.wave.origins {
                 origins.writes.push((file, first, count));
             }
-            let Wave { pending, hazards, .. } = &mut *self.wave;
+            let Wave { pending, hazards, .. } = &*self.wave;
             if !pending.are_free(file, first, count) || hazards.looks_at_writes(op, file) {
                 for index in first..first + count {
-                    pending.check_write(op, file, index)?;
-                    hazards.check_write(op, self.launch, file, index)?;
+                    let waited = self.wave.pending.check_write(op, file, index);
+                    self.passed(waited)?;
+                    let safe = self.wave.hazards.check_write(op, self.launch, file, index);
+                    self.passed(safe)?;
                 }
             }
-            hazards.note_writes(op, self.launch, file, (first, count));
+            self.wave.hazards.note_writes(op, self.launch, file, (first, count));
             let whole = if self.launch.lanes == 32 { 1 } else { 2 };
             if file == RegFile::Scalar && first <= scalar::VCC && first + count >= scalar::VCC + whole {
                 self.wave.hazards.note_vcc();
@@ -538,7 +548,8 @@ impl Core<'_> {
             return Ok(());
         }
         self.wave.pending.wait(counter as usize, allowed);
-        at_lane(self.wave.pending.publish(None, false, self.memory, self.lds), 0)
+        at_lane(self.wave.pending.publish(None, false, self.memory, self.lds), 0)?;
+        store_order::after_wait(self, counter, allowed)
     }
 }
 

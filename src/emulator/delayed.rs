@@ -7,6 +7,7 @@ use super::fault::{FaultKind, MemoryAccess};
 use super::global_fast::store_lanes;
 use super::lanes::Register;
 use super::memory::View;
+use super::store_order::Range;
 
 /// Most dwords that a lane stores.
 const DWORDS: usize = 4;
@@ -20,6 +21,8 @@ pub(super) struct LaneStores {
     pub elements: usize,
     /// How many lanes there are, if the first elements of all of them follow each other, whole dwords; then only the first place is filled in.
     pub in_a_row: Option<usize>,
+    /// In memory, where all of it is.
+    pub range: Range,
     /// First bytes, by element and lane.
     pub places: [[u64; LANES]; 2],
     /// The dwords of the elements, one behind the other.
@@ -28,7 +31,7 @@ pub(super) struct LaneStores {
 
 impl Default for LaneStores {
     fn default() -> Self {
-        LaneStores { mask: 0, size: 0, elements: 0, in_a_row: None, places: [[0; LANES]; 2], data: Default::default() }
+        LaneStores { mask: 0, size: 0, elements: 0, in_a_row: None, range: (0, 0), places: [[0; LANES]; 2], data: Default::default() }
     }
 }
 
@@ -52,6 +55,18 @@ impl LaneStores {
             Some(lanes) => SmallVec::from_elem((self.places[0][0], (lanes * self.size) as u32), 1),
             None => active(self.mask).map(|lane| (self.places[0][lane], self.size as u32)).collect(),
         }
+    }
+
+    /// Notes where in memory all of it is, once the places are filled in.
+    pub(super) fn set_range(&mut self) {
+        let first = self.places[0][0];
+        self.range = match self.in_a_row {
+            Some(lanes) => (first, first.saturating_add((lanes * self.size) as u64)),
+            None => active(self.mask).fold((u64::MAX, 0), |(from, to), lane| {
+                let at = self.places[0][lane];
+                (from.min(at), to.max(at.saturating_add(self.size as u64)))
+            }),
+        };
     }
 
     /// Where a lane stores in memory.

@@ -6,6 +6,7 @@ use crate::isa::{EventHazards, Target};
 use super::code::Code;
 use super::dispatch::Dispatch;
 use super::fault::Fault;
+use super::findings::{Finding, Findings, Passes};
 use super::flight::{Flight, Share};
 use super::loader::{self, LoadedObject, ObjectId};
 use super::memory::{Allocation, AllocationKind, ForeignMemory, Memory};
@@ -20,6 +21,8 @@ pub struct Options {
     pub strict: bool,
     /// Hazards that the strict mode does not stop for, where a compiler is known to leave them in its code.
     pub tolerated: EventHazards,
+    /// Findings of the strict mode that a dispatch goes on after ([`Device::take_findings`]).
+    pub passes: Passes,
     /// Chooses everything random; the same seed gives the same run.
     pub seed: u64,
     /// Wave-instructions that a dispatch may execute.
@@ -39,6 +42,7 @@ impl Default for Options {
         Options {
             strict: true,
             tolerated: EventHazards::empty(),
+            passes: Passes::default(),
             seed: 0,
             fuel: 50_000_000_000,
             trace: false,
@@ -57,6 +61,7 @@ pub struct Device {
     code: Code,
     /// The code of other threads.
     helpers: Vec<Code>,
+    findings: Findings,
     next_object: u32,
     /// How often an object was loaded or freed.
     changes: u32,
@@ -68,7 +73,17 @@ impl Device {
     /// A device of this target with empty memory.
     #[must_use]
     pub fn new(target: Target, options: Options) -> Self {
-        Device { target, options, memory: Memory::new(), code: Code::default(), helpers: Vec::new(), next_object: 0, changes: 0, clock: 0 }
+        Device {
+            target,
+            options,
+            memory: Memory::new(),
+            code: Code::default(),
+            helpers: Vec::new(),
+            findings: Findings::default(),
+            next_object: 0,
+            changes: 0,
+            clock: 0,
+        }
     }
 
     /// Its target.
@@ -216,7 +231,7 @@ impl Device {
             flight.objects = self.changes;
         }
         let code = (&mut self.code, &mut self.helpers);
-        match workers::advance(flight, &self.options, &self.memory, code, share) {
+        match workers::advance(flight, &self.options, &self.memory, (code, &mut self.findings), share) {
             Ok(None) => Ok(None),
             Ok(Some((stats, clock))) => {
                 self.clock = self.clock.max(clock);
@@ -228,5 +243,10 @@ impl Device {
                 Err(fault)
             }
         }
+    }
+
+    /// The findings that dispatches went on after since they were last taken, each place once.
+    pub fn take_findings(&mut self) -> Vec<Finding> {
+        self.findings.take()
     }
 }

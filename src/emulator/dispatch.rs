@@ -3,6 +3,7 @@
 //! The descriptor is read here from device memory, on purpose not through the code that rewrites descriptors.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
@@ -74,6 +75,8 @@ mod property {
 
 /// Bit of `compute_pgm_rsrc1` (AMDGPUUsage, WGP_MODE).
 const WGP_MODE: u32 = 1 << 29;
+/// Bit of the third (gfx90a and later of its line).
+const TG_SPLIT: u32 = 1 << 16;
 
 /// Everything the waves of a dispatch share.
 pub(super) struct Plan {
@@ -174,10 +177,13 @@ impl Plan {
             launch: Launch {
                 strict: options.strict,
                 target,
+                passes: Arc::new(options.passes.clone()),
                 lanes: lanes as usize,
                 wait_states: target.wait_states(),
                 event_hazards: target.event_hazards().difference(options.tolerated),
-                apart: target.has_wgp_mode() && descriptor.rsrc1 & WGP_MODE != 0,
+                apart: target.has_wgp_mode() && descriptor.rsrc1 & WGP_MODE != 0
+                    || target.has_threadgroup_split() && descriptor.rsrc3 & TG_SPLIT != 0
+                    || target.has_split_cache_ports(),
                 architected_scratch: target.architected_flat_scratch(),
                 flat_scratch_hidden: target.generation() >= 10,
                 offset_scratch: target.offset_flat_scratch(),

@@ -10,7 +10,8 @@ use super::lanes::{Register, Row};
 use super::memory::Span;
 use super::op::{Handler, Op, Semantics, Source, Ty};
 use super::pending::Space;
-use super::vector_memory::{extend, kind_in_memory, load, order, store};
+use super::store_order::{self, Range, order};
+use super::vector_memory::{extend, kind_in_memory, load, store};
 
 /// What an address is made of.
 #[derive(Debug, Clone, Copy)]
@@ -84,6 +85,11 @@ fn in_a_row(core: &Core, addresses: &[u64; LANES], mask: u64, size: usize) -> Op
     (mask == core.wave.lanes && size.is_multiple_of(4) && follow()).then_some(lanes)
 }
 
+/// Where all of what the lanes in a mask access is.
+fn range(addresses: &[u64; LANES], (mask, size): (u64, usize)) -> Range {
+    active(mask).fold((u64::MAX, 0), |(from, to), lane| (from.min(addresses[lane]), to.max(addresses[lane].saturating_add(size as u64))))
+}
+
 fn load_global(core: &mut Core, op: &Op) -> Step {
     let (Semantics::Load { bytes, signed, .. }, Some(address), Some(dst)) = (op.semantics, op.global, op.dst) else {
         return load(core, op);
@@ -98,7 +104,7 @@ fn load_global(core: &mut Core, op: &Op) -> Step {
     let size = usize::from(bytes);
     let dwords = size.div_ceil(4);
     if strict {
-        order(core, op, true)?;
+        order(core, op, true, range(&addresses, (mask, size)))?;
     }
     core.writing(op, dst.file, dst.first, dwords as u16)?;
     let mut rows: [Row; 4] = [[0; LANES]; 4];
@@ -217,7 +223,7 @@ fn delay_lanes(
     (mask, size, in_a_row): (u64, usize, Option<usize>),
     addresses: &[u64; LANES],
 ) -> Step {
-    order(core, op, false)?;
+    order(core, op, false, range(addresses, (mask, size)))?;
     let dwords = size.div_ceil(4);
     if size > 8 {
         core.wave.hazards.note_wide_store(file, first, dwords as u16);
@@ -230,7 +236,8 @@ fn delay_lanes(
         Some(_) => stores.places[0][0] = addresses[0],
         None => stores.places[0] = *addresses,
     }
+    stores.set_range();
     stores.put(&(if file == RegFile::Accum { agpr } else { vgpr })[usize::from(first)..]);
     core.stats.global_bytes += size as u64 * u64::from(mask.count_ones());
-    Ok(())
+    store_order::after_store(core)
 }

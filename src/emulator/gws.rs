@@ -103,7 +103,7 @@ impl Gws {
 /// Resource and number of an instruction: the number is that of the first active lane.
 fn operands(core: &mut Core, op: &Op) -> Step<(u32, u32)> {
     if core.launch.strict {
-        core.wave.hazards.check_m0()?;
+        core.passed(core.wave.hazards.check_m0())?;
     }
     let resource = (op.inst.modifiers.offset as u32).wrapping_add(core.scalar(op, scalar::M0)? >> BASE_SHIFT) % RESOURCES;
     let Some(source) = op.inst.operands.iter().find_map(|operand| operand.reg()) else { return undefined("no data") };

@@ -11,9 +11,10 @@ use super::fault::{FaultKind, MemoryAccess};
 use super::float::{Round, from_f16, to_f16};
 use super::op::{Meaning, Op, Semantics};
 use super::sampler;
+use super::store_order::{ANYWHERE, order};
 use super::typed::{Format, Number};
 use super::undefined::known_address;
-use super::vector_memory::{Place, count, delay, issue_load, order, read_place, write_place};
+use super::vector_memory::{Place, count, delay, issue_load, read_place, write_place};
 
 /// What an image is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -277,7 +278,7 @@ fn load(core: &mut Core, op: &Op) -> Step {
     let image = Image::of(core, op)?;
     let places = places(core, op, &image, is_mip(op))?;
     let (mask, dst) = (mask(op)?, data(op)?);
-    order(core, op, true)?;
+    order(core, op, true, ANYWHERE)?;
     let words = mask.count_ones() as u16;
     core.writing(op, dst.file, dst.first, words)?;
     let exec = core.wave.exec();
@@ -349,7 +350,7 @@ fn store(core: &mut Core, op: &Op) -> Step {
         return undefined("a store to an image of only some of its components, or in another order");
     }
     core.reading(op, src.file, src.first, components as u16)?;
-    order(core, op, false)?;
+    order(core, op, false, ANYWHERE)?;
     let (exec, size) = (core.wave.exec(), image.format.bytes());
     count(core, &places, exec, size);
     let id = if core.launch.strict { core.wave.pending.issue(op, super::pending::Kind::Vmem, &[]) } else { 0 };
@@ -366,7 +367,7 @@ fn store(core: &mut Core, op: &Op) -> Step {
             place => at_lane(write_place(core, lane, place, &bytes[..size], MemoryAccess::Store), lane)?,
         }
     }
-    Ok(())
+    super::store_order::after_store(core)
 }
 
 /// Whether an atomic gives back what was there.
@@ -386,7 +387,7 @@ fn run_atomic(core: &mut Core, op: &Op) -> Step {
         return undefined(format!("an atomic of {words} dwords on elements of {size} bytes: known are those of one component of 32 bits"));
     }
     core.reading(op, data.file, data.first, if compare { 2 } else { 1 })?;
-    order(core, op, true)?;
+    order(core, op, true, ANYWHERE)?;
     let returns = returns(core, op);
     if returns {
         core.writing(op, data.file, data.first, 1)?;

@@ -3,6 +3,8 @@
 //! As valgrind's memcheck, it lets undefined bits be copied and computed with, and stops where they matter: a branch, EXEC, an address, the choice of a lane,
 //! data that goes to memory of others. [`super::undefined`] has the rules; this is the state.
 
+use rustc_hash::FxHashMap;
+
 use crate::isa::{RegFile, scalar};
 
 use super::core::{LANES, register_name};
@@ -22,6 +24,40 @@ pub(super) enum Origin {
     Scratch(u32, u64),
     /// The scalar condition code.
     Condition,
+    /// A byte of LDS or of scratch that was loaded by the instruction at a code address, and had been stored with undefined bits.
+    Stored { scratch: bool, at: u32, by: u64, stored: Stored },
+}
+
+/// Undefined bits that were stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stored {
+    /// By the instruction at this code address.
+    pub by: u64,
+    /// Where they came from first.
+    source: Source,
+}
+
+/// Where undefined bits come from in the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Register(u16),
+    Lds(u32),
+    Scratch(u32),
+    Condition,
+}
+
+impl Stored {
+    /// By the instruction at a code address, from where.
+    pub(super) fn new(by: u64, from: Origin) -> Stored {
+        let source = match from {
+            Origin::Register(at) => Source::Register(at),
+            Origin::Lds(at, _) => Source::Lds(at),
+            Origin::Scratch(at, _) => Source::Scratch(at),
+            Origin::Condition => Source::Condition,
+            Origin::Stored { stored, .. } => stored.source,
+        };
+        Stored { by, source }
+    }
 }
 
 /// Undefined bits of a row: the lanes that have any, and which; no bits are all bits.
@@ -61,14 +97,22 @@ pub(super) struct Known {
     origins: Vec<Option<Origin>>,
     /// By dword of the private segment; none was never written.
     scratch: Vec<Option<Bits>>,
+    /// By its dword: the last store of undefined bits there.
+    stored: FxHashMap<u32, Stored>,
 }
 
 impl Known {
     /// With nothing known; empty outside the strict mode.
     pub(super) fn new(strict: bool) -> Known {
         let (vectors, slots) = if strict { (SCALAR_SLOTS, SLOTS) } else { (0, 0) };
-        let mut known =
-            Known { vector: vec![Bits::ALL; vectors], scalar: [u32::MAX; 128], scc: true, origins: vec![None; slots], scratch: Vec::new() };
+        let mut known = Known {
+            vector: vec![Bits::ALL; vectors],
+            scalar: [u32::MAX; 128],
+            scc: true,
+            origins: vec![None; slots],
+            scratch: Vec::new(),
+            stored: FxHashMap::default(),
+        };
         known.define(scalar::EXEC, 2);
         known.define(scalar::NULL, 1);
         known
@@ -147,6 +191,16 @@ impl Known {
         (scratch[at as usize / 4].get_or_insert(Bits::ALL), &mut vector[slot])
     }
 
+    /// An instruction has stored undefined bits to a byte of scratch.
+    pub(super) fn note_stored(&mut self, at: u32, stored: Stored) {
+        self.stored.insert(at / 4, stored);
+    }
+
+    /// Where undefined bits come from that the instruction at a code address loads from a byte of scratch.
+    pub(super) fn from_scratch(&self, at: u32, by: u64) -> Origin {
+        self.stored.get(&(at / 4)).map_or(Origin::Scratch(at, by), |&stored| Origin::Stored { scratch: true, at, by, stored })
+    }
+
     pub(super) fn set_origin(&mut self, slot: usize, origin: Origin) {
         self.origins[slot] = Some(origin);
     }
@@ -175,6 +229,17 @@ impl Origin {
             Origin::Lds(at, by) => format!("loaded at {by:#x} from byte {at:#x} of LDS, which was never written"),
             Origin::Scratch(at, by) => format!("loaded at {by:#x} from byte {at:#x} of scratch, which was never written"),
             Origin::Condition => "scc was never written".to_owned(),
+            Origin::Stored { scratch, at, by, stored } => {
+                let memory = if scratch { "scratch" } else { "LDS" };
+                let source = match stored.source {
+                    Source::Register(at) => name_of(usize::from(at)),
+                    Source::Lds(at) => format!("byte {at:#x} of LDS"),
+                    Source::Scratch(at) => format!("byte {at:#x} of scratch"),
+                    Source::Condition => "scc".to_owned(),
+                };
+                let written = stored.by;
+                format!("loaded at {by:#x} from byte {at:#x} of {memory}, written at {written:#x} with bits of {source}, which was never written")
+            }
         }
         .into()
     }

@@ -315,7 +315,7 @@ fn append(core: &mut Core, op: &Op, sign: i64) -> Step {
 /// The `addtid` forms: M0 and the lane make the address.
 fn add_lane(core: &mut Core, op: &Op, read: bool) -> Step {
     if core.launch.strict {
-        core.wave.hazards.check_m0()?;
+        core.passed(core.wave.hazards.check_m0())?;
     }
     let base = u64::from(core.scalar(op, scalar::M0)? & 0xffff) + single_offset(op);
     order(core, true)?;

@@ -14,6 +14,7 @@ use super::delayed::LaneStores;
 use super::fault::FaultKind;
 use super::memory::{Span, View};
 use super::op::{AtomicFn, Class, Op};
+use super::store_order::Range;
 use super::translations::Translations;
 
 /// Which operations complete in order among themselves.
@@ -75,10 +76,12 @@ pub(super) enum Space {
 }
 
 /// Stores, or an atomic without return, that only their own wave knows of.
-struct Effect {
+pub(super) struct Effect {
     /// The operation it belongs to.
-    id: u32,
-    space: Space,
+    pub id: u32,
+    pub space: Space,
+    /// Its wave has come to a barrier since.
+    pub before_barrier: bool,
     what: What,
 }
 
@@ -212,14 +215,16 @@ impl Pending {
         self.operations.iter().find_map(|list| find(list).map(|at| &list[at]))
     }
 
-    /// Stores to memory that no wait has guaranteed: where, how long, by which instruction (its name and address), and their counters.
-    pub(super) fn stores(&self) -> impl Iterator<Item = (u64, u32, &'static str, u64, Box<str>)> + '_ {
+    /// Stores to memory that no wait has guaranteed: the operation, where, how long, by which instruction (its name and address), and their counters.
+    pub(super) fn stores(&self) -> impl Iterator<Item = (u32, u64, u32, &'static str, u64, Box<str>)> + '_ {
         let global = self.effects.iter().filter(|effect| effect.space == Space::Global);
         global
             .filter_map(|effect| {
                 let found = self.operation(effect.id)?;
                 let counters = self.counters_of(effect.id);
-                Some(effect.places().into_iter().map(move |(at, bytes)| (at, bytes, found.text, found.address, counters.clone())))
+                Some(
+                    effect.places().into_iter().map(move |(at, bytes)| (effect.id, at, bytes, found.text, found.address, counters.clone())),
+                )
             })
             .flatten()
     }
@@ -258,14 +263,30 @@ impl Pending {
             if operation.kind == Kind::FlatMemory && operation.order.is_none() {
                 continue;
             }
-            self.translations.complete(operation.id);
+            self.complete(&operation);
             // A flat operation is done when either counter has proved it.
-            let others = counted(operation.counters).map(|other| other as usize).filter(|other| *other != counter);
-            others.for_each(|other| self.operations[other].retain(|other| other.id != operation.id));
-            for at in slots(&operation.written) {
-                if self.owner[at] == operation.id {
-                    self.owner[at] = 0;
-                }
+            let others = counted(operation.counters).filter(|other| *other as usize != counter);
+            others.for_each(|other| self.leave_queue(other, operation.id));
+        }
+    }
+
+    /// An operation that one counter has proved done leaves the queue of another. Where it keeps its place among LDS operations, those before it are done, too.
+    fn leave_queue(&mut self, counter: Counter, id: u32) {
+        let list = &mut self.operations[counter as usize];
+        let Ok(at) = list.binary_search_by_key(&id, |operation| operation.id) else { return };
+        let keeps_place = LOCAL.contains(&counter) && list[at].order.is_some();
+        let before: SmallVec<[Operation; 4]> =
+            if keeps_place { list.extract_if(..at, |operation| operation.kind == Kind::Lds).collect() } else { SmallVec::new() };
+        list.retain(|operation| operation.id != id);
+        before.iter().for_each(|operation| self.complete(operation));
+    }
+
+    /// What an operation writes may be used.
+    fn complete(&mut self, operation: &Operation) {
+        self.translations.complete(operation.id);
+        for at in slots(&operation.written) {
+            if self.owner[at] == operation.id {
+                self.owner[at] = 0;
             }
         }
     }
@@ -325,14 +346,14 @@ impl Pending {
 
     /// Holds back the effect of operation `id`.
     pub(super) fn delay(&mut self, id: u32, effect: EffectParts) {
-        self.effects.push(Effect { id, space: effect.space, what: What::One(effect) });
+        self.effects.push(Effect { id, space: effect.space, before_barrier: false, what: What::One(effect) });
     }
 
     /// Holds back what the lanes of a mask store, `size` bytes each; the caller fills in what and where.
     pub(super) fn delay_lanes(&mut self, id: u32, space: Space, (mask, size): (u64, usize)) -> &mut LaneStores {
         let mut stores = self.spare.pop().unwrap_or_default();
         (stores.mask, stores.size, stores.elements, stores.in_a_row) = (mask, size, 0, None);
-        self.effects.push(Effect { id, space, what: What::Lanes(stores) });
+        self.effects.push(Effect { id, space, before_barrier: false, what: What::Lanes(stores) });
         match self.effects.last_mut() {
             Some(Effect { what: What::Lanes(stores), .. }) => stores,
             _ => unreachable!("it was just added"),
@@ -343,6 +364,16 @@ impl Pending {
         !self.effects.is_empty()
     }
 
+    /// What only the wave knows of, in the order of issue.
+    pub(super) fn effects(&mut self) -> &mut Vec<Effect> {
+        &mut self.effects
+    }
+
+    /// The wave has come to a barrier.
+    pub(super) fn at_barrier(&mut self) {
+        self.effects.iter_mut().for_each(|effect| effect.before_barrier = true);
+    }
+
     /// Makes effects visible, in order: those a wait has guaranteed, or all of a space.
     pub(super) fn publish(&mut self, all: Option<Space>, everything: bool, memory: &View, lds: &mut [u8]) -> Result<(), FaultKind> {
         let Some(first) = self.effects.first() else { return Ok(()) };
@@ -351,28 +382,41 @@ impl Pending {
         if all.is_none() && !everything && oldest.iter().all(|&oldest| first.id >= oldest) {
             return Ok(());
         }
-        let (mut span, mut result) = (None, Ok(()));
         let Pending { effects, spare, .. } = self;
-        effects.retain_mut(|effect| {
+        publish_if(effects, spare, memory, lds, |effect| {
             let guaranteed = effect.id < oldest[if effect.space == Space::Global { 0 } else { 1 }];
-            if result.is_err() || !(everything || guaranteed || all == Some(effect.space)) {
-                return true;
-            }
-            result = match &effect.what {
-                What::One(one) => one.apply(memory, &mut span, lds),
-                What::Lanes(stores) if effect.space == Space::Lds => {
-                    stores.to_lds(lds);
-                    Ok(())
-                }
-                What::Lanes(stores) => stores.to_memory(memory),
-            };
-            if let What::Lanes(stores) = std::mem::replace(&mut effect.what, What::One(EffectParts::NONE)) {
-                spare.push(stores);
-            }
-            false
-        });
-        result
+            everything || guaranteed || all == Some(effect.space)
+        })
     }
+}
+
+/// Makes those of some effects visible, in order, that a condition chooses.
+pub(super) fn publish_if(
+    effects: &mut Vec<Effect>,
+    #[allow(clippy::vec_box)] spare: &mut Vec<Box<LaneStores>>,
+    memory: &View,
+    lds: &mut [u8],
+    mut is_due: impl FnMut(&Effect) -> bool,
+) -> Result<(), FaultKind> {
+    let (mut span, mut result) = (None, Ok(()));
+    effects.retain_mut(|effect| {
+        if result.is_err() || !is_due(effect) {
+            return true;
+        }
+        result = match &effect.what {
+            What::One(one) => one.apply(memory, &mut span, lds),
+            What::Lanes(stores) if effect.space == Space::Lds => {
+                stores.to_lds(lds);
+                Ok(())
+            }
+            What::Lanes(stores) => stores.to_memory(memory),
+        };
+        if let What::Lanes(stores) = std::mem::replace(&mut effect.what, What::One(EffectParts::NONE)) {
+            spare.push(stores);
+        }
+        false
+    });
+    result
 }
 
 /// The parts of a delayed store.
@@ -387,6 +431,14 @@ pub(super) struct EffectParts {
 }
 
 impl Effect {
+    /// All of what is stored lies in there.
+    pub(super) fn range(&self) -> Range {
+        match &self.what {
+            What::One(one) => (one.address, one.address.saturating_add(one.bytes.into())),
+            What::Lanes(stores) => stores.range,
+        }
+    }
+
     /// The first addresses and lengths of what is stored.
     fn places(&self) -> SmallVec<[(u64, u32); 1]> {
         match &self.what {

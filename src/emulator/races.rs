@@ -19,6 +19,9 @@ mod row;
 /// Most waves of a workgroup: 1024 work-items in waves of 32.
 const WAVES: usize = 32;
 
+/// Most addresses in memory of which it is remembered what was released there.
+const MOST_FLAGS: usize = 1 << 12;
+
 /// For each wave, the first operation that is not known to be over.
 type Clock = [u32; WAVES];
 
@@ -180,6 +183,8 @@ pub(super) struct Races {
     site_of: FxHashMap<u64, u16>,
     /// What atomics at an address have released.
     released: FxHashMap<usize, View>,
+    /// The same at an address in memory.
+    in_memory: FxHashMap<u64, View>,
     /// Which wave has exchanged what is at an address.
     exchanged: FxHashSet<(usize, usize)>,
     /// Of a split barrier: its phase, what those that have signalled it released, and that of the phase before.
@@ -293,6 +298,25 @@ impl Races {
         }
     }
 
+    /// A wave stores to one address in memory: its number, its next operation and the oldest write that it has not waited for.
+    pub(super) fn release_to_memory(&mut self, (wave, next, writes): (u32, u32, u32), address: u64) {
+        if !self.is_on() || wave as usize >= self.views.len() {
+            return;
+        }
+        if self.in_memory.len() >= MOST_FLAGS {
+            self.in_memory.clear();
+        }
+        let released = self.release(wave as usize, next, writes);
+        self.in_memory.entry(address).or_insert(View::NONE).join(&released);
+    }
+
+    /// A wave loads from one address in memory.
+    pub(super) fn acquire_from_memory(&mut self, wave: u32, address: u64) {
+        if let (Some(released), Some(view)) = (self.in_memory.get(&address), self.views.get_mut(wave as usize)) {
+            view.join(released);
+        }
+    }
+
     /// A wave has ended: every barrier is one that it has come to.
     pub(super) fn end(&mut self, wave: u32, next: u32) {
         if self.is_on() && (wave as usize) < self.views.len() {
@@ -352,7 +376,7 @@ impl Races {
             let released = *released;
             self.views[wave].join(&released);
         }
-        let mut n = 0;
+        let (mut n, mut result) = (0, Ok(()));
         while n < length {
             // Four bytes at once where the same is known of all.
             let aligned = (at + n).is_multiple_of(4) && length - n >= 4;
@@ -360,9 +384,8 @@ impl Races {
             let bytes = (at + n, if whole { 4 } else { 1 });
             if let Some(conflict) = self.conflict(bytes, access, how, n, in_flight) {
                 if !self.is_flag(&conflict, access, how, polls) {
-                    return Err(self.fault(&conflict, at + n, operation, how));
-                }
-                if how == How::Read {
+                    result = result.and(Err(self.fault(&conflict, at + n, operation, how)));
+                } else if how == How::Read {
                     self.acquire(wave, conflict.earlier);
                 }
             }
@@ -377,7 +400,7 @@ impl Races {
             let released = self.release(wave, next, next);
             self.released.entry(at).or_insert(View::NONE).join(&released);
         }
-        Ok(())
+        result
     }
 
     /// The earlier access that one to some bytes races with; `n` is how many of its bytes come before them.

@@ -5,22 +5,23 @@ use std::thread;
 
 use smallvec::SmallVec;
 
-use crate::isa::print;
+use crate::isa::{Target, print};
 
 use super::Options;
 use super::code::Code;
 use super::core::{Barrier, Core, Status, Step, Stop, Wave};
 use super::dispatch::{Dispatch, Plan};
 use super::fault::{Fault, FaultKind};
+use super::findings::Findings;
 use super::flight::Shared;
 use super::loader::ObjectId;
 use super::memory::View;
 use super::op::{Op, Site};
 use super::origins::{OriginBook, WaveOrigins};
 use super::random::Random;
-use super::strict;
 use super::trace::{CodeAddress, DispatchStats, ExecSiteCounts, Trace};
 use super::vector_fast::Work;
+use super::{store_order, strict};
 
 /// Instructions a wave runs before another has its turn, where nothing is random.
 const QUANTUM: u64 = 20_000;
@@ -68,6 +69,7 @@ pub(super) struct Worker<'a> {
     /// Those that are not zero are among these.
     counted: Range<usize>,
     origins: Option<OriginBook>,
+    pub findings: Findings,
     pub work: Work,
     /// Places for waves that are not taken.
     pub free: Vec<usize>,
@@ -155,6 +157,7 @@ impl<'a> Worker<'a> {
             counts,
             counted,
             origins,
+            findings: Findings::default(),
             work,
             free,
             running,
@@ -389,7 +392,7 @@ impl<'a> Worker<'a> {
                 }
             }
             if self.shared.options.strict && !yielding && !ready.is_empty() {
-                strict::at_barrier(&mut group.barrier, &group.waves, &plan.launch);
+                strict::at_barrier(&mut group.barrier, &mut group.waves, &plan.launch);
             }
         }
         let Some(&first) = ready.first() else {
@@ -403,6 +406,10 @@ impl<'a> Worker<'a> {
         } else {
             (first, QUANTUM)
         };
+        let shared = store_order::is_shared(&plan.launch, group.waves.len());
+        if shared {
+            group.barrier.checks.neighbours.borrow(&mut group.waves, at);
+        }
         let wave = &mut group.waves[at];
         let given = self.shared.take_fuel(quantum);
         let mut fuel = given;
@@ -410,6 +417,10 @@ impl<'a> Worker<'a> {
         self.shared.give_fuel(fuel);
         ran.map_err(|stopped| self.fault(*stopped, wave))?;
         self.at_gws(wave);
+        if shared {
+            group.barrier.checks.neighbours.give_back(&mut group.waves, at);
+        }
+        let wave = &group.waves[at];
         // A wave that ran out of its turn makes room for the others even where nothing is random.
         if wave.status == Status::Running && !self.shared.options.strict && group.waves.len() > 1 {
             group.waves[at].status = Status::Yielding;
@@ -435,7 +446,7 @@ impl<'a> Worker<'a> {
         quantum: u64,
         fuel: &mut u64,
     ) -> Result<(), Box<Stopped>> {
-        let Worker { shared, memory, code, clock, random, stats, counts, counted, origins, work, .. } = self;
+        let Worker { shared, memory, code, clock, random, stats, counts, counted, origins, findings, work, .. } = self;
         let options = shared.options;
         let launch = &plan.launch;
         let mut core = Core { memory, lds, wave, launch, random, stats, clock, barrier, work };
@@ -482,8 +493,9 @@ impl<'a> Worker<'a> {
                 continue;
             }
             if launch.strict {
+                core.wave.checks.at = op.address;
                 let checked = core.wave.hazards.check_clause(op);
-                let checked = checked.and_then(|()| strict::before(&mut core, op));
+                let checked = core.passed(checked).and_then(|()| strict::before(&mut core, op));
                 checked.map_err(|stop| Box::new(Stopped { stop: *stop, op: Some(index), pc }))?;
             }
             let before = if op.site == Site::Exec { core.wave.exec() } else { 0 };
@@ -502,7 +514,16 @@ impl<'a> Worker<'a> {
                 core.wave.hazards.advance(u64::from(op.slots));
                 strict::after(&mut core, op).map_err(|stop| Box::new(Stopped { stop: *stop, op: Some(index), pc }))?;
             }
+            if launch.strict && core.wave.checks.has_found() {
+                for stop in core.wave.checks.take_found() {
+                    let fault = fault(code, launch.target, Stopped { stop, op: Some(index), pc }, core.wave);
+                    findings.add(fault, &launch.passes);
+                }
+            }
             counts[index].executed += 1;
+            if std::mem::take(&mut core.wave.checks.pauses) {
+                left = 0;
+            }
             if options.trace && op.site != Site::None {
                 tally(&mut counts[index], op, core.wave, before);
             }
@@ -520,17 +541,7 @@ impl<'a> Worker<'a> {
     }
 
     pub(super) fn fault(&self, stopped: Stopped, wave: &Wave) -> Fault {
-        let Stopped { stop, op, pc } = stopped;
-        let place = self.code.place(pc);
-        Fault {
-            kind: stop.kind,
-            object: place.map(|(object, _)| object),
-            address: place.map_or(pc, |(_, address)| address),
-            instruction: op.map_or_else(Default::default, |at| print(self.shared.plan.launch.target, &self.code.ops[at].inst).into()),
-            lane: stop.lane,
-            workgroup: wave.group_id,
-            wave: wave.index,
-        }
+        fault(self.code, self.shared.plan.launch.target, stopped, wave)
     }
 
     fn trace(&self) -> Trace {
@@ -554,6 +565,21 @@ impl<'a> Worker<'a> {
             }
         }
         trace
+    }
+}
+
+/// Where a wave was stopped, and why.
+fn fault(code: &Code, target: Target, stopped: Stopped, wave: &Wave) -> Fault {
+    let Stopped { stop, op, pc } = stopped;
+    let place = code.place(pc);
+    Fault {
+        kind: stop.kind,
+        object: place.map(|(object, _)| object),
+        address: place.map_or(pc, |(_, address)| address),
+        instruction: op.map_or_else(Default::default, |at| print(target, &code.ops[at].inst).into()),
+        lane: stop.lane,
+        workgroup: wave.group_id,
+        wave: wave.index,
     }
 }
 

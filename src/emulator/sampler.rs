@@ -12,8 +12,9 @@ use super::core::{Core, Step, active, undefined};
 use super::float::from_f16;
 use super::image::{Image, Kind, address, bits, data, mask, position, values};
 use super::op::{Meaning, Op, Semantics};
+use super::store_order::{ANYWHERE, order};
 use super::typed::Number;
-use super::vector_memory::{Place, issue_sample, order};
+use super::vector_memory::{Place, issue_sample};
 
 /// Steps of a fixed-point coordinate from texel to texel.
 const STEPS: f64 = 256.0;
@@ -267,7 +268,7 @@ fn sample(core: &mut Core, op: &Op) -> Step {
     let image = Image::of(core, op)?;
     let footprints = footprints(core, op, &image, false)?;
     let (mask, dst) = (mask(op)?, data(op)?);
-    order(core, op, true)?;
+    order(core, op, true, ANYWHERE)?;
     let words = mask.count_ones() as u16;
     core.writing(op, dst.file, dst.first, words)?;
     for (lane, parts) in footprints {
@@ -297,7 +298,7 @@ fn gather(core: &mut Core, op: &Op) -> Step {
     if mask.count_ones() != 1 {
         return undefined("a gather of more than one component");
     }
-    order(core, op, true)?;
+    order(core, op, true, ANYWHERE)?;
     core.writing(op, dst.file, dst.first, 4)?;
     for (lane, parts) in footprints {
         core.stats.global_bytes += (image.format.bytes() * parts.len()) as u64;

@@ -58,7 +58,7 @@ pub(super) const SOFTWARE: u32 = 2;
 fn get_register(core: &mut Core, op: &Op) -> Step {
     let (id, offset, size) = hardware_register(op);
     if core.launch.strict {
-        core.wave.hazards.check_setreg(id)?;
+        core.passed(core.wave.hazards.check_setreg(id))?;
     }
     let wave = &core.wave;
     let value = match id {
@@ -85,7 +85,7 @@ fn get_register(core: &mut Core, op: &Op) -> Step {
 fn set_register(core: &mut Core, op: &Op, value: u32) -> Step {
     let (id, offset, size) = hardware_register(op);
     if core.launch.strict {
-        core.wave.hazards.check_setreg(id)?;
+        core.passed(core.wave.hazards.check_setreg(id))?;
         core.wave.hazards.note_setreg(id);
     }
     let mask = (((1_u64 << size) - 1) << offset) as u32;
@@ -201,7 +201,7 @@ fn nothing(_: &mut Core, _: &Op) -> Step {
 }
 
 fn message(core: &mut Core, _: &Op) -> Step {
-    if core.launch.strict { core.wave.hazards.check_m0() } else { Ok(()) }
+    if core.launch.strict { core.passed(core.wave.hazards.check_m0()) } else { Ok(()) }
 }
 
 /// `s_round_mode` and `s_denorm_mode`: four bits of MODE.
@@ -303,7 +303,7 @@ fn raw_source1(op: &Op) -> u32 {
 
 fn move_relative(core: &mut Core, op: &Op, wide: bool, destination: bool) -> Step {
     if core.launch.strict {
-        core.wave.hazards.check_m0()?;
+        core.passed(core.wave.hazards.check_m0())?;
     }
     let m0 = core.scalar(op, scalar::M0)? as u16;
     let base = |role: Role| Op::scalar_of(&op.inst, role);

@@ -3,24 +3,30 @@
 //! The handlers of memory instructions note every access of a lane; the checks go through the notes when the instruction is done. They need not know how
 //! addresses are made.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
 
 use crate::isa::{Access as Operand, Branch, Condition, Encoding, Flags, Inst, RegFile, Role, decode};
 
 use super::core::{Barrier, Core, LANES, Launch, Status, Step, Stop, Wave};
 use super::events::{self, Events};
 use super::fault::{FaultKind, MemoryAccess};
-use super::known::Known;
+use super::findings::FindingKind;
+use super::known::{Known, Origin, Stored};
 use super::lds_row::LdsRow;
 use super::memory::View;
 use super::op::{Class, Op, Semantics};
 use super::races::{How, Operation, Races};
+use super::store_order::Neighbours;
 use super::{undefined, undefined_memory};
 
 /// An instruction is about to run.
 #[inline]
 pub(super) fn before(core: &mut Core, op: &Op) -> Step {
-    events::check(core, op)?;
+    let checked = events::check(core, op);
+    core.passed(checked)?;
     undefined::before(core, op)
 }
 
@@ -74,6 +80,12 @@ pub(super) struct WaveChecks {
     pub in_scratch: bool,
     /// Operations that write LDS and may still be in flight.
     lds_writes: VecDeque<u32>,
+    /// Others run next.
+    pub pauses: bool,
+    /// The code address of the instruction that is running.
+    pub at: u64,
+    /// What was found at it and does not stop the wave.
+    found: RefCell<Vec<Stop>>,
     pub events: Events,
 }
 
@@ -85,8 +97,24 @@ impl WaveChecks {
             row: None,
             in_scratch: false,
             lds_writes: VecDeque::new(),
+            pauses: false,
+            at: 0,
+            found: RefCell::default(),
             events: Events::default(),
         }
+    }
+}
+
+impl WaveChecks {
+    /// Whether anything was found.
+    #[inline]
+    pub(super) fn has_found(&mut self) -> bool {
+        !self.found.get_mut().is_empty()
+    }
+
+    /// What was found; nothing is left.
+    pub(super) fn take_found(&mut self) -> Vec<Stop> {
+        std::mem::take(self.found.get_mut())
     }
 }
 
@@ -96,13 +124,17 @@ pub(super) struct GroupChecks {
     pub races: Races,
     /// The undefined bits of LDS; empty before the first access.
     pub lds: Vec<u8>,
+    /// By its dword in LDS: the last store of undefined bits there.
+    stored: FxHashMap<u32, Stored>,
     /// Stores to memory that were in flight at the last barrier.
     late: Vec<LateStore>,
+    pub neighbours: Neighbours,
 }
 
 /// A store that a wave had not waited for when it came to the barrier.
 struct LateStore {
     wave: u32,
+    id: u32,
     address: u64,
     bytes: u32,
     name: &'static str,
@@ -111,14 +143,15 @@ struct LateStore {
 }
 
 impl GroupChecks {
-    /// A wave comes to the barrier. Its stores are visible to the others behind it only if it has waited for them, where these may run on another compute
-    /// unit, with a cache of its own.
-    fn arrives(&mut self, wave: &Wave, launch: &Launch) {
+    /// A wave comes to the barrier. Its stores are visible to the others behind it only if it has waited for them, where these may use another cache.
+    fn arrives(&mut self, wave: &mut Wave, launch: &Launch) {
+        wave.pending.at_barrier();
         if launch.apart {
             self.late.retain(|late| late.wave != wave.index);
-            let stores = wave.pending.stores();
-            self.late.extend(stores.map(|(address, bytes, name, at, counter)| LateStore {
-                wave: wave.index,
+            let (wave, stores) = (wave.index, wave.pending.stores());
+            self.late.extend(stores.map(|(id, address, bytes, name, at, counter)| LateStore {
+                wave,
+                id,
                 address,
                 bytes,
                 name,
@@ -126,6 +159,21 @@ impl GroupChecks {
                 counter,
             }));
         }
+    }
+
+    /// A wave has waited: what that guarantees is no longer late.
+    pub(super) fn forget_late(&mut self, wave: &Wave) {
+        self.late.retain(|late| late.wave != wave.index || wave.pending.is_in_flight(late.id));
+    }
+
+    /// An instruction has stored undefined bits to a byte of LDS.
+    pub(super) fn note_stored(&mut self, at: u32, stored: Stored) {
+        self.stored.insert(at / 4, stored);
+    }
+
+    /// Where undefined bits come from that the instruction at a code address loads from a byte of LDS.
+    pub(super) fn from_lds(&self, at: u32, by: u64) -> Origin {
+        self.stored.get(&(at / 4)).map_or(Origin::Lds(at, by), |&stored| Origin::Stored { scratch: false, at, by, stored })
     }
 
     /// Whether any wave's stores were in flight at the last barrier.
@@ -165,6 +213,20 @@ impl Core<'_> {
         }
     }
 
+    /// The result of a check: what it has found is noted, and does not stop the wave, if the dispatch is to go on after it.
+    #[inline]
+    pub(super) fn passed(&self, checked: Step) -> Step {
+        checked.or_else(|stop| {
+            let checks = &self.wave.checks;
+            let goes_on = FindingKind::of(&stop.kind).is_some_and(|kind| self.launch.passes.allow(kind, checks.at));
+            if !goes_on {
+                return Err(stop);
+            }
+            checks.found.borrow_mut().push(*stop);
+            Ok(())
+        })
+    }
+
     /// Notes an access of a lane.
     pub(super) fn note(&mut self, access: Access) {
         if self.launch.strict {
@@ -197,12 +259,13 @@ fn after_others(core: &mut Core, op: &Op) -> Step {
             let (_, next) = core.wave.pending.ids();
             core.barrier.checks.races.end(core.wave.index, next);
         }
-        return undefined_memory::stores(core, op, &[]);
+        return core.passed(undefined_memory::stores(core, op, &[]));
     }
     let accesses = std::mem::take(&mut core.wave.checks.accesses);
-    let result = races(core, op, &accesses).and_then(|()| {
+    let raced = races(core, op, &accesses);
+    let result = core.passed(raced).and_then(|()| {
         undefined_memory::values(core, op, &accesses);
-        undefined_memory::stores(core, op, &accesses)
+        core.passed(undefined_memory::stores(core, op, &accesses))
     });
     core.wave.checks.accesses = accesses;
     core.wave.checks.accesses.clear();
@@ -212,7 +275,8 @@ fn after_others(core: &mut Core, op: &Op) -> Step {
 /// [`after`] an LDS instruction that has gone the short way: as if there were an [`Access`] for each lane and element.
 fn after_row(core: &mut Core, op: &Op) -> Step {
     let Some(mut row) = core.wave.checks.row.take() else { return Ok(()) };
-    let result = races_of_row(core, op, &row);
+    let raced = races_of_row(core, op, &row);
+    let result = core.passed(raced);
     if result.is_ok() && !undefined_memory::known_row(core, &row) {
         let mut accesses = std::mem::take(&mut core.wave.checks.accesses);
         accesses.extend(row.accesses([&core.wave.vgpr, &core.wave.agpr]));
@@ -245,7 +309,7 @@ fn operation(wave: &Wave, op: &Op) -> Operation {
 
 fn races(core: &mut Core, op: &Op, accesses: &[Access]) -> Step {
     let operation = operation(core.wave, op);
-    let mut writes = false;
+    let (mut writes, mut result) = (false, Ok(()));
     let Core { memory, wave, launch, barrier, lds, .. } = core;
     let pending = &wave.pending;
     for access in accesses.iter().filter(|access| !access.scratch) {
@@ -253,12 +317,13 @@ fn races(core: &mut Core, op: &Op, accesses: &[Access]) -> Step {
         let place = (access.at as usize, usize::from(access.size), access.how);
         let in_flight = |id| pending.is_in_flight(id);
         let found = barrier.checks.races.access(&operation, lds.len(), place, &in_flight, &mut |pc| polls_at(launch, memory, pc));
-        found.map_err(|kind| Box::new(Stop { kind, lane: Some(access.lane) }))?;
+        // The first is told; all are noted, as the wave may go on.
+        result = result.and(found.map_err(|kind| Box::new(Stop { kind, lane: Some(access.lane) })));
     }
     if writes {
         wave.note_lds_write(operation.id);
     }
-    Ok(())
+    result
 }
 
 fn races_of_row(core: &mut Core, op: &Op, row: &LdsRow) -> Step {
@@ -267,11 +332,10 @@ fn races_of_row(core: &mut Core, op: &Op, row: &LdsRow) -> Step {
     let (pending, files) = (&wave.pending, [&wave.vgpr, &wave.agpr]);
     let in_flight = |id| pending.is_in_flight(id);
     let found = barrier.checks.races.row(&operation, lds.len(), (row, files), &in_flight, &mut |pc| polls_at(launch, memory, pc));
-    found.map_err(|(lane, kind)| Box::new(Stop { kind, lane: Some(lane as u8) }))?;
     if row.from.is_some() {
         wave.note_lds_write(operation.id);
     }
-    Ok(())
+    found.map_err(|(lane, kind)| Box::new(Stop { kind, lane: Some(lane as u8) }))
 }
 
 /// [`polls`] for code on the device.
@@ -304,8 +368,8 @@ fn unfinished(wave: &Wave) -> (u32, u32, u32) {
 }
 
 /// All waves that have not ended have come to the barrier.
-pub(super) fn at_barrier(barrier: &mut Barrier, waves: &[Wave], launch: &Launch) {
-    waves.iter().for_each(|wave| barrier.checks.arrives(wave, launch));
+pub(super) fn at_barrier(barrier: &mut Barrier, waves: &mut [Wave], launch: &Launch) {
+    waves.iter_mut().for_each(|wave| barrier.checks.arrives(wave, launch));
     barrier.checks.races.barrier(waves.iter().map(unfinished));
 }
 
@@ -320,6 +384,17 @@ pub(super) fn signals(core: &mut Core) {
         let Core { wave, barrier, launch, .. } = core;
         barrier.checks.arrives(wave, launch);
         barrier.checks.races.signal(barrier.phase, unfinished(wave));
+    }
+}
+
+/// A wave accesses one place in memory with all lanes: it may be a flag that hands LDS over. What it stores there releases what it has done in LDS, and what it
+/// loads from there acquires what others have released.
+pub(super) fn flag(core: &mut Core, address: u64, reads: bool) {
+    let races = &mut core.barrier.checks.races;
+    if reads {
+        races.acquire_from_memory(core.wave.index, address);
+    } else {
+        races.release_to_memory(unfinished(core.wave), address);
     }
 }
 

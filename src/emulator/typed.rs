@@ -7,7 +7,8 @@ use super::core::{Core, Step, active, at_lane, undefined};
 use super::fault::MemoryAccess;
 use super::float::from_f16;
 use super::op::{Meaning, Op, Semantics};
-use super::vector_memory::{Place, count, issue_load, issue_store, order, read_place, write_place};
+use super::store_order::{ANYWHERE, order};
+use super::vector_memory::{Place, count, issue_load, issue_store, read_place, write_place};
 
 /// How the bits of a component are understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,7 +163,7 @@ fn load(core: &mut Core, op: &Op) -> Step {
     let (format, select) = format(core, op)?;
     let (wanted, dst, size) = (components(op.inst.variant.name), data(op)?, format.bytes());
     let places = places_of(core, op, Extent { bytes: size as u64, whole: true, format: true })?;
-    order(core, op, true)?;
+    order(core, op, true, ANYWHERE)?;
     core.writing(op, dst.file, dst.first, wanted as u16)?;
     let mask = core.wave.exec();
     count(core, &places, mask, size);
@@ -200,7 +201,7 @@ fn store(core: &mut Core, op: &Op) -> Step {
     }
     let places = places_of(core, op, Extent { bytes: size as u64, whole: true, format: true })?;
     core.reading(op, src.file, src.first, given as u16)?;
-    order(core, op, false)?;
+    order(core, op, true, ANYWHERE)?;
     let mask = core.wave.exec();
     count(core, &places, mask, size);
     issue_store(core, op);

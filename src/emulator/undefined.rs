@@ -76,6 +76,8 @@ pub(super) struct Rule {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Nothing,
+    /// It reads none that could be undefined, and all that it writes is defined.
+    Defines,
     Compute,
     /// Addresses must be known; the rest is [`super::strict`]'s.
     Memory,
@@ -112,8 +114,9 @@ impl Rule {
             relative: named.relative,
             moves: Move::of(inst, named.moves),
         };
-        if kind != Kind::Nothing {
-            rule.registers(inst, class, named.selects_lane);
+        rule.registers(inst, class, named.selects_lane);
+        if kind == Kind::Nothing && (rule.writes_scc || !rule.scalar_writes.is_empty()) {
+            rule.kind = Kind::Defines;
         }
         rule
     }
@@ -212,14 +215,14 @@ fn registers(spans: &[Span]) -> impl Iterator<Item = usize> + '_ {
     spans.iter().flat_map(|&(first, count)| usize::from(first)..usize::from(first + count))
 }
 
-fn uninitialised<T>(register: String, origin: Origin, used: &'static str, lane: Option<u8>) -> Step<T> {
+fn uninitialised(register: String, origin: Origin, used: &'static str, lane: Option<u8>) -> Step {
     let kind = FaultKind::Uninitialised { register: register.into(), origin: origin.text(), used };
     Err(Box::new(Stop { kind, lane }))
 }
 
 /// A register is used for what must be known.
-pub(super) fn report<T>(core: &Core, at: usize, used: &'static str, lane: Option<u8>) -> Step<T> {
-    uninitialised(name_of(at), core.wave.checks.known.origin(at), used, lane)
+pub(super) fn report(core: &Core, at: usize, used: &'static str, lane: Option<u8>) -> Step {
+    core.passed(uninitialised(name_of(at), core.wave.checks.known.origin(at), used, lane))
 }
 
 /// An instruction is about to run.
@@ -240,9 +243,16 @@ fn before_others(core: &mut Core, op: &Op) -> Step {
     let rule = &op.unknown;
     match rule.kind {
         Kind::Nothing => Ok(()),
+        Kind::Defines => {
+            rule.scalar_writes.iter().for_each(|&(first, count)| core.wave.checks.known.define(first, count));
+            core.wave.checks.known.scc &= !rule.writes_scc;
+            Ok(())
+        }
         Kind::Compute => compute(core, op, rule),
         Kind::Memory => addresses(core, op, rule),
-        Kind::BranchScc if core.wave.checks.known.scc => uninitialised("scc".into(), Origin::Condition, "the condition of a branch", None),
+        Kind::BranchScc if core.wave.checks.known.scc => {
+            core.passed(uninitialised("scc".into(), Origin::Condition, "the condition of a branch", None))
+        }
         Kind::BranchScc => Ok(()),
         Kind::BranchVcc => {
             let undefined = core.wave.checks.known.pair(scalar::VCC) & core.wave.lanes;
@@ -457,7 +467,7 @@ fn settle(core: &mut Core, rule: &Rule, touched: &[usize], outcomes: &[Outcome],
         let undefined = known.pair(scalar::EXEC) & lanes;
         known.define(scalar::EXEC, 2);
         if undefined != 0 {
-            return uninitialised("exec".into(), origin, "EXEC", Some(undefined.trailing_zeros() as u8));
+            return core.passed(uninitialised("exec".into(), origin, "EXEC", Some(undefined.trailing_zeros() as u8)));
         }
     }
     Ok(())

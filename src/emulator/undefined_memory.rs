@@ -3,7 +3,7 @@
 use crate::isa::{Flags, Operand, RegFile, Role};
 
 use super::core::{Core, LANES, Step, active};
-use super::known::Origin;
+use super::known::Stored;
 use super::lds_row::LdsRow;
 use super::op::{Class, Op, Semantics};
 use super::pending::slot;
@@ -92,16 +92,30 @@ pub(super) fn values(core: &mut Core, op: &Op, accesses: &[Access]) {
                 How::Write(_) => {
                     let from = sources[usize::from(access.element).min(1)].or(sources[0]);
                     let bits = from.map_or(0, |from| core.wave.checks.known.vector(from + word).get(usize::from(access.lane)));
+                    note_stored(core, op, access, word, from.filter(|_| bits != 0));
                     set_bits(core, access, word, bytes, if high { bits >> 16 } else { bits });
                 }
                 How::Atomic => {
                     load(core, op, access, (word, bytes), to.map(|to| to + register));
                     let from = sources[0].map_or(0, |from| core.wave.checks.known.vector(from + word).get(usize::from(access.lane)));
+                    note_stored(core, op, access, word, sources[0].filter(|_| from != 0));
                     let bits = bits_of(core, access, word, bytes) | from;
                     set_bits(core, access, word, bytes, bits);
                 }
             }
         }
+    }
+}
+
+/// Notes where undefined bits that are stored come from: from the register with the word, by the slot of the first.
+fn note_stored(core: &mut Core, op: &Op, access: &Access, word: usize, from: Option<usize>) {
+    let Some(from) = from else { return };
+    let stored = Stored::new(op.address, core.wave.checks.known.origin(from + word));
+    let at = access.at + 4 * word as u32;
+    if access.scratch {
+        core.wave.checks.known.note_stored(at, stored);
+    } else {
+        core.barrier.checks.note_stored(at, stored);
     }
 }
 
@@ -152,8 +166,15 @@ impl WaveChecks {
             for lane in active(undefined) {
                 to.set(lane, from.get(lane));
             }
-            if !stores && undefined != 0 && active(undefined).any(|lane| from.get(lane) != 0) {
-                self.known.set_origin(first + n, Origin::Scratch(at, op.address));
+            if undefined == 0 || !active(undefined).any(|lane| from.get(lane) != 0) {
+                continue;
+            }
+            if stores {
+                let stored = Stored::new(op.address, self.known.origin(first + n));
+                self.known.note_stored(place, stored);
+            } else {
+                let origin = self.known.from_scratch(place, op.address);
+                self.known.set_origin(first + n, origin);
             }
         }
     }
@@ -179,7 +200,11 @@ fn load(core: &mut Core, op: &Op, access: &Access, (word, bytes): (usize, usize)
         core.wave.checks.known.vector_mut(to).set(lane, bits);
     }
     if bits != 0 {
-        let origin = if access.scratch { Origin::Scratch(access.at, op.address) } else { Origin::Lds(access.at, op.address) };
+        let at = access.at + 4 * word as u32;
+        let origin = match access.scratch {
+            true => core.wave.checks.known.from_scratch(at, op.address),
+            false => core.barrier.checks.from_lds(at, op.address),
+        };
         core.wave.checks.known.set_origin(to, origin);
     }
 }

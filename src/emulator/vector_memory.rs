@@ -9,6 +9,7 @@ use super::fault::{FaultKind, MemoryAccess};
 use super::op::{Meaning, Op, Semantics, Source, Ty};
 use super::pending::{EffectParts, Kind, Space};
 use super::scratch_fast;
+use super::store_order::{self, ANYWHERE, order, range};
 use super::strict::Access;
 
 /// Where the access of a lane goes.
@@ -132,11 +133,24 @@ pub(super) fn check_lds(core: &Core, offset: u64, size: usize) -> Result<usize, 
     }
 }
 
+/// What a check of a lane has found, if it stops the wave.
+fn pass(core: &Core, lane: usize, checked: Result<(), FaultKind>) -> Result<(), FaultKind> {
+    core.passed(at_lane(checked, lane)).map_err(|stop| stop.kind)
+}
+
 pub(super) fn read_place(core: &mut Core, lane: usize, place: Place, into: &mut [u8], access: MemoryAccess) -> Result<(), FaultKind> {
     match place {
         Place::Global(address) => {
-            core.barrier.checks.check_load(core.wave.index, address, into.len())?;
-            core.memory.read(address, into, access)
+            let arrived = core.barrier.checks.check_load(core.wave.index, address, into.len());
+            pass(core, lane, arrived)?;
+            core.memory.read(address, into, access).or_else(|kind| {
+                pass(core, lane, Err(kind))?;
+                // What is there, and zeros after it.
+                into.fill(0);
+                let bytes = into.chunks_mut(1).zip(address..);
+                bytes.for_each(|(byte, at)| core.memory.read(at, byte, access).unwrap_or_default());
+                Ok(())
+            })
         }
         Place::Head(address, bytes) => {
             let (head, rest) = into.split_at_mut(usize::from(bytes).min(into.len()));
@@ -236,22 +250,6 @@ fn result_register(op: &Op) -> Step<Reg> {
     }
 }
 
-/// Makes this wave's own earlier stores visible to the access that follows, and now and then all of them to everyone.
-pub(super) fn order(core: &mut Core, op: &Op, reads: bool) -> Step {
-    if !core.wave.pending.has_effects() {
-        return Ok(());
-    }
-    let random = core.random.one_in(8);
-    let lds_too = op.inst.variant.encoding == Encoding::Flat;
-    if reads || random {
-        at_lane(core.wave.pending.publish(Some(Space::Global), random, core.memory, core.lds), 0)?;
-    }
-    if lds_too {
-        at_lane(core.wave.pending.publish(Some(Space::Lds), false, core.memory, core.lds), 0)?;
-    }
-    Ok(())
-}
-
 pub(super) fn count(core: &mut Core, places: &[Place; LANES], mask: u64, bytes: usize) {
     for lane in active(mask) {
         match places[lane] {
@@ -268,8 +266,8 @@ pub(super) fn load(core: &mut Core, op: &Op) -> Step {
     let Semantics::Load { bytes, signed, d16 } = op.semantics else { return undefined("meaning") };
     let size = usize::from(bytes);
     let places = places(core, op)?;
-    order(core, op, true)?;
     let mask = core.wave.exec();
+    order(core, op, true, range(&places, mask, size))?;
     if op.dst.is_none() {
         return load_to_lds(core, op, &places, size, signed);
     }
@@ -324,7 +322,7 @@ pub(super) fn extend(bytes: &[u8], signed: bool) -> u32 {
 /// A load whose result goes to LDS at M0 plus the lane's place.
 fn load_to_lds(core: &mut Core, op: &Op, places: &[Place; LANES], size: usize, signed: bool) -> Step {
     if core.launch.strict {
-        core.wave.hazards.check_m0()?;
+        core.passed(core.wave.hazards.check_m0())?;
     }
     let m0 = u64::from(core.scalar(op, scalar::M0)? & 0xffff);
     let offset = if op.inst.variant.encoding == Encoding::Mubuf { 0 } else { i64::from(op.inst.modifiers.offset) };
@@ -357,8 +355,8 @@ pub(super) fn store(core: &mut Core, op: &Op) -> Step {
     let data = data_register(op, Role::Vdata)?;
     let dwords = size.div_ceil(4) as u16;
     core.reading(op, data.file, data.first, dwords)?;
-    order(core, op, false)?;
     let mask = core.wave.exec();
+    order(core, op, false, range(&places, mask, size))?;
     let mut id = 0;
     if core.launch.strict {
         let soffset_is_register = matches!(op.source(Role::Soffset, Ty::B32), Source::Scalar(_));
@@ -388,7 +386,7 @@ pub(super) fn store(core: &mut Core, op: &Op) -> Step {
             place => at_lane(write_place(core, lane, place, &buffer[..size], MemoryAccess::Store), lane)?,
         }
     }
-    Ok(())
+    store_order::after_store(core)
 }
 
 pub(super) fn delay(core: &mut Core, id: u32, address: u64, bytes: &[u8]) {
@@ -411,8 +409,8 @@ fn run_atomic(core: &mut Core, op: &Op) -> Step {
     let data = data_register(op, Role::Vdata)?;
     let words = u16::from(bytes / 4);
     core.reading(op, data.file, data.first, if compare { 2 * words } else { words })?;
-    order(core, op, true)?;
     let mask = core.wave.exec();
+    order(core, op, true, range(&places, mask, size))?;
     let dst = if returns { Some(result_register(op)?) } else { None };
     if let Some(dst) = dst {
         core.writing(op, dst.file, dst.first, words)?;
@@ -457,6 +455,7 @@ fn run_atomic(core: &mut Core, op: &Op) -> Step {
         let kind = kind_at(core, op, &places, mask);
         core.wave.pending.issue(op, kind, &[written]);
     }
+    store_order::after_atomic(core, range(&places, mask, size));
     Ok(())
 }
 
@@ -487,7 +486,7 @@ pub(super) fn issue_store(core: &mut Core, op: &Op) {
 fn block(core: &mut Core, op: &Op, loads: bool) -> Step {
     let m0 = core.scalar(op, scalar::M0)?;
     let places = places(core, op)?;
-    order(core, op, true)?;
+    order(core, op, true, ANYWHERE)?;
     let data = if loads { result_register(op)? } else { data_register(op, Role::Vdata)? };
     let mask = core.wave.exec();
     let mut written = Vec::new();
@@ -524,11 +523,11 @@ fn block(core: &mut Core, op: &Op, loads: bool) -> Step {
 /// `buffer_store_lds_dword`: a dword of LDS at M0 and the lane's place goes to memory.
 fn store_from_lds(core: &mut Core, op: &Op) -> Step {
     if core.launch.strict {
-        core.wave.hazards.check_m0()?;
+        core.passed(core.wave.hazards.check_m0())?;
     }
     let m0 = u64::from(core.scalar(op, scalar::M0)? & 0xffff);
     let places = places(core, op)?;
-    order(core, op, true)?;
+    order(core, op, true, ANYWHERE)?;
     let mask = core.wave.exec();
     count(core, &places, mask, 4);
     for lane in active(mask) {

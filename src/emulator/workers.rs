@@ -12,6 +12,7 @@ use super::Options;
 use super::code::Code;
 use super::dispatch::{Dispatch, Plan};
 use super::fault::Fault;
+use super::findings::Findings;
 use super::flight::{Flight, Helper, Progress, Share, Shared, Stage};
 use super::memory::Memory;
 use super::op::Op;
@@ -42,14 +43,18 @@ pub(super) fn advance(
     flight: &mut Flight,
     options: &Options,
     memory: &Memory,
-    (code, helpers): (&mut Code, &mut Vec<Code>),
+    ((code, helpers), findings): ((&mut Code, &mut Vec<Code>), &mut Findings),
     share: Share,
 ) -> Result<Option<(DispatchStats, u64)>, Fault> {
     let shared = Shared { plan: &flight.plan, options, memory, progress: &flight.progress, interrupt: share.interrupt };
     let ended = || Worker::outside(super::FaultKind::Setup { reason: "the dispatch has ended".into() }, [0; 3], 0);
     let mut lead = Worker::resume(&shared, code, flight.lead.take().ok_or_else(ended)?);
     let mut left = share.instructions;
-    if !part(&shared, &mut lead, &mut flight.stage, (&mut flight.others, helpers), &mut left)? {
+    // The strict mode has one thread.
+    std::mem::swap(&mut lead.findings, findings);
+    let done = part(&shared, &mut lead, &mut flight.stage, (&mut flight.others, helpers), &mut left);
+    std::mem::swap(&mut lead.findings, findings);
+    if !done? {
         flight.lead = Some(lead.pause());
         return Ok(None);
     }

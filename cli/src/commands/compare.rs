@@ -52,7 +52,7 @@ pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
         rewritten.push((name, Some(executable)));
     }
 
-    let (mut ended, mut lacks_something) = (Vec::new(), false);
+    let (mut ended, mut lacks_something, mut found) = (Vec::new(), false, false);
     for (mode, executable) in rewritten {
         let written = folder.path().join(format!("{mode}.stdout"));
         let stdout = File::create(&written).map_err(|error| files::io(&written, "cannot write", &error))?;
@@ -71,13 +71,15 @@ pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
         if executable.is_none() {
             output::stdout(&files::read(&written)?)?;
         }
+        // A run that went on after findings has said so.
+        found |= run.found;
         lacks_something |= run.lacks_something();
         ended.push(Ended { mode, code: run.code, output: written, profile: run.counters()?, trace: run.trace()? });
     }
     let compare = put_together(backend, &ended)?;
     output::emit(&args.report, colour, &compare, |compare, style| compare.render(style))?;
     output::say_refused(&compare.refused, &args.report);
-    Ok(if compare.problems.is_empty() && !lacks_something { ExitCode::SUCCESS } else { ExitCode::from(DIFFERENT) })
+    Ok(if compare.problems.is_empty() && !lacks_something && !found { ExitCode::SUCCESS } else { ExitCode::from(DIFFERENT) })
 }
 
 fn put_together(backend: Backend, ended: &[Ended]) -> Result<Compare> {

@@ -69,7 +69,7 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     output::say_refused(&report.refused, &args.report);
     output::say_uncounted(&report.uncounted);
     written?;
-    let lacks = report.has_gaps() || ended.lacks_something();
+    let lacks = report.has_gaps() || ended.lacks_something() || ended.found;
     Ok(launch_code(if ended.code == 0 && lacks { REFUSED } else { ended.code }))
 }
 

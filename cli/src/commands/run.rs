@@ -43,7 +43,7 @@ pub fn run(args: &RunArgs, colour: ColorChoice) -> Result<ExitCode> {
     // What can be written is, whatever cannot.
     let outputs = [write_profile(args, &ended), write_others(args, &ended), say_time(args, &ended, timed, colour)];
     outputs.into_iter().collect::<Result<Vec<()>>>()?;
-    let code = if ended.code == 0 && ended.lacks_something() { LACKING } else { ended.code };
+    let code = if ended.code == 0 && (ended.lacks_something() || ended.found) { LACKING } else { ended.code };
     Ok(launch_code(code))
 }
 

@@ -94,19 +94,20 @@ impl Races {
             return Ok(());
         }
         let access = Access::new(operation, self.site(operation), false, false);
-        let mut seen = Seen::default();
+        let (mut seen, mut result) = (Seen::default(), Ok(()));
         let done = self.dwords(access, row, files, &mut seen);
         for lane in active(row.mask).skip(done) {
             for element in 0..row.elements {
                 let place = (row.places[element][lane] as usize, row.size);
                 if !self.plain(access, place, |word| row.how(files, element, lane, word), &mut seen) {
                     let how = row.how_all(files, element, lane);
-                    self.access(operation, size, (place.0, row.size, how), in_flight, polls).map_err(|kind| (lane, kind))?;
+                    let found = self.access(operation, size, (place.0, row.size, how), in_flight, polls);
+                    result = result.and(found.map_err(|kind| (lane, kind)));
                     seen = Seen::default();
                 }
             }
         }
-        Ok(())
+        result
     }
 
     /// [`Races::plain`] of lanes that have a dword each, one after the other: so many have gone this way.

@@ -6,6 +6,7 @@ use crate::emulator::dispatch::Plan;
 use crate::emulator::fault::{Fault, FaultKind};
 use crate::emulator::op::Op;
 use crate::emulator::run::{Group, Stopped, Worker};
+use crate::emulator::store_order;
 
 impl Worker<'_> {
     /// The index of the instruction that a wave is at.
@@ -32,7 +33,15 @@ impl Worker<'_> {
         self.clock = cycle;
         let mut fuel = self.shared.take_fuel(1);
         let Group { lds, waves, barrier } = group;
-        self.wave(plan, &mut waves[wave], lds, barrier, 1, &mut fuel).map_err(|stopped| self.fault(*stopped, &waves[wave]))
+        let shared = store_order::is_shared(&plan.launch, waves.len());
+        if shared {
+            barrier.checks.neighbours.borrow(waves, wave);
+        }
+        let ran = self.wave(plan, &mut waves[wave], lds, barrier, 1, &mut fuel);
+        if shared {
+            barrier.checks.neighbours.give_back(waves, wave);
+        }
+        ran.map_err(|stopped| self.fault(*stopped, &waves[wave]))
     }
 
     /// No wave of a group can go on.

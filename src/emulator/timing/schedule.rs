@@ -365,7 +365,7 @@ impl Scheduler<'_, '_> {
         let Some(group) = &mut self.groups[slot] else { return };
         let until = at + self.machine.interval.max(self.machine.latency(Latency::Barrier));
         if self.plan.launch.strict {
-            let (barrier, waves) = (&mut group.barrier, &group.waves);
+            let (barrier, waves) = (&mut group.barrier, &mut group.waves);
             match status {
                 Status::AtSplitBarrier => waves.iter().filter(|wave| wave.status == status).for_each(|wave| strict::passes(barrier, wave)),
                 _ if waves.iter().any(|wave| wave.status == status) => strict::at_barrier(barrier, waves, &self.plan.launch),
