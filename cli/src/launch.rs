@@ -158,7 +158,9 @@ impl Run<'_> {
         let child = command.spawn().map_err(|error| files::io(&self.app.path, "cannot run", &error))?;
         let status = wait(child).map_err(|error| files::io(&self.app.path, "cannot wait for it", &error))?;
         let found = findings::report(&findings)?;
-        Ok(Ended { found, ..Ended::read(journals, exit_code(status), status.signal())? })
+        let mut ended = Ended::read(journals, exit_code(status), status.signal())?;
+        ended.found = found;
+        Ok(ended)
     }
 
     /// The variables that the stand-in reads.

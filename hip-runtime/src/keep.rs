@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use wavetap::error::{Error, Result, ResultExt};
@@ -9,7 +10,7 @@ use wavetap::profile::time::TimeProfile;
 
 use crate::journal::Changes;
 use crate::raw;
-use crate::runtime::{Runtime, complain};
+use crate::runtime::{Runtime, WAITING, complain, try_runtime};
 
 /// Files are rewritten at most this often while kernels run, so that many small launches do not wait for them.
 const WRITE_INTERVAL: Duration = Duration::from_millis(200);
@@ -130,3 +131,26 @@ fn replace(path: &Path, contents: &[u8]) -> Result<()> {
     }
     written.map_err(Error::from).within(place)
 }
+
+/// How often, and after which time, it is tried to write the files when the program ends.
+const MOST_TRIES: u32 = 1000;
+const TRY_AGAIN: Duration = Duration::from_millis(1);
+
+/// Runs when the program exits or unloads this library, after its own exit handlers.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_EXIT: extern "C" fn() = {
+    extern "C" fn at_exit() {
+        // What runs in the background gives the lock up soon. A thread that is inside a launch, or this one if a signal stopped it there, does not: what had been collected
+        // was written as it went.
+        WAITING.fetch_add(1, Ordering::Relaxed);
+        for _ in 0..MOST_TRIES {
+            if let Some(mut runtime) = try_runtime() {
+                runtime.finish();
+                return;
+            }
+            std::thread::sleep(TRY_AGAIN);
+        }
+    }
+    at_exit
+};

@@ -577,26 +577,3 @@ fn say_fault(kernel: &str, reason: &str) {
 fn wave_size(kernel: &KernelMetadata, target: Target) -> u32 {
     u32::try_from(kernel.wavefront_size).ok().filter(|size| *size > 0).unwrap_or(target.wave_size())
 }
-
-/// How often, and after which time, it is tried to write the files when the program ends.
-const MOST_TRIES: u32 = 1000;
-const TRY_AGAIN: Duration = Duration::from_millis(1);
-
-/// Runs when the program exits or unloads this library, after its own exit handlers.
-#[used]
-#[unsafe(link_section = ".fini_array")]
-static AT_EXIT: extern "C" fn() = {
-    extern "C" fn at_exit() {
-        // What runs in the background gives the lock up soon. A thread that is inside a launch, or this one if a signal stopped it there, does not: what had been collected
-        // was written as it went.
-        WAITING.fetch_add(1, Ordering::Relaxed);
-        for _ in 0..MOST_TRIES {
-            if let Ok(mut runtime) = RUNTIME.try_lock() {
-                runtime.finish();
-                return;
-            }
-            std::thread::sleep(TRY_AGAIN);
-        }
-    }
-    at_exit
-};

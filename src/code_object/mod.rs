@@ -118,6 +118,15 @@ impl<'d> CodeObject<'d> {
         &self.malformed
     }
 
+    /// Makes sure that symbol tables and the metadata note can be read whole, as what is added has to be kept in step with them.
+    ///
+    /// # Errors
+    /// Unsupported, with what is malformed.
+    pub fn check_tables(&self) -> Result<()> {
+        let part = self.malformed.iter().find(|part| matches!(part.kind, PartKind::Symbol | PartKind::Metadata));
+        part.map_or(Ok(()), |part| Err(Error::unsupported(part.to_string())))
+    }
+
     /// The whole file.
     #[must_use]
     pub fn data(&self) -> &'d [u8] {

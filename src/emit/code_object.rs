@@ -2,9 +2,8 @@
 //!
 //! The two steps: [`Plan::new`] says at which virtual addresses control block and code will be, [`Plan::finish`] takes the code that was laid out for that address.
 //!
-//! Every byte of the original image stays at its virtual address, except: the program headers (which grow over the note that lies behind them), the
-//! descriptors of changed kernels, and the entries of the dynamic table that say where the symbol tables are. Symbol tables, hash
-//! tables and the note move into new segments behind the last one:
+//! Every byte of the original image stays at its virtual address, except: the program headers (which grow over the note that lies behind them), the descriptors of
+//! changed kernels, and the entries of the dynamic table that say where the symbol tables are. Symbol tables, hash tables and the note move into new segments:
 //!
 //! | segment | contents |
 //! |---|---|
@@ -21,7 +20,7 @@ use super::headers::{self, PAGE, TABLE_ALIGN, Tables, address_behind};
 use super::symbol_tables;
 use crate::bytes::{self, align_up};
 use crate::code_object::metadata::{self, NOTE_OWNER};
-use crate::code_object::{CONTROL_SYMBOL, CodeObject, DESCRIPTOR_SIZE, ENTRY_ALIGN, KernelDescriptor, PartKind};
+use crate::code_object::{CONTROL_SYMBOL, CodeObject, DESCRIPTOR_SIZE, ENTRY_ALIGN, KernelDescriptor};
 use crate::elf::constants::{
     DT_GNU_HASH, DT_HASH, DT_STRSZ, DT_STRTAB, DT_SYMTAB, DT_VERSYM, Dyn64, DynamicTag, PF_R, PF_W, PF_X, PT_LOAD, PT_NOTE, PT_PHDR,
     ProgramFlags, SHF_ALLOC, SHF_EXECINSTR, SHF_INFO_LINK, SHF_WRITE, SHT_DYNSYM, SHT_GNU_HASH, SHT_GNU_VERSYM, SHT_GROUP, SHT_HASH,
@@ -117,10 +116,7 @@ impl<'o, 'd> Plan<'o, 'd> {
         let dynamic_symbols =
             dynamic_symbols.ok_or_else(|| Error::unsupported("the code object has no .dynsym to name the control block in"))?;
         check_dynamic(elf, dynamic_symbols)?;
-        let whole = [PartKind::Symbol, PartKind::Metadata];
-        if let Some(part) = object.malformed().iter().find(|part| whole.contains(&part.kind)) {
-            return Err(Error::unsupported(part.to_string()));
-        }
+        object.check_tables()?;
         let metadata = object.metadata().ok_or_else(|| Error::unsupported("the code object has no metadata note"))?;
         let descriptors: Vec<Range<u64>> = metadata.descriptors().collect();
         let holds_notes = |segment: &Segment| {

@@ -3,6 +3,7 @@
 //! Everything target-specific is data: `isa-tables/*.yaml` is compiled into the library by the build script.
 
 mod assemble;
+mod caches;
 mod decode;
 mod digits;
 mod dispatch;

@@ -397,18 +397,6 @@ impl Target {
         self.data.wgp_mode
     }
 
-    /// Whether a kernel chooses that the waves of a workgroup run on different compute units (AMDGPUUsage, `TG_SPLIT`).
-    #[must_use]
-    pub fn has_threadgroup_split(self) -> bool {
-        self.data.unified_accum
-    }
-
-    /// Whether the first-level cache has several ports that keep no order among each other, which the waves of a workgroup are divided among (gfx125x).
-    #[must_use]
-    pub fn has_split_cache_ports(self) -> bool {
-        self.data.clusters
-    }
-
     /// Whether a workgroup can have named barriers.
     #[must_use]
     pub fn has_named_barriers(self) -> bool {
