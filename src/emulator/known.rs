@@ -197,7 +197,7 @@ impl Known {
     }
 
     /// Where undefined bits come from that the instruction at a code address loads from a byte of scratch.
-    pub(super) fn from_scratch(&self, at: u32, by: u64) -> Origin {
+    pub(super) fn origin_in_scratch(&self, at: u32, by: u64) -> Origin {
         self.stored.get(&(at / 4)).map_or(Origin::Scratch(at, by), |&stored| Origin::Stored { scratch: true, at, by, stored })
     }
 

@@ -391,9 +391,10 @@ impl Pending {
 }
 
 /// Makes those of some effects visible, in order, that a condition chooses.
+#[allow(clippy::vec_box)]
 pub(super) fn publish_if(
     effects: &mut Vec<Effect>,
-    #[allow(clippy::vec_box)] spare: &mut Vec<Box<LaneStores>>,
+    spare: &mut Vec<Box<LaneStores>>,
     memory: &View,
     lds: &mut [u8],
     mut is_due: impl FnMut(&Effect) -> bool,

@@ -172,7 +172,7 @@ impl GroupChecks {
     }
 
     /// Where undefined bits come from that the instruction at a code address loads from a byte of LDS.
-    pub(super) fn from_lds(&self, at: u32, by: u64) -> Origin {
+    pub(super) fn origin_in_lds(&self, at: u32, by: u64) -> Origin {
         self.stored.get(&(at / 4)).map_or(Origin::Lds(at, by), |&stored| Origin::Stored { scratch: false, at, by, stored })
     }
 

@@ -173,7 +173,7 @@ impl WaveChecks {
                 let stored = Stored::new(op.address, self.known.origin(first + n));
                 self.known.note_stored(place, stored);
             } else {
-                let origin = self.known.from_scratch(place, op.address);
+                let origin = self.known.origin_in_scratch(place, op.address);
                 self.known.set_origin(first + n, origin);
             }
         }
@@ -202,8 +202,8 @@ fn load(core: &mut Core, op: &Op, access: &Access, (word, bytes): (usize, usize)
     if bits != 0 {
         let at = access.at + 4 * word as u32;
         let origin = match access.scratch {
-            true => core.wave.checks.known.from_scratch(at, op.address),
-            false => core.barrier.checks.from_lds(at, op.address),
+            true => core.wave.checks.known.origin_in_scratch(at, op.address),
+            false => core.barrier.checks.origin_in_lds(at, op.address),
         };
         core.wave.checks.known.set_origin(to, origin);
     }

@@ -161,6 +161,11 @@ impl<'d> Bundle<'d> {
             return Ok(Bundle { offset, size: header.total_size, compressed: Some(header), entries, content: Cow::Owned(content) });
         }
         let entries = plain::parse_table(rest).within(place)?;
+        // Beside others that can be read an entry that cannot costs itself.
+        if let Some(problem) = entries.iter().find_map(|entry| entry.problem.as_ref()).filter(|_| !entries.iter().any(Entry::has_contents))
+        {
+            return Err(problem.clone().within(place()));
+        }
         let size = plain::end_of(&entries);
         Ok(Bundle { offset, size, compressed: None, entries, content: Cow::Borrowed(&rest[..size as usize]) })
     }
