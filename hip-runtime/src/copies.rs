@@ -134,7 +134,7 @@ impl BoxCopy {
     }
 
     /// The same with what [`BoxCopy::gather`] gave as its source.
-    pub(crate) fn from_bytes(&self, bytes: &[u8]) -> Self {
+    pub(crate) fn with_source(&self, bytes: &[u8]) -> Self {
         BoxCopy { from: Side::new(bytes.as_ptr() as u64, self.extent.width, self.extent.height), ..*self }
     }
 

@@ -119,7 +119,7 @@ impl Operation {
         match self {
             Operation::Empty | Operation::Wait(_) | Operation::WaitValue(_) | Operation::Free(_) => Ok(()),
             Operation::Copy(copy) | Operation::SymbolCopy { copy, .. } => copy.run(runtime),
-            Operation::Staged { copy, bytes } => copy.from_bytes(bytes).run(runtime),
+            Operation::Staged { copy, bytes } => copy.with_source(bytes).run(runtime),
             Operation::Fill(fill) => fill.run(runtime),
             Operation::Record(event) => runtime.streams.record(*event as *mut c_void),
             Operation::Allocate { address, size } => runtime.make_fresh(*address, *size),

@@ -133,7 +133,8 @@ fn format(inst: &Inst, state: &State) -> Option<(Format, [u32; 4])> {
 }
 
 fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
-    if inst.modifiers.lds || inst.modifiers.tfe || !memory::plain_soffset(inst) {
+    // What gfx1250 does with formats is not documented.
+    if inst.modifiers.lds || inst.modifiers.tfe || !memory::plain_soffset(inst) || memory::is_wide(state.target) {
         return None;
     }
     let (format, select) = format(inst, state)?;

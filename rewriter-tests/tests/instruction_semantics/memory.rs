@@ -167,22 +167,51 @@ pub fn plain_soffset(inst: &Inst) -> bool {
     }
 }
 
-/// The resource of a buffer instruction: base, stride and number of records.
-fn resource(inst: &Inst, state: &State) -> Option<(u64, u64, u64)> {
-    let first = usize::from(inst.operand(Role::Srsrc)?.reg()?.first);
+/// The words of a descriptor: base, stride and number of records, and from which bits of the last word the bounds are chosen.
+pub fn descriptor(target: Target, base: u64, stride: u64, records: u64, bounds: u32) -> [u32; 4] {
+    if is_wide(target) {
+        let number = u128::from(base) | u128::from(records) << 57 | u128::from(stride) << 108;
+        return std::array::from_fn(|n| (number >> (32 * n)) as u32);
+    }
+    [base as u32, (base >> 32) as u32 | (stride as u32) << 16, records as u32, 0x20000 | bounds]
+}
+
+/// Whether descriptors have 57 bits of base and 45 of records (gfx1250).
+pub fn is_wide(target: Target) -> bool {
+    target.name().starts_with("gfx125")
+}
+
+/// Whether records are bytes where there is a stride, too.
+fn counts_bytes(state: &State) -> bool {
+    state.generation == 8 || is_wide(state.target)
+}
+
+/// The resource of a buffer: base, stride and number of records.
+pub fn resource_at(state: &State, first: usize) -> (u64, u64, u64) {
     let words = &state.sgpr[first..first + 4];
-    Some((state.pair(first) & 0xffff_ffff_ffff, u64::from(words[1] >> 16 & 0x3fff), words[2].into()))
+    if is_wide(state.target) {
+        let number = (0..4).fold(0, |number, n| number | u128::from(words[n]) << (32 * n));
+        let field = |at: u32, bits: u32| (number >> at & ((1 << bits) - 1)) as u64;
+        return (field(0, 57), field(108, 14), field(57, 45));
+    }
+    (state.pair(first) & 0xffff_ffff_ffff, u64::from(words[1] >> 16 & 0x3fff), words[2].into())
 }
 
 pub fn buffer(inst: &Inst, state: &State, lane: usize, bytes: usize) -> Option<Option<usize>> {
     let m = &inst.modifiers;
-    let (base, stride, records) = resource(inst, state)?;
+    let (base, stride, records) = resource_at(state, usize::from(inst.operand(Role::Srsrc)?.reg()?.first));
     let soffset = inst.operand(Role::Soffset).map_or(Some(0), |operand| scalars::source(state, operand))?;
     let field = |n: usize| -> Option<u64> { Some(access::number(&words(state, inst.operand(Role::Vaddr)?, lane, n, 1)?)) };
     let index = if m.idxen { field(0)? } else { 0 };
     let offset = if m.offen { field(usize::from(m.idxen))? } else { 0 } + m.offset as u64;
-    // Raw buffers count bytes, structured ones records.
-    let inside = if stride == 0 { offset + bytes as u64 <= records } else { index < records };
+    // Raw buffers count bytes, structured ones records; some count bytes anyway. The scalar offset counts where bytes do.
+    let end = offset + bytes as u64;
+    let inside = match stride {
+        _ if counts_bytes(state) => stride * index + end + soffset <= records,
+        0 => end + soffset <= records,
+        _ if state.generation == 9 => index < records,
+        _ => index < records && end <= stride,
+    };
     let address = base + soffset + index * stride + offset;
     Some(inside.then(|| address.wrapping_sub(state.address) as usize))
 }
@@ -250,13 +279,18 @@ pub fn prepare_buffer(inst: &Inst, state: &mut State, random: &mut Random, align
     let stride = if m.idxen { SLOT } else { 0 };
     // The last lanes of some are out of range.
     let missing = if !inside && random.one_in(2) { random.below(8) } else { 0 };
-    let records = if m.idxen { state.lanes as u64 - missing } else { FIRST + (state.lanes as u64 - missing) * SLOT };
+    let slots = state.lanes as u64 - missing;
+    // A lane is in range or not as a whole, whatever the scalar offset.
+    let moved = soffset.and_then(|operand| scalars::source(state, &operand)).unwrap_or(0);
+    let records = match m.idxen {
+        true if counts_bytes(state) => slots * SLOT + moved,
+        true => slots,
+        false => FIRST + slots * SLOT + moved,
+    };
     let start = if m.idxen { base + FIRST } else { base };
-    state.sgpr[first] = start as u32;
-    state.sgpr[first + 1] = (start >> 32) as u32 | (stride as u32) << 16;
-    state.sgpr[first + 2] = records as u32;
     // From gfx10 on the range check of raw buffers is asked for (OOB_SELECT).
-    state.sgpr[first + 3] = 0x20000 | if m.idxen { 0 } else { 3 << 28 };
+    let bounds = if m.idxen { 0 } else { 3 << 28 };
+    state.sgpr[first..first + 4].copy_from_slice(&descriptor(state.target, start, stride, records, bounds));
     let Some(vaddr) = inst.operand(Role::Vaddr).and_then(Operand::reg).map(|reg| usize::from(reg.first)) else {
         // All lanes go to one place: one of them may change it.
         if !inst.name().contains("load") {

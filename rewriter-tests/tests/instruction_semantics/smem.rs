@@ -5,6 +5,7 @@ use wavetap::isa::{Encoding, Inst, Modifier, Operand, Role, Target, Variant};
 use super::access::{self, Access};
 use super::choose::Wishes;
 use super::definition::Definition;
+use super::memory;
 use super::random::Random;
 use super::scalars;
 use super::state::State;
@@ -63,12 +64,9 @@ fn prepare(inst: &Inst, state: &mut State, random: &mut Random) {
     if buffer {
         // Bytes, or records of 16; some end within the access.
         let stride = if random.one_in(2) { 16 } else { 0 };
-        state.sgpr[base + 1] |= stride << 16;
-        state.sgpr[base + 2] = if random.one_in(3) { 4 * random.below(160) as u32 } else { 2048 };
-        if stride != 0 {
-            state.sgpr[base + 2] /= 16;
-        }
-        state.sgpr[base + 3] = 0x20000;
+        let bytes = if random.one_in(3) { 4 * random.below(160) } else { 2048 };
+        let records = if stride == 0 { bytes } else { bytes / 16 };
+        state.sgpr[base..base + 4].copy_from_slice(&memory::descriptor(state.target, at, stride, records, 0));
     }
 }
 
@@ -82,7 +80,7 @@ fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     };
     let offset = i64::from(inst.modifiers.offset) as u64;
     let offset = offset.wrapping_add(if in_units(inst) { 64 * soffset } else { soffset });
-    let start = if buffer { state.pair(base) & 0xffff_ffff_ffff } else { state.pair(base) };
+    let (start, stride, records) = if buffer { memory::resource_at(state, base) } else { (state.pair(base), 0, u64::MAX) };
     let at = start.wrapping_add(offset).wrapping_sub(state.address) as usize;
     let bytes = match access {
         Access::Load { bytes, .. } | Access::Store { bytes, .. } | Access::Atomic { bytes, .. } => bytes,
@@ -91,12 +89,7 @@ fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     if at + bytes > state.memory.len() || !at.is_multiple_of(align) {
         return None;
     }
-    let limit = if buffer {
-        let stride = u64::from(state.sgpr[base + 1] >> 16 & 0x3fff);
-        u64::from(state.sgpr[base + 2]) * stride.max(1)
-    } else {
-        u64::MAX
-    };
+    let limit = if buffer { records * stride.max(1) } else { u64::MAX };
     let inside = |byte: usize| offset + byte as u64 + bytes.min(4) as u64 <= limit;
     let first = scalar_at(inst, Role::Sdst).or_else(|| scalar_at(inst, Role::Sdata)).filter(|code| (16..100).contains(code))?;
     match access {
