@@ -96,7 +96,7 @@ fn goes_on(file: &[u8], instrumented: &[&str], refused: &[(&str, &str)], readabl
     for (name, words) in refused {
         let line = |line: &str| line.contains("not counted") && line.contains(name) && line.contains(words);
         assert!(rewritten.err().lines().any(line), "{}", rewritten.failure(&format!("{name} is not refused for {words:?}")));
-        if !readable {
+        if !readable && (*name, *words) != HOLLOW {
             assert!(inspected.err().contains(words), "{}", inspected.failure(&format!("nothing is said of {words:?}")));
         }
     }
@@ -176,7 +176,7 @@ fn a_metadata_note_that_cannot_be_read() {
     let mut changed = object.clone();
     // No MessagePack: 0xc1 is never used.
     changed[note] = 0xc1;
-    goes_on(&changed, &[], &[("first", "metadata"), ("second", "metadata")], false);
+    goes_on(&changed, &[], &[("first", "metadata is not a map"), ("second", "metadata is not a map")], false);
 }
 
 #[test]
@@ -205,7 +205,7 @@ const GFX906: &str = "hipv4-amdgcn-amd-amdhsa--gfx906";
 fn one_code_object_of_a_bundle_that_cannot_be_read() {
     let good = object();
     let cut = &good[..good.len() / 2];
-    goes_on(&write_plain(&[(GFX906, cut), (GFX90A, &good)]), &["first", "second"], &[("*", "malformed"), HOLLOW], false);
+    goes_on(&write_plain(&[(GFX906, cut), (GFX90A, &good)]), &["first", "second"], &[("*", "the data ends at"), HOLLOW], false);
 }
 
 #[test]

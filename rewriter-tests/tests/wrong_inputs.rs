@@ -14,7 +14,13 @@ use wavetap::offload_bundle::Input;
 /// Takes a file apart as far as analyses go; the number of instructions found.
 fn take_apart(data: &[u8]) -> Result<usize> {
     let mut instructions = 0;
-    for found in Input::parse(data)?.code_objects() {
+    let input = Input::parse(data)?;
+    // What cannot be read beside the rest is an error here.
+    let problem = input.malformed.first().map(|part| &part.error).or_else(|| input.bundles.iter().find_map(|bundle| bundle.problem()));
+    if let Some(problem) = problem {
+        return Err(problem.clone());
+    }
+    for found in input.code_objects() {
         instructions += take_object_apart(found.bytes)?;
     }
     Ok(instructions)

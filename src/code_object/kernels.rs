@@ -104,7 +104,9 @@ pub(super) fn find(
     });
     let mut functions: Vec<Function> = Vec::new();
     for symbol in code {
-        if kernels.binary_search_by_key(&symbol.address, |kernel| kernel.entry).is_err() {
+        // The code of a kernel whose descriptor cannot be read is no function.
+        let is_kernel = names.contains(symbol.name) || kernels.binary_search_by_key(&symbol.address, |kernel| kernel.entry).is_ok();
+        if !is_kernel {
             match code_range(elf, symbol.address, symbol.size, &starts) {
                 Ok((code, sized)) => functions.push(Function { name: symbol.name.to_owned(), code, sized }),
                 Err(error) => reject(PartKind::Function, symbol.name, error),

@@ -224,6 +224,9 @@ impl Metadata {
                 owned.as_ref()
             }
         };
+        if !matches!(value, ValueRef::Map(_)) {
+            return Err(Error::malformed("metadata is not a map").at(file_offset));
+        }
         let (mut kernels, mut malformed) = (Vec::new(), Vec::new());
         if let Some(list) = find(&value, "amdhsa.kernels") {
             let list = list.as_array().ok_or_else(|| Error::malformed("amdhsa.kernels is not a list").at(file_offset))?;

@@ -177,7 +177,8 @@ fn garbage_between_bundles_is_located() {
     bytes.extend([0, 0, 0, 5]);
     let input = Input::parse(&bytes).expect("the bundle can be read");
     assert_eq!((input.bundles.len(), input.malformed[0].offset), (1, Some(end + 3)));
-    assert_eq!(Input::parse(b"#!/bin/sh").expect_err("refused").kind(), Kind::Malformed);
+    assert_eq!(Input::parse(b"#!/bin/sh").expect_err("a script").kind(), Kind::Unsupported);
+    assert_eq!(Input::parse(b"garbage").expect_err("refused").kind(), Kind::Malformed);
     assert_eq!(Input::parse(b"").expect_err("refused").kind(), Kind::Malformed);
 }
 

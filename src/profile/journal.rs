@@ -480,7 +480,7 @@ mod tests {
         dispatch(&mut profile.kernels[1], [1; 7]);
         encoder.update(&mut profile, Some(1), &mut second).unwrap();
         end(&mut second).unwrap();
-        profile.complete = true;
+        profile.end();
         assert_eq!(Journal::read(&second).unwrap().counters, Some(profile));
     }
 

@@ -43,6 +43,12 @@ pub fn short(name: &str) -> Cow<'_, str> {
 /// Characters of a space and four digits in brackets.
 const TAG: usize = 7;
 
+/// Whether a name ends with an operator that is no word.
+fn ends_with_symbol(name: &str) -> bool {
+    let symbol = name.rsplit_once("operator").map_or("", |(_, symbol)| symbol);
+    !symbol.is_empty() && symbol.chars().all(|c| c.is_ascii_punctuation() && c != '_')
+}
+
 /// The qualified name alone: template arguments as `<…>`, without return type and parameters.
 fn outline(name: &str) -> String {
     let mut out = String::new();
@@ -75,6 +81,8 @@ fn outline(name: &str) -> String {
                     out.push(character);
                 }
             }
+            // `operator<< <int>`.
+            ' ' if open.is_empty() && ends_with_symbol(&out) => {}
             // What comes before a space is the return type.
             ' ' if open.is_empty() && !is_operator => match characters.peek() {
                 // `f() const`.

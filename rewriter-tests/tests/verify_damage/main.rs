@@ -41,7 +41,7 @@ pub struct Kind {
 }
 
 /// Such a file is no code object.
-pub const UNREADABLE: &[Rule] = &[];
+pub const UNREADABLE: &[Rule] = &[Rule::Skeleton];
 
 /// Why a kernel is left out whose new code the checker does not accept.
 const UNVERIFIED: &str = "unverified";
