@@ -14,6 +14,8 @@ const SHOWN: usize = 200;
 /// More of a line is not compared with the next: a file without line ends must not need its size in memory.
 const LONGEST_LINE: u64 = 1 << 20;
 
+/// Those of them that come before a number, and are no units.
+const LABELS: &[&str] = &["time", "elapsed", "took", "duration", "bandwidth", "throughput", "latency", "speedup", "date"];
 /// Words beside numbers that are times, or rates that come of times. Compared without regard to case.
 const TIME_WORDS: &[&str] = &[
     "time",
@@ -113,8 +115,9 @@ fn only_times(a: &[u8], b: &[u8]) -> bool {
         return false;
     }
     let is_time = |part: &Part<'_>| matches!(part, Part::Word(word) if TIME_WORDS.contains(&word.to_ascii_lowercase().as_str()));
+    let is_label = |part: &Part<'_>| matches!(part, Part::Word(word) if LABELS.contains(&word.to_ascii_lowercase().as_str()));
     let differs = (0..a.len()).filter(|at| a[*at] != b[*at]);
-    differs.into_iter().all(|at| a[..at].iter().any(is_time) || a.get(at + 1).is_some_and(is_time))
+    differs.into_iter().all(|at| a[..at].iter().any(is_time) || a.get(at + 1).is_some_and(|part| is_time(part) && !is_label(part)))
 }
 
 /// Takes a line apart.

@@ -133,7 +133,8 @@ fn kernels_allocate_and_free() {
 fn what_runs_into_the_rest_of_a_page_is_told_once_or_stopped() {
     let stand_in = StandIn::new();
     let program = build(&stand_in, "overrun", "gfx90a", &[]);
-    let says = "kernel fill(int*): store of 4 bytes at 0x200000000008 runs past the end of its allocation, 0x200000000000..0x200000000008, in `global_store";
+    let says =
+        "wavetap: store of 4 bytes at 0x200000000008 runs past the end of its allocation, 0x200000000000..0x200000000008, in `global_store";
     let (out, errors) = text(&stand_in.run(&program, &[]));
     assert_eq!(out, "status 0\nPASS\n", "{errors}");
     assert!(errors.contains(says) && errors.lines().count() == 1, "{errors}");
@@ -160,7 +161,7 @@ fn a_fault_is_described_and_stays() {
         ("wild", "store of 4 bytes at 0x10 is outside every allocation"),
         ("freed", "store of 4 bytes at 0x200000010100 is outside every allocation"),
         ("lds", "LDS access of 4 bytes at offset 0x400000 is outside the 256 bytes of the workgroup"),
-        ("stack", "kernel deep(int*, int): stack overflow: store of 4 bytes at offset 0x"),
+        ("stack", "wavetap: stack overflow: store of 4 bytes at offset 0x"),
         ("stack", "hipDeviceSetLimit(hipLimitStackSize"),
         (
             "across",

@@ -245,7 +245,9 @@ impl<'a> Worker<'a> {
         let (mut interrupted, mut share) = (false, 0);
         loop {
             while self.running.len() < self.wanted {
-                while self.window.len() < if strict { WINDOW } else { 1 } {
+                // Without room for it a workgroup is left to others, who may have some: all that run may wait for it.
+                let has_room = self.running.is_empty() || self.free.len() >= plan.waves_of([0; 3]) as usize;
+                while has_room && self.window.len() < if strict { WINDOW } else { 1 } {
                     match self.shared.next() {
                         Some(id) => self.window.push(id),
                         None => break,
