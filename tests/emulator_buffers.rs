@@ -202,7 +202,7 @@ fn value(memory: &[u32], base: usize, at: usize, bytes: u32) -> u32 {
 fn rows(generation: u32) -> Vec<(Buffer, bool)> {
     let row = |stride, records, select, soffset| Buffer { stride, records, select, soffset };
     let mut rows = Vec::new();
-    let raw = if generation >= 10 && generation < 1250 { 3 } else { 0 };
+    let raw = if (10..1250).contains(&generation) { 3 } else { 0 };
     // Buffers of bytes, offsets of registers and scalars in their bounds.
     for (records, soffset) in [(40, 0), (40, 8), (40, 36), (40, 40), (40, 64), (0, 0)] {
         rows.push((row(0, records, raw, soffset), true));
@@ -265,7 +265,7 @@ fn check(target: &str, instructions: &[Instruction]) {
             for (mode, modes) in MODES.into_iter().enumerate() {
                 let what = format!("{target} `{name}` {modes:?} of {buffer:?}");
                 let mut pairs = pairs(far);
-                if generation >= 10 && generation < 1250 && buffer.select == 3 {
+                if (10..1250).contains(&generation) && buffer.select == 3 {
                     pairs.iter_mut().for_each(|pair| pair[0] = 0);
                 }
                 if kind == Kind::Atomic {
