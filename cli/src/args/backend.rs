@@ -27,7 +27,7 @@ pub struct BackendArgs {
     /// Emulator: go on after findings of the kinds uninitialised, lds-race, missing-wait, hazard, overread; report each place once, exit code 1. Other faults still end the run (implies --strict)
     #[arg(long)]
     pub strict_continue: bool,
-    /// Emulator: go on after the findings that this file names, unreported. A line is KIND KERNEL [ADDRESS]: a kind as above or `*`; a name with `*` for any characters (implies --strict)
+    /// Emulator: go on after the findings that this file names, unreported. A line is KIND KERNEL, and ADDRESS if wanted: a kind as above or `*`; a name with `*` for any characters (implies --strict)
     #[arg(long, value_name = "FILE")]
     pub suppressions: Option<PathBuf>,
     /// Emulator: seed of everything that is random (order of waves, undefined contents)
