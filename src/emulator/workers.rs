@@ -116,7 +116,10 @@ fn divide(shared: &Shared, lead: &mut Worker, others: &mut Vec<Helper>, helpers:
         return Stage::Lead;
     }
     let mut shares: Vec<Vec<usize>> = vec![Vec::new(); helping + 1];
-    places.into_iter().enumerate().for_each(|(n, place)| shares[n % (helping + 1)].push(place));
+    // By workgroups: all of them may have to run at once, and half a workgroup's places are of no use.
+    for (n, places) in places.chunks(largest.max(1)).enumerate() {
+        shares[n % (helping + 1)].extend_from_slice(places);
+    }
     lead.take_places(shares.pop().unwrap_or_default());
     shared.gws().join(helping);
     others.extend(shares.into_iter().map(|places| Helper {

@@ -43,6 +43,12 @@ pub fn short(name: &str) -> Cow<'_, str> {
 /// Characters of a space and four digits in brackets.
 const TAG: usize = 7;
 
+/// Operators of more than one character, the longest first.
+const OPERATORS: [&str; 25] = [
+    "<=>", "<<=", ">>=", "->*", "()", "[]", "->", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "++", "--", "+=", "-=", "*=", "/=", "%=",
+    "^=", "&=", "|=",
+];
+
 /// Whether a name ends with an operator that is no word.
 fn ends_with_symbol(name: &str) -> bool {
     let symbol = name.rsplit_once("operator").map_or("", |(_, symbol)| symbol);
@@ -60,11 +66,13 @@ fn outline(name: &str) -> String {
         match character {
             // The symbol of an operator is part of its name: `operator<<`, `operator()`, `operator->`.
             _ if open.is_empty() && is_operator && !character.is_alphanumeric() && character != '_' && character != ' ' => {
-                let symbol: String = name[at..].chars().take_while(|c| "+-*/%^&|~!=<>,".contains(*c)).collect();
-                let symbol = if symbol.is_empty() { name[at..].chars().take(2).collect() } else { symbol };
-                out.push_str(&symbol);
-                for _ in 1..symbol.chars().count() {
-                    characters.next();
+                let symbol = OPERATORS.iter().copied().find(|symbol| name[at..].starts_with(symbol));
+                match symbol {
+                    Some(symbol) => {
+                        out.push_str(symbol);
+                        (1..symbol.len()).for_each(|_| drop(characters.next()));
+                    }
+                    None => out.push(character),
                 }
             }
             // A function's parameters end its name, unless something of it follows: `f(int)::local`, `(anonymous namespace)::f`.
