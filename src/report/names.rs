@@ -70,7 +70,9 @@ fn outline(name: &str) -> String {
                 match symbol {
                     Some(symbol) => {
                         out.push_str(symbol);
-                        (1..symbol.len()).for_each(|_| drop(characters.next()));
+                        for _ in 1..symbol.len() {
+                            characters.next();
+                        }
                     }
                     None => out.push(character),
                 }
