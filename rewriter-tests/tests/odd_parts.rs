@@ -104,7 +104,7 @@ fn goes_on(file: &[u8], instrumented: &[&str], refused: &[(&str, &str)], readabl
     assert!(verified.out().starts_with("faithful") || instrumented.is_empty(), "{}", verified.failure("not verified"));
     // A single kernel that is sound can be asked for without a word of the others.
     if let Some(name) = instrumented.first() {
-        wavetap(folder.path(), &["rewrite", "in", "-o", "one", "--kernel", name], 0);
+        wavetap(folder.path(), &["rewrite", "in", "-o", "one", "--kernel", name, "--target", "gfx90a"], 0);
     }
 }
 
