@@ -82,6 +82,7 @@ mod memory;
 mod modules;
 mod operation;
 mod origins;
+mod per_thread;
 mod pools;
 mod printf;
 mod properties;
