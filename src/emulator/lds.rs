@@ -297,6 +297,9 @@ fn append(core: &mut Core, op: &Op, sign: i64) -> Step {
     let dst = destination(op)?;
     core.writing(op, dst.file, dst.first, 1)?;
     let exec = core.wave.exec();
+    if m0 > 0xffff && core.launch.target.lds_offset_mask() > 0xffff {
+        return undefined("a counter in LDS above 64 KB: how many bits of M0 count is not documented");
+    }
     let at = check(core, (m0 & 0xffff) + single_offset(op), 4, 0)?;
     if let Some(lane) = active(exec).next() {
         core.note(Access::atomic(lane, at, 4, 0));
@@ -312,7 +315,7 @@ fn append(core: &mut Core, op: &Op, sign: i64) -> Step {
     Ok(())
 }
 
-/// The `addtid` forms: M0 and the lane make the address.
+/// The `addtid` forms: M0 and the lane make the address. 16 bits of M0 count, on gfx950, too (CDNA4 ISA guide, `DS_READ_ADDTID_B32`).
 fn add_lane(core: &mut Core, op: &Op, read: bool) -> Step {
     if core.launch.strict {
         core.passed(core.wave.hazards.check_m0())?;

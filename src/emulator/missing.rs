@@ -49,12 +49,9 @@ const REASONS: &[(&[&str], &str)] = &[
         ],
         "conversions of 8 and 16 numbers of gfx1250",
     ),
+    (&["v_cvt_sr_pk_", "v_cvt_sr_bf8_f16", "v_cvt_sr_fp8_f16"], "which of the random bits are added is not documented"),
     (
-        &["v_cvt_scalef32_sr_", "v_cvt_sr_bf16_f32", "v_cvt_sr_f16_f32", "v_cvt_sr_pk_", "v_cvt_sr_bf8_f16", "v_cvt_sr_fp8_f16"],
-        "which of the random bits are added is not documented",
-    ),
-    (
-        &["ds_read_b64_tr_", "ds_read_b96_tr_", "ds_load_tr", "global_load_tr"],
+        &["ds_load_tr", "global_load_tr"],
         "loads that transpose numbers of 4, 6 and 8 bits, and those of gfx12 in waves of 64: which lane gets which is not documented exactly",
     ),
     (

@@ -38,6 +38,7 @@ mod core;
 mod delayed;
 mod dependences;
 mod device;
+mod direct_lds;
 mod dispatch;
 mod dot;
 mod events;
