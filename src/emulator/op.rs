@@ -186,6 +186,8 @@ pub(super) struct Op {
     pub halves: [Option<Half>; 4],
     /// The same of the destination.
     pub dst_half: Half,
+    /// What a memory instruction accesses of its data register: one half, where code waits for that alone.
+    pub data_half: Half,
     /// A transcendental, whose result is late on some targets.
     pub trans: bool,
     /// Writes a part of its destination register only (for the rules of wait states).
@@ -360,6 +362,7 @@ impl Op {
         let halves = super::vector::halves(&inst, &src);
         let written = inst.operands.iter().find(|operand| operand.reg().is_some() && operand.reg() == dst);
         let dst_half = written.map_or(Half::Whole, |operand| operand.half);
+        let data_half = data_half(target, class, &semantics);
         let (run, quick) = super::vector_fast::faster(run, &semantics, &inst, src, dst);
         let (run, global) = super::global_fast::faster(target, run, &semantics, &inst);
         let site = if named.may_be_site { classify_site(&inst) } else { Site::None };
@@ -411,6 +414,7 @@ impl Op {
             src,
             halves,
             dst_half,
+            data_half,
             trans,
             partial,
             matrix,
@@ -434,6 +438,20 @@ impl Op {
             plain: u32::from(named.plain && site == Site::None),
             quick,
         }
+    }
+}
+
+/// What a memory instruction accesses of its data register.
+fn data_half(target: Target, class: Class, semantics: &Semantics) -> Half {
+    let high = match *semantics {
+        Semantics::Load { d16: Some(high), .. } => high,
+        Semantics::Store { bytes: 1 | 2, high } => high,
+        _ => return Half::Whole,
+    };
+    match (target.halves_apart() && matches!(class, Class::Vmem | Class::Lds), high) {
+        (false, _) => Half::Whole,
+        (true, false) => Half::Low,
+        (true, true) => Half::High,
     }
 }
 
