@@ -21,7 +21,9 @@ fn run(target: &str, code: &str) -> Result<Vec<u32>, Box<Fault>> {
 /// LDS has `0x00aa` at 2·t and `v2` the address; `v10` is `0x00bb0000`; then the code.
 fn piece(target: &str, code: &str) -> String {
     let wait = if target.starts_with("gfx12") { "s_wait_dscnt 0" } else { "s_waitcnt lgkmcnt(0)" };
-    format!("v_lshlrev_b32 v2, 1, v0\nv_mov_b32 v3, 0xaa\nds_write_b16 v2, v3\n{wait}\nv_mov_b32 v10, 0xbb0000\nv_mov_b32 v12, s6\n{code}\n{wait}\n")
+    format!(
+        "v_lshlrev_b32 v2, 1, v0\nv_mov_b32 v3, 0xaa\nds_write_b16 v2, v3\n{wait}\nv_mov_b32 v10, 0xbb0000\nv_mov_b32 v12, s6\n{code}\n{wait}\n"
+    )
 }
 
 fn missing(found: Result<Vec<u32>, Box<Fault>>, register: &str) -> bool {
@@ -105,7 +107,11 @@ fn earlier_targets_have_whole_registers() {
             "v_add_u16_sdwa v8, v10, v3 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:WORD_1 src1_sel:WORD_0",
             "v_mov_b32_sdwa v10, v3 dst_sel:WORD_1 dst_unused:UNUSED_PRESERVE src0_sel:WORD_0",
         ] {
-            let code = if target == "gfx1030" { code.replace("v_add_u16_sdwa", "v_add_nc_u32_sdwa").replace("v_add_nc_u32_sdwa", "v_or_b32_sdwa") } else { code.to_owned() };
+            let code = if target == "gfx1030" {
+                code.replace("v_add_u16_sdwa", "v_add_nc_u32_sdwa").replace("v_add_nc_u32_sdwa", "v_or_b32_sdwa")
+            } else {
+                code.to_owned()
+            };
             let found = run(target, &piece(target, &format!("ds_read_u16_d16 v10, v2\n{code}")));
             assert!(missing(found.clone(), "v10"), "{target} {code}: {found:?}");
         }

@@ -1,8 +1,8 @@
 //! A decoded instruction made ready to run: its meaning found by name once, operands resolved, its role in traces and rules known.
 
 use crate::isa::{
-    Condition, Counters, Half, Inst, Modifier, Operand, Reg, RegFile, Role, Target, Value, ValueType, VgprMsb, WaitCount, issued, scalar,
-    wait_count,
+    Condition, Counter, Counters, Half, Inst, Modifier, Operand, Reg, RegFile, Role, Target, Value, ValueType, VgprMsb, WaitCount, issued,
+    scalar, wait_count,
 };
 
 use super::core::{Core, Step};
@@ -213,6 +213,8 @@ pub(super) struct Op {
     pub counters: Counters,
     /// Its addresses are translated after it is issued, and counted (gfx1250).
     pub is_translated: bool,
+    /// Waits until all addresses are translated, where that is counted.
+    pub translates: bool,
     /// Goes through a sampler.
     pub samples: bool,
     /// FLAT operations keep their order among the others.
@@ -392,6 +394,7 @@ impl Op {
         let is_translated = counters.contains(Counters::X);
         // It proves no result.
         let counters = counters.difference(Counters::X);
+        let waits_for_translations = inst.waits_for_translations();
         let unknown = Rule::new(&inst, class, &named.traits);
         let facts = named.events.map(|names| Box::new(super::events::Facts::new(&inst, names, &waits)));
         let of_registers = super::hazard::named(&inst, class);
@@ -428,6 +431,7 @@ impl Op {
             slots,
             counters,
             is_translated,
+            translates: target.counts_in(Counter::X) && waits_for_translations,
             samples,
             flat_in_order: target.flat_in_order(),
             waits,

@@ -304,9 +304,9 @@ impl Pending {
         }
     }
 
-    /// The wave goes to another function.
-    pub(super) fn leave(&mut self) {
-        self.translations.leave();
+    /// All addresses are translated.
+    pub(super) fn translate(&mut self) {
+        self.translations.clear();
     }
 
     /// The oldest operation that is not guaranteed yet, if there is any; effects of older ones may be made visible.

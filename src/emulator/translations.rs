@@ -3,9 +3,10 @@
 //! `xcnt` counts them. Those of vector memory come in order, those of scalar memory in any; before one kind follows the other the hardware waits by
 //! itself. To overwrite a register that such an operation reads is a fault, except by an operation that comes in order after it.
 //!
-//! Where the hardware's rule is not published, what LLVM 22 relies on (`SIInsertWaitcnts`) is taken for it: EXEC, M0 and the like are kept with the
-//! operation; a vector memory operation that overwrites what an earlier one reads proves that one, and those before it, translated; and so does a
-//! call or a return.
+//! Where the hardware's rule is not published, what LLVM relies on (`SIInsertWaitcnts`, `SIInstrInfo::isXcntDrain`) is taken for it: EXEC, M0 and the like
+//! are kept with the operation; a vector memory operation that overwrites what an earlier one reads proves that one, and those before it, translated; and
+//! so do messages, barriers, accesses of hardware registers, and branches, for all of them. That is so in the mode of replay that compilers ask for at the
+//! entry (MODE bit 25, several operations are replayed); nothing is published on the other one, for which compilers before LLVM 22 make the same code.
 
 use smallvec::SmallVec;
 
@@ -94,8 +95,8 @@ impl Translations {
         }
     }
 
-    /// The wave goes to another function.
-    pub(super) fn leave(&mut self) {
+    /// All are done.
+    pub(super) fn clear(&mut self) {
         self.list.clear();
     }
 
