@@ -122,7 +122,7 @@ fn write_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usize, high: 
         registers.push(data(op, Role::Data1)?);
     }
     for reg in &registers {
-        core.reading(op, reg.file, reg.first, words as u16)?;
+        core.reading_data(op, reg.file, reg.first, words as u16)?;
     }
     order(core, false)?;
     let id = issue(core, op, None);
@@ -150,7 +150,7 @@ fn read_narrow(core: &mut Core, op: &Op) -> Step {
     let base = addresses(core, op)?;
     order(core, true)?;
     let dst = destination(op)?;
-    core.writing(op, dst.file, dst.first, 1)?;
+    core.writing_data(op, dst.file, dst.first, 1)?;
     let offset = single_offset(op);
     for lane in active(core.wave.exec()) {
         let at = check(core, base[lane] + offset, size, lane)?;
@@ -452,7 +452,10 @@ macro_rules! read {
 }
 macro_rules! write {
     ($size:expr, $high:expr) => {
-        (|core: &mut Core, op: &Op| write_elements(core, op, &[single_offset(op)], $size, $high), Semantics::Own)
+        (
+            |core: &mut Core, op: &Op| write_elements(core, op, &[single_offset(op)], $size, $high),
+            Semantics::Store { bytes: $size, high: $high },
+        )
     };
 }
 /// Two elements of a size, their offsets in units of it or of 64 times it.

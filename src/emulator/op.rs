@@ -1,8 +1,8 @@
 //! A decoded instruction made ready to run: its meaning found by name once, operands resolved, its role in traces and rules known.
 
 use crate::isa::{
-    Condition, Counters, Half, Inst, Modifier, Operand, Reg, RegFile, Role, Target, Value, ValueType, VgprMsb, WaitCount, issued, scalar,
-    wait_count,
+    Condition, Counter, Counters, Half, Inst, Modifier, Operand, Reg, RegFile, Role, Target, Value, ValueType, VgprMsb, WaitCount, issued,
+    scalar, wait_count,
 };
 
 use super::core::{Core, Step};
@@ -186,6 +186,8 @@ pub(super) struct Op {
     pub halves: [Option<Half>; 4],
     /// The same of the destination.
     pub dst_half: Half,
+    /// What a memory instruction accesses of its data register: one half, where code waits for that alone.
+    pub data_half: Half,
     /// A transcendental, whose result is late on some targets.
     pub trans: bool,
     /// Writes a part of its destination register only (for the rules of wait states).
@@ -211,6 +213,8 @@ pub(super) struct Op {
     pub counters: Counters,
     /// Its addresses are translated after it is issued, and counted (gfx1250).
     pub is_translated: bool,
+    /// Waits until all addresses are translated, where that is counted.
+    pub translates: bool,
     /// Goes through a sampler.
     pub samples: bool,
     /// FLAT operations keep their order among the others.
@@ -360,6 +364,7 @@ impl Op {
         let halves = super::vector::halves(&inst, &src);
         let written = inst.operands.iter().find(|operand| operand.reg().is_some() && operand.reg() == dst);
         let dst_half = written.map_or(Half::Whole, |operand| operand.half);
+        let data_half = data_half(target, class, &semantics);
         let (run, quick) = super::vector_fast::faster(run, &semantics, &inst, src, dst);
         let (run, global) = super::global_fast::faster(target, run, &semantics, &inst);
         let site = if named.may_be_site { classify_site(&inst) } else { Site::None };
@@ -389,6 +394,7 @@ impl Op {
         let is_translated = counters.contains(Counters::X);
         // It proves no result.
         let counters = counters.difference(Counters::X);
+        let waits_for_translations = inst.waits_for_translations();
         let unknown = Rule::new(&inst, class, &named.traits);
         let facts = named.events.map(|names| Box::new(super::events::Facts::new(&inst, names, &waits)));
         let of_registers = super::hazard::named(&inst, class);
@@ -411,6 +417,7 @@ impl Op {
             src,
             halves,
             dst_half,
+            data_half,
             trans,
             partial,
             matrix,
@@ -424,6 +431,7 @@ impl Op {
             slots,
             counters,
             is_translated,
+            translates: target.counts_in(Counter::X) && waits_for_translations,
             samples,
             flat_in_order: target.flat_in_order(),
             waits,
@@ -434,6 +442,20 @@ impl Op {
             plain: u32::from(named.plain && site == Site::None),
             quick,
         }
+    }
+}
+
+/// What a memory instruction accesses of its data register.
+fn data_half(target: Target, class: Class, semantics: &Semantics) -> Half {
+    let high = match *semantics {
+        Semantics::Load { d16: Some(high), .. } => high,
+        Semantics::Store { bytes: 1 | 2, high } => high,
+        _ => return Half::Whole,
+    };
+    match (target.halves_apart() && matches!(class, Class::Vmem | Class::Lds), high) {
+        (false, _) => Half::Whole,
+        (true, false) => Half::Low,
+        (true, true) => Half::High,
     }
 }
 

@@ -274,7 +274,7 @@ pub(super) fn load(core: &mut Core, op: &Op) -> Step {
     }
     let dst = result_register(op)?;
     let dwords = size.div_ceil(4) as u16;
-    core.writing(op, dst.file, dst.first, dwords)?;
+    core.writing_data(op, dst.file, dst.first, dwords)?;
     if scratch_fast::load(core, op, &places, mask, size, dst).is_some() {
         if core.launch.strict {
             let kind = kind_at(core, op, &places, mask);
@@ -327,7 +327,7 @@ pub(super) fn store(core: &mut Core, op: &Op) -> Step {
     let places = places(core, op)?;
     let data = data_register(op, Role::Vdata)?;
     let dwords = size.div_ceil(4) as u16;
-    core.reading(op, data.file, data.first, dwords)?;
+    core.reading_data(op, data.file, data.first, dwords)?;
     let mask = core.wave.exec();
     order(core, op, false, range(&places, mask, size))?;
     let mut id = 0;

@@ -2,6 +2,7 @@
 
 use crate::code_object::{Kernel, demangle};
 use crate::emit::Packing;
+use crate::glob;
 use crate::offload_bundle::TargetId;
 
 /// What to count.
@@ -84,7 +85,7 @@ impl Selection {
         }
         let demangled = demangle(mangled);
         let bare = bare_name(&demangled);
-        self.kernels.iter().any(|pattern| [mangled, &demangled, bare].iter().any(|name| matches(pattern, name)))
+        self.kernels.iter().any(|pattern| [mangled, &demangled, bare].iter().any(|name| glob::matches(pattern, name)))
     }
 
     /// Whether a kernel is selected: by the name of its descriptor's symbol, or by the one that its metadata gives it, where that is another.
@@ -139,54 +140,9 @@ fn bare_name(demangled: &str) -> &str {
     &name[start..]
 }
 
-/// Whether `text` matches `pattern`, in which `*` stands for any characters and `?` for any one.
-fn matches(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
-    let (mut p, mut t) = (0, 0);
-    // Where to go on after a mismatch: behind the last `*`, which then takes one character more.
-    let mut retry: Option<(usize, usize)> = None;
-    while t < text.len() {
-        match pattern.get(p) {
-            Some('*') => {
-                retry = Some((p + 1, t));
-                p += 1;
-            }
-            Some(&c) if c == '?' || c == text[t] => {
-                p += 1;
-                t += 1;
-            }
-            _ => match &mut retry {
-                Some((behind_star, taken)) => {
-                    *taken += 1;
-                    (p, t) = (*behind_star, *taken);
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern[p..].iter().all(|c| *c == '*')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn patterns() {
-        for (pattern, text, expected) in [
-            ("", "", true),
-            ("", "a", false),
-            ("*", "", true),
-            ("a*c", "abbbc", true),
-            ("a*c", "abbbcd", false),
-            ("*b*b", "abab", true),
-            ("a?c", "abc", true),
-            ("a?c", "ac", false),
-            ("**x", "xx", true),
-        ] {
-            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
-        }
-    }
 
     #[test]
     fn names_without_parameters() {
