@@ -1,6 +1,8 @@
 //! Compiles one source twice, for a GPU and for this computer, and runs both: the computer's result is the reference of the emulator's.
 #![allow(dead_code)]
 
+pub mod bare;
+
 use std::path::Path;
 use std::process::Command;
 
