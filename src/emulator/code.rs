@@ -13,6 +13,7 @@ use super::spare::Spare;
 use super::{
     async_copy, brain, compare, convert, dot, gws, image, lane_access, lds, matrix, movement, packed, pair, scalar, scalar_control,
     scalar_memory, scaled, scaled_matrix, sparse, sparse_wave, transposing, typed, vector_float, vector_int, vector_memory, wave_matrix,
+    wave_scaled, wave_transposing,
 };
 
 /// The longest instruction in bytes.
@@ -202,10 +203,14 @@ pub(super) fn meaning(target: Target, inst: &Inst) -> Option<Meaning> {
     match inst.variant.encoding {
         E::Sop1 | E::Sop2 | E::Sopk | E::Sopc | E::Sopp => scalar::meaning(name),
         E::Smem => scalar_control::meaning(name).or_else(|| scalar_memory::meaning(name, inst)),
-        E::Ds => transposing::meaning(name, inst).or_else(|| gws::meaning(name)).or_else(|| lds::meaning(name, inst)),
+        E::Ds => wave_transposing::meaning(name)
+            .or_else(|| transposing::meaning(name, inst))
+            .or_else(|| gws::meaning(name))
+            .or_else(|| lds::meaning(name, inst)),
         E::Flat | E::Global | E::Scratch | E::Mubuf => scalar_control::meaning(name)
             .or_else(|| typed::meaning(name))
             .or_else(|| async_copy::meaning(name))
+            .or_else(|| wave_transposing::meaning(name))
             .or_else(|| transposing::meaning(name, inst))
             .or_else(|| vector_memory::meaning(name, inst)),
         E::Mtbuf => typed::meaning(name),
@@ -218,6 +223,7 @@ pub(super) fn meaning(target: Target, inst: &Inst) -> Option<Meaning> {
             .or_else(|| scaled_matrix::meaning(name))
             .or_else(|| sparse::meaning(name))
             .or_else(|| wave_matrix::meaning(name))
+            .or_else(|| wave_scaled::meaning(name))
             .or_else(|| sparse_wave::meaning(name))
             .or_else(|| lane_access::meaning(target, name)),
         _ if name == "v_sat_pk_u8_i16" && gives_half(inst.variant) => Some(vector_int::saturated_bytes_in_half()),

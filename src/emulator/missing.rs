@@ -35,9 +35,11 @@ const REASONS: &[(&[&str], &str)] = &[
     (&["s_cbranch_g_fork", "s_cbranch_i_fork", "s_cbranch_join"], "control flow that no compiler emits any more"),
     (&["s_rfe_"], "returns from a trap handler, of which there is none"),
     (&["s_dcache_discard"], "throws away what scalar stores have not written back: what is left of it depends on the cache"),
-    (&["v_swmmac_"], "sparse matrices of gfx1250"),
-    (&["v_wmma_"], "matrices of 4-, 6- and 8-bit floats with scales of gfx1250"),
-    (&["v_mfma_ld_scale_"], "the first half of a matrix instruction with scales, alone"),
+    (
+        &["v_swmmac_"],
+        "sparse matrices of gfx1250: its guide says in two ways which numbers of B are chosen, and AMD's emulator has a third",
+    ),
+    (&["v_mfma_ld_scale_", "v_wmma_ld_scale"], "the first half of a matrix instruction with scales, alone"),
     (
         &[
             "v_cvt_scale_pk",

@@ -101,6 +101,8 @@ mod vector_float;
 mod vector_int;
 mod vector_memory;
 mod wave_matrix;
+mod wave_scaled;
+mod wave_transposing;
 mod workers;
 
 pub use device::{Device, Options};

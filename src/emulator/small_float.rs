@@ -50,6 +50,11 @@ impl Format {
         }
     }
 
+    /// The format that a field of matrix instructions says.
+    pub(super) fn by_code(code: u8) -> Option<Format> {
+        [Self::E4M3, Self::E5M2, Self::E2M3, Self::E3M2, Self::E2M1].get(usize::from(code)).copied()
+    }
+
     pub(super) const fn bits(self) -> u32 {
         1 + self.exponent_bits + self.mantissa_bits
     }

@@ -1,6 +1,7 @@
 //! Compiles one source twice, for a GPU and for this computer, and runs both: the computer's result is the reference of the emulator's.
 #![allow(dead_code)]
 
+pub mod bare;
 pub mod newer;
 
 use std::path::Path;
