@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 SEEN = Path(__file__).resolve().parent / "seen.json"
+KINDS = ("mnemonics", "prologues", "hardware registers")
 INSTRUCTION = re.compile(r"^\s*([a-z][a-z0-9_]+)\b(?!:)(.*)$")
 
 
@@ -15,7 +16,7 @@ def assembly(text):
     inside = False
     for line in text.splitlines():
         line = line.split(";")[0].rstrip()
-        if line.startswith(".Lfunc_begin"):
+        if re.match(r"[A-Za-z_]\w*:$", line):
             inside = True
         elif line.startswith(".Lfunc_end"):
             inside = False
@@ -71,11 +72,8 @@ def prologue(steps):
             break
         if step[0].startswith(("v_", "global_", "buffer_", "ds_", "flat_")):
             break
-        word = step[0]
-        if word.startswith("s_setreg"):
-            word += " " + step[1].split(",")[0]
-        if not words or words[-1] != word:
-            words.append(word)
+        if not words or words[-1] != step[0]:
+            words.append(step[0])
         if len(words) == 8:
             break
     return " ".join(words)
@@ -86,8 +84,8 @@ def check(objects, archs, names, bless=False):
     seen = json.loads(SEEN.read_text()) if SEEN.exists() else {}
     lines = []
     for arch in archs:
-        known = seen.get(arch, {"mnemonics": [], "prologues": []})
-        now = {"mnemonics": {}, "prologues": {}}
+        known = {kind: [] for kind in KINDS} | seen.get(arch, {})
+        now = {kind: {} for kind in KINDS}
         for name in names:
             path = Path(objects) / arch / f"{name}.s"
             if not path.exists():
@@ -96,8 +94,10 @@ def check(objects, archs, names, bless=False):
             for step in steps:
                 if step:
                     now["mnemonics"].setdefault(step[0], name)
+                    for register in re.findall(r"hwreg\((\w+)", step[1]):
+                        now["hardware registers"].setdefault(f"{step[0]} {register}", name)
             now["prologues"].setdefault(prologue(steps), name)
-        for kind in ("mnemonics", "prologues"):
+        for kind in KINDS:
             new = {what: where for what, where in now[kind].items() if what not in known[kind]}
             lines += [f"{arch}: {kind} not seen before: {what} (in {where})" for what, where in sorted(new.items())]
             known[kind] = sorted(set(known[kind]) | set(now[kind]))
