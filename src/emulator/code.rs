@@ -11,7 +11,7 @@ use super::named::Names;
 use super::op::{Meaning, Op};
 use super::spare::Spare;
 use super::{
-    async_copy, brain, compare, convert, dot, gws, image, lane_access, lds, matrix, movement, packed, pair, scalar, scalar_control,
+    async_copy, brain, compare, convert, dot, fork, gws, image, lane_access, lds, matrix, movement, packed, pair, scalar, scalar_control,
     scalar_memory, scaled, scaled_matrix, sparse, sparse_wave, transposing, typed, vector_float, vector_int, vector_memory, wave_matrix,
 };
 
@@ -200,7 +200,7 @@ pub(super) fn meaning(target: Target, inst: &Inst) -> Option<Meaning> {
     use Encoding as E;
     let name = carrying(inst);
     match inst.variant.encoding {
-        E::Sop1 | E::Sop2 | E::Sopk | E::Sopc | E::Sopp => scalar::meaning(name),
+        E::Sop1 | E::Sop2 | E::Sopk | E::Sopc | E::Sopp => fork::meaning(name).or_else(|| scalar::meaning(name)),
         E::Smem => scalar_control::meaning(name).or_else(|| scalar_memory::meaning(name, inst)),
         E::Ds => transposing::meaning(name, inst).or_else(|| gws::meaning(name)).or_else(|| lds::meaning(name, inst)),
         E::Flat | E::Global | E::Scratch | E::Mubuf => scalar_control::meaning(name)

@@ -1,4 +1,5 @@
-//! Conversions of gfx950 to halves and to small floats by chance: up if the part that does not fit and random bits make a whole.
+//! Conversions of gfx950 to halves and to small floats by chance: up if the part that does not fit and random bits
+//! make a whole.
 
 use rustc_apfloat::Round;
 use rustc_apfloat::ieee::{BFloat, Double, Half, Single};
@@ -67,7 +68,8 @@ fn convert_scaled(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     Some(())
 }
 
-/// One scale for all. A number alone is anything near the format's range, a half what becomes a normal number; of several each is exact.
+/// One scale for all. A number alone is anything near the format's range, a half what becomes a normal number; of
+/// several each is exact.
 fn prepare_scaled(inst: &Inst, state: &mut State, random: &mut Random) {
     let Some(Scaled { count, from, to }) = scaled(inst.name()) else { return };
     let exponent = random.below(15) as i32 - 7;

@@ -13,7 +13,8 @@ fn active(state: &State) -> Vec<usize> {
     (0..state.lanes).filter(|lane| state.is_active(*lane)).collect()
 }
 
-/// What goes to LDS: a dword for each lane, or up to four, one after the other from M0 and the offset on; three have a place for four.
+/// What goes to LDS: a dword for each lane, or up to four, one after the other from M0 and the offset on; three have
+/// a place for four.
 fn to_lds(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     let Access::Load { bytes, signed, .. } = access::parse(&inst.name().split_once('_')?.1.replace("lds_", ""))? else { return None };
     let (width, stride) = (bytes.max(4), if bytes > 4 { 16 } else { 4 });
@@ -101,7 +102,8 @@ fn transposed_sizes(name: &str) -> Option<(usize, usize)> {
     Some((bytes, name.rsplit_once("_tr_b").filter(|_| name.starts_with("ds_read")).map_or(Some(16), |(_, bits)| bits.parse().ok())?))
 }
 
-/// What lanes load and then exchange. Each group of lanes has loaded, one lane after the other, the rows of a matrix with as many columns as there are lanes, and each gets a column.
+/// What lanes load and then exchange. Each group of lanes has loaded, one lane after the other, the rows of a matrix
+/// with as many columns as there are lanes, and each gets a column.
 fn transposed(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     let dst = usize::from(inst.operand(Role::Vdst)?.reg()?.first);
     let local = inst.variant.encoding == Encoding::Ds;
