@@ -1,4 +1,5 @@
-//! Instructions that gfx950 alone has, against references that know the ISA guide's words and no code of the emulator. As this LLVM does not know them they are here as LLVM 24 encodes them.
+//! Instructions that gfx950 alone has, against references that know the ISA guide's words and no code of the
+//! emulator. As this LLVM does not know them they are here as LLVM 24 encodes them.
 
 mod emulated;
 
@@ -18,7 +19,8 @@ fn words(seed: usize) -> Words {
     std::array::from_fn(|lane| std::array::from_fn(|n| all[4 * LANES * seed + 4 * lane + n] ^ (n as u32) << 13))
 }
 
-/// Each lane writes its numbers to a slot of 16 bytes, and loads another lane's: of the 16 lanes of a group it has row by row 16 numbers, and gets a column.
+/// Each lane writes its numbers to a slot of 16 bytes, and loads another lane's: of the 16 lanes of a group it has
+/// row by row 16 numbers, and gets a column.
 const TRANSPOSING: [(&str, &str, usize, usize); 4] = [
     ("b4", ".long 0xd9c00000, 0x0800000c // ds_read_b64_tr_b4 v[8:9], v12", 4, 64),
     ("b6", ".long 0xd9c20000, 0x0800000c // ds_read_b96_tr_b6 v[8:10], v12", 6, 96),
@@ -123,7 +125,8 @@ impl Format {
         1 << (self.0 + self.1)
     }
 
-    /// The two codes that a number is between, and its way from one to the other in units of the random numbers that count, cut off; none above the largest number.
+    /// The two codes that a number is between, and its way from one to the other in units of the random numbers that
+    /// count, cut off; none above the largest number.
     fn between(self, value: f64) -> Option<(u32, u64)> {
         let low = (0..=self.3).collect::<Vec<_>>().partition_point(|&code| self.decode(code) <= value.abs()).checked_sub(1)? as u32;
         let next = self.decode(low) + (self.decode(low) - self.decode(low.saturating_sub(1))).max(self.decode(1));
@@ -161,7 +164,8 @@ fn numbers(format: Format, n: usize) -> f32 {
     if n % 3 == 0 { -value } else { value }
 }
 
-/// Conversions of one number by random bits: v4 is it, v5 the random number, v6 the scale; format, what is above the largest number, fraction bits of the source.
+/// Conversions of one number by random bits: v4 is it, v5 the random number, v6 the scale; format, what is above the
+/// largest number, fraction bits of the source.
 const SINGLES: [(&str, &str, Format, u32, &str); 9] = [
     ("f16_f32", ".long 0xd2a60008, 0x00020b04", HALF, 0x7c00, "f32"),
     ("bf16_f32", ".long 0xd2a70008, 0x00020b04", BRAIN, 0x7f80, "f32"),
@@ -285,4 +289,30 @@ fn numbers_that_are_exact_need_no_random_bits_and_others_are_refused() {
         let fault = bench.snippet(name, &input).expect_err("the scale is NaN");
         assert!(fault.to_string().contains("scale NaN"), "{fault}");
     }
+}
+
+#[test]
+fn a_scaled_conversion_takes_signs_of_single_numbers() {
+    if !compiler_is_there() {
+        return;
+    }
+    let snippets = [
+        Snippet { name: "two", code: ".long 0xd2350208, 0x241a0b04 // v_cvt_scalef32_pk_fp8_f32 v8, -v4, |v5|, v6" },
+        Snippet { name: "one", code: ".long 0xd2370108, 0xa41a0b04 // v_cvt_scalef32_sr_fp8_f32 v8, -|v4|, v5, -v6" },
+        Snippet { name: "halves", code: ".long 0xd2400008, 0x20020d04 // v_cvt_scalef32_pk_fp8_f16 v8, -v4, v6" },
+    ];
+    let mut bench = bench("gfx950", &snippets);
+    // Both of a number's signs; the random number is no more than one.
+    let signs: Words = std::array::from_fn(|lane| {
+        let sign = |bit: usize| (lane as u32 >> bit & 1) << 31;
+        [2f32.to_bits() | sign(0), 1.5f32.to_bits() | sign(1), 1f32.to_bits(), 0]
+    });
+    let (two, one) = (FP8.between(2.0).expect("in range").0, FP8.between(1.5).expect("in range").0);
+    let found = bench.snippet("two", &signs).expect("it runs");
+    for (lane, found) in found.iter().enumerate() {
+        assert_eq!(found[0], (if lane & 1 == 0 { two | 0x80 } else { two }) | one << 8, "lane {lane}");
+    }
+    let found = bench.snippet("one", &signs).expect("it runs");
+    assert!(found.iter().all(|found| found[0] == two | 0x80), "{found:x?}");
+    assert!(bench.snippet("halves", &signs).is_err(), "of which of the two halves the sign is");
 }

@@ -1,4 +1,5 @@
-//! Loads from memory to LDS that pass by the vector registers: where their bytes go, against the formula of the ISA guides worked out here.
+//! Loads from memory to LDS that pass by the vector registers: where their bytes go, against the formula of the ISA
+//! guides worked out here.
 
 mod emulated;
 
@@ -9,7 +10,8 @@ const LANES: usize = 64;
 /// What LDS holds before.
 const BEFORE: u32 = 0xeeee_eeee;
 
-/// A load: its code, bytes of a lane, bytes that it has in LDS, its offset, whether a buffer's descriptor and scalar offset go into the address in memory.
+/// A load: its code, bytes of a lane, bytes that it has in LDS, its offset, whether a buffer's descriptor and scalar
+/// offset go into the address in memory.
 struct Load {
     name: &'static str,
     code: &'static str,

@@ -11,7 +11,7 @@ use super::named::Names;
 use super::op::{Meaning, Op};
 use super::spare::Spare;
 use super::{
-    async_copy, brain, compare, convert, dot, gws, image, lane_access, lds, matrix, movement, packed, pair, scalar, scalar_control,
+    async_copy, brain, compare, convert, dot, fork, gws, image, lane_access, lds, matrix, movement, packed, pair, scalar, scalar_control,
     scalar_memory, scaled, scaled_matrix, sparse, sparse_wave, transposing, typed, vector_float, vector_int, vector_memory, wave_matrix,
     wave_scaled, wave_transposing,
 };
@@ -201,7 +201,7 @@ pub(super) fn meaning(target: Target, inst: &Inst) -> Option<Meaning> {
     use Encoding as E;
     let name = carrying(inst);
     match inst.variant.encoding {
-        E::Sop1 | E::Sop2 | E::Sopk | E::Sopc | E::Sopp => scalar::meaning(name),
+        E::Sop1 | E::Sop2 | E::Sopk | E::Sopc | E::Sopp => fork::meaning(name).or_else(|| scalar::meaning(name)),
         E::Smem => scalar_control::meaning(name).or_else(|| scalar_memory::meaning(name, inst)),
         E::Ds => wave_transposing::meaning(name)
             .or_else(|| transposing::meaning(name, inst))

@@ -1,12 +1,14 @@
 //! Loads from memory to LDS that pass by the vector registers, and `buffer_store_lds_dword`, the other way.
 //!
-//! The place in LDS is `M0 + the instruction's offset + lane · size` (CDNA3 and CDNA4 ISA guides, 9.1.9 and 10.3; LLVM, `llvm.amdgcn.raw.buffer.load.lds`, "applied to both"; ROCm/rocm-systems
-//! pull request 10192). The offset is the memory address's, too; the scalar and the vector one are the memory's alone.
+//! The place in LDS is `M0 + the instruction's offset + lane · size` (CDNA3 and CDNA4 ISA guides, 9.1.9 and 10.3;
+//! LLVM, `llvm.amdgcn.raw.buffer.load.lds`, "applied to both"; ROCm/rocm-systems pull request 10192). The offset is
+//! the memory address's, too; the scalar and the vector one are the memory's alone.
 //!
 //! * Of M0 as many bits count as LDS needs: 16, or 18 on gfx950. Flat instructions drop the lowest two: `M0[17:2] * 4`.
 //! * A lane has 4 bytes; with 3 and 4 dwords it has 16, the last 4 of which 3 dwords leave as they are.
-//! * A lane of a buffer load whose place is not in LDS neither loads nor writes ("LDS address clamping"): Triton switches waves off so (pull request 10332). It says that flat loads do not
-//!   (10588), and no document says what they do: there it is a fault. So is a lane that is in LDS in part.
+//! * A lane of a buffer load whose place is not in LDS neither loads nor writes ("LDS address clamping"): Triton
+//!   switches waves off so (pull request 10332). It says that flat loads do not (10588), and no document says what
+//!   they do: there it is a fault. So is a lane that is in LDS in part.
 
 use crate::isa::{Encoding, scalar};
 

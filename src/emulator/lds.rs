@@ -364,12 +364,12 @@ fn append(core: &mut Core, op: &Op, sign: i64) -> Step {
     Ok(())
 }
 
-/// The `addtid` forms: M0 and the lane make the address. 16 bits of M0 count, on gfx950, too (CDNA4 ISA guide, `DS_READ_ADDTID_B32`).
+/// The `addtid` forms: M0 and the lane make the address.
 fn add_lane(core: &mut Core, op: &Op, read: bool) -> Step {
     if core.launch.strict {
         core.passed(core.wave.hazards.check_m0())?;
     }
-    let base = u64::from(core.scalar(op, scalar::M0)? & 0xffff) + single_offset(op);
+    let base = u64::from(core.scalar(op, scalar::M0)? & core.launch.target.lane_address_mask()) + single_offset(op);
     order(core, true)?;
     let reg = if read { destination(op)? } else { data(op, Role::Data0)? };
     if read {

@@ -32,7 +32,6 @@ const REASONS: &[(&[&str], &str)] = &[
         &["ds_gws_sema_", "ds_ordered_count", "ds_add_gs_reg_rtn", "ds_sub_gs_reg_rtn", "global_atomic_ordered_add_b64"],
         "resources that the driver shares out between dispatches, and the order of waves of a pipeline",
     ),
-    (&["s_cbranch_g_fork", "s_cbranch_i_fork", "s_cbranch_join"], "control flow that no compiler emits any more"),
     (&["s_rfe_"], "returns from a trap handler, of which there is none"),
     (&["s_dcache_discard"], "throws away what scalar stores have not written back: what is left of it depends on the cache"),
     (

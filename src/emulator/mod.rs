@@ -48,6 +48,7 @@ mod findings;
 mod flight;
 mod float;
 mod float_order;
+mod fork;
 mod global_fast;
 mod gws;
 mod hazard;

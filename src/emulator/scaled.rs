@@ -3,9 +3,11 @@
 //! The scale is a power of two: the exponent of a single-precision operand. From small floats, a number is multiplied by it; to small ones, divided by it and
 //! rounded to nearest even. 8-bit floats overflow as MODE's FP16_OVFL says; the smaller ones have neither infinity nor NaN and end at their largest number.
 //!
-//! The `sr` forms round by random bits ([`encode_stochastic`]). Which of these the second and later numbers of a register take is told in two ways: by HIP's headers all take the same, by AMD's
-//! emulator (rocm-systems, rocjitsu) each the successor of those before, as `v_prng_b32` has it. Where it matters, and where the two round what is too small for the format differently, the
-//! kernel ends. So it does where the scale's exponent is 255: one has NaN for it, the other leaves the destination as it is.
+//! The `sr` forms round by random bits ([`encode_stochastic`]). Which of these the second and later numbers of a
+//! register take is told in two ways: by HIP's headers all take the same, by AMD's emulator (rocm-systems, rocjitsu)
+//! each the successor of those before, as `v_prng_b32` has it. Where it matters, and where the two round what is too
+//! small for the format differently, the kernel ends. So it does where the scale's exponent is 255: one has NaN for
+//! it, the other leaves the destination as it is.
 
 use crate::isa::{Operand, Reg, RegFile, Role};
 
@@ -86,7 +88,8 @@ struct Conversion {
 }
 
 impl Conversion {
-    /// `v_cvt_scalef32_pk_fp8_f32`, `v_cvt_scalef32_pk32_f16_bf6`, `v_cvt_scalef32_2xpk16_fp6_f32`, `v_cvt_scalef32_f32_fp8`, `v_cvt_scalef32_sr_fp8_f32`.
+    /// `v_cvt_scalef32_pk_fp8_f32`, `v_cvt_scalef32_pk32_f16_bf6`, `v_cvt_scalef32_2xpk16_fp6_f32`,
+    /// `v_cvt_scalef32_f32_fp8`, `v_cvt_scalef32_sr_fp8_f32`.
     fn parse(name: &str) -> Option<Conversion> {
         let rest = name.strip_prefix("v_cvt_scalef32_")?;
         let (stochastic, rest) = rest.strip_prefix("sr_").map_or((false, rest), |rest| (true, rest));
@@ -99,7 +102,8 @@ impl Conversion {
         (small(to) != small(from)).then_some(Conversion { count, from, to, two, stochastic })
     }
 
-    /// The code of a number that is divided by the scale already, rounded by random bits. `n` is its place among those of the instruction.
+    /// The code of a number that is divided by the scale already, rounded by random bits. `n` is its place among
+    /// those of the instruction.
     fn rounded(&self, value: f64, (n, random): (usize, u32), saturate: bool) -> Step<u64> {
         let Number::Small(format) = self.to else { return undefined("meaning") };
         let code = |precision: u32, random: u32| encode_stochastic(format, value, precision, random, saturate);
@@ -143,8 +147,12 @@ fn run(core: &mut Core, op: &Op) -> Step {
     let Some(conversion) = Conversion::parse(op.inst.variant.name) else { return undefined("meaning") };
     let Conversion { count, from, to, two, stochastic } = conversion;
     let modifiers = &op.inst.modifiers;
-    if modifiers.neg != 0 || modifiers.abs != 0 {
-        return undefined("a conversion with a scale and a changed sign");
+    // The scale's sign does not count. Of several numbers in one operand it is not documented which ones have theirs
+    // changed.
+    let data = if two { 3 } else { 1 };
+    let alone = from == Number::Single && (count == 1 || two && count == 2);
+    if (modifiers.neg | modifiers.abs) & data != 0 && !alone {
+        return undefined("a conversion of several numbers in an operand whose sign is changed");
     }
     let first = dwords(core, op, Role::Src0)?;
     let second = if two { dwords(core, op, Role::Src1)? } else { Vec::new() };
@@ -185,6 +193,9 @@ fn run(core: &mut Core, op: &Op) -> Step {
                 false => (&first, n),
             };
             let value = from.value(field(words, lane, source_at + at * from.bits(), from.bits()));
+            let changes = |of: u8| (of & data) >> n.min(7) & 1 != 0;
+            let value = if changes(modifiers.abs) { value.abs() } else { value };
+            let value = if changes(modifiers.neg) { -value } else { value };
             if value.is_nan() && matches!(to, Number::Small(format) if format.bits() < 8) {
                 return undefined("the conversion of NaN to a float that has none");
             }

@@ -134,9 +134,10 @@ pub(super) fn encode(format: Format, value: f64, saturate: bool) -> u8 {
 /// The fraction bits of what is converted.
 pub(super) const SINGLE: u32 = 23;
 
-/// Exponent and fraction bits, without sign, of a finite number with random bits added below what stays of its fraction, and the rest cut off (HIP, `amd_hip_ocp_host.hpp`, `from_float_sr`; rocm-systems, rocjitsu).
-/// `precision` is the number's fraction bits; the topmost random bit stands directly below the last fraction bit that stays. What is too small for the format's exponents is shifted to the right
-/// before, and loses what falls off.
+/// Exponent and fraction bits, without sign, of a finite number with random bits added below what stays of its
+/// fraction, and the rest cut off (HIP, `amd_hip_ocp_host.hpp`, `from_float_sr`; rocm-systems, rocjitsu). `precision`
+/// is the number's fraction bits; the topmost random bit stands directly below the last fraction bit that stays. What
+/// is too small for the format's exponents is shifted to the right before, and loses what falls off.
 fn rounded_stochastically(value: f64, random: u32, (precision, mantissa_bits, bias): (u32, u32, i32)) -> u32 {
     let magnitude = value.abs();
     if magnitude == 0.0 {
@@ -151,7 +152,8 @@ fn rounded_stochastically(value: f64, random: u32, (precision, mantissa_bits, bi
     (((exponent.max(smallest) - smallest) as u32) << mantissa_bits) + (sum >> (precision - mantissa_bits))
 }
 
-/// The code of a number of so many fraction bits, rounded by random bits ([`rounded_stochastically`]); too large and not finite as [`encode`].
+/// The code of a number of so many fraction bits, rounded by random bits ([`rounded_stochastically`]); too large and
+/// not finite as [`encode`].
 pub(super) fn encode_stochastic(format: Format, value: f64, precision: u32, random: u32, saturate: bool) -> u8 {
     if !value.is_finite() {
         return encode(format, value, saturate);
@@ -251,7 +253,8 @@ mod tests {
         assert!(from_nan(round_bf16(f64::NAN, Round::Nearest)));
     }
 
-    /// The same by fractions: of the random numbers that are added, as many round up as is left of the number, counted in units of the last place.
+    /// The same by fractions: of the random numbers that are added, as many round up as is left of the number,
+    /// counted in units of the last place.
     #[test]
     fn random_bits_round_up_as_often_as_a_number_is_nearer_to_the_next() {
         for format in ALL {

@@ -284,7 +284,8 @@ pub fn assemble(dir: &Path, target: &str, snippets: &[Snippet]) -> Result<Vec<u8
     Ok(std::fs::read(image).expect("code object"))
 }
 
-/// Assembles a text. What this LLVM does not know is assembled for its predecessor: for gfx950 as for gfx942, with what only it has as `.long`.
+/// Assembles a text. What this LLVM does not know is assembled for its predecessor: for gfx950 as for gfx942, with
+/// what only it has as `.long`.
 pub fn assemble_text(dir: &Path, target: &str, text: &str) -> Vec<u8> {
     let (source, object, image) = (dir.join("text.s"), dir.join("text.o"), dir.join("text.co"));
     std::fs::write(&source, text).expect("written");
