@@ -157,11 +157,7 @@ fn read_narrow(core: &mut Core, op: &Op) -> Step {
         core.note(Access::read(lane, at, size, 0));
         let value = extend(&core.lds[at..at + size], signed);
         let cell = &mut core.file(dst.file)[usize::from(dst.first)][lane];
-        *cell = match d16 {
-            None => value,
-            Some(false) => *cell & 0xffff_0000 | value & 0xffff,
-            Some(true) => *cell & 0xffff | value << 16,
-        };
+        *cell = op.with_half(*cell, value, d16);
         core.stats.lds_bytes += size as u64;
     }
     issue(core, op, Some((dst.file, dst.first, 1)));
