@@ -55,7 +55,7 @@ fn memory_instructions_use_the_other_half() {
         // Both halves by loads of different kinds.
         (low, "ds_read_u16_d16_hi v10, v2 offset:2", "v_mov_b32 v8, v10", 0xaa_00aa),
     ];
-    for target in ["gfx1100", "gfx1150", "gfx1201", "gfx1250"] {
+    for target in ["gfx1100", "gfx1150", "gfx1201"] {
         for (load, use_of_other, then, expected) in stores {
             let code = piece(target, &format!("{load}\n{use_of_other}\n{}", back(target, then)));
             let found = run(target, &code).unwrap_or_else(|fault| panic!("{target} {use_of_other}: {fault}"));
@@ -86,7 +86,7 @@ fn vector_instructions_wait_for_both_halves() {
     if !compiler_is_there() {
         return;
     }
-    for target in ["gfx1100", "gfx1201", "gfx1250"] {
+    for target in ["gfx1100", "gfx1201"] {
         // v_mov_b16 v8.l, v10.h; v_mov_b16 v10.h, v3.l: the low half of v10 is in flight.
         for code in [".long 0x7e10398a", ".long 0x7f143903", "v_mov_b32 v8, v10", "v_mov_b32 v10, v8"] {
             let found = run(target, &piece(target, &format!("ds_read_u16_d16 v10, v2\n{code}")));
@@ -116,4 +116,45 @@ fn earlier_targets_have_whole_registers() {
             assert!(missing(found.clone(), "v10"), "{target} {code}: {found:?}");
         }
     }
+}
+
+/// With error correction of registers, a load of a half writes all of its register: zeros, where that is documented.
+#[test]
+fn error_correction_writes_whole_registers() {
+    if !compiler_is_there() {
+        return;
+    }
+    let loads = [
+        ("ds_read_u16_d16 v10, v2", 0xaa),
+        ("ds_read_u16_d16_hi v10, v2", 0xaa_0000),
+        ("v_mov_b32 v12, 0\nglobal_load_ubyte_d16_hi v10, v12, s[4:5] offset:20", 0x5_0000),
+        ("v_mov_b32 v12, 0\nglobal_load_short_d16 v10, v12, s[4:5] offset:20", 5),
+    ];
+    let wait = "\ns_wait_loadcnt_dscnt 0\nv_mov_b32 v8, v10";
+    for (load, expected) in loads {
+        let found = run("gfx1250", &piece("gfx1250", &format!("v_mov_b32 v10, 0x770077\n{load}{wait}"))).expect(load);
+        assert!(found.iter().all(|word| *word == expected), "{load}: {found:x?}");
+        let found = run("gfx1201", &piece("gfx1201", &format!("v_mov_b32 v10, 0x770077\n{load}{wait}"))).expect(load);
+        let kept = if expected < 0x1_0000 { 0x77_0000 } else { 0x77 };
+        assert!(found.iter().all(|word| *word == expected | kept), "{load}: {found:x?}");
+    }
+    // The other half is in flight, too.
+    assert!(missing(run("gfx1250", &piece("gfx1250", "ds_read_u16_d16 v10, v2\nds_write_b16_d16_hi v2, v10")), "v10"));
+    // On gfx9 nothing tells what is there. What is loaded is.
+    for target in ["gfx906", "gfx90a", "gfx942", "gfx950"] {
+        let code = |then: &str| {
+            piece(
+                target,
+                &format!(
+                    "ds_read_u16_d16 v10, v2\ns_waitcnt lgkmcnt(0)\n{then}\nv_readfirstlane_b32 s8, v11\ns_nop 4\ns_cmp_eq_u32 s8, 5\ns_cbranch_scc1 .Lon\n.Lon:"
+                ),
+            )
+        };
+        let found = run(target, &code("v_lshrrev_b32 v11, 16, v10\ns_nop 1"));
+        assert!(matches!(&found, Err(fault) if matches!(fault.kind, FaultKind::Uninitialised { .. })), "{target}: {found:?}");
+        run(target, &code("v_and_b32 v11, 0xffff, v10\ns_nop 1")).unwrap_or_else(|fault| panic!("{target}: {fault}"));
+    }
+    let found =
+        run("gfx900", &piece("gfx900", "ds_read_u16_d16 v10, v2\ns_waitcnt lgkmcnt(0)\nv_mov_b32 v8, v10")).expect("no error correction");
+    assert!(found.iter().all(|word| *word == 0xbb_00aa), "{found:x?}");
 }

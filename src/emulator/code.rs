@@ -27,6 +27,7 @@ struct Range {
     object: ObjectId,
     base: u64,
     replay: bool,
+    writes_all: bool,
     /// For each dword, one more than the index of its instruction; 0 where nothing is decoded yet. By wave size: an encoding means different things in
     /// waves of 32 (first) and of 64.
     index: [Vec<u32>; 2],
@@ -55,6 +56,7 @@ impl Code {
                 object,
                 base,
                 replay: range.replay,
+                writes_all: range.writes_all,
                 index: [vec![0; dwords], vec![0; dwords]],
             });
         }
@@ -166,6 +168,9 @@ impl Code {
         let mut next = pc;
         if let Some(op) = self.ops.last_mut() {
             op.replay = range.replay;
+            if range.writes_all {
+                op.write_all();
+            }
             op.vgpr_msb = msb;
             next = op.next;
         }

@@ -202,11 +202,7 @@ fn read_narrow(core: &mut Core, op: &Op) -> Step {
             None => 0,
         };
         let cell = &mut core.file(dst.file)[usize::from(dst.first)][lane];
-        *cell = match d16 {
-            None => value,
-            Some(false) => *cell & 0xffff_0000 | value & 0xffff,
-            Some(true) => *cell & 0xffff | value << 16,
-        };
+        *cell = op.with_half(*cell, value, d16);
     }
     issue(core, op, Some((dst.file, dst.first, 1)));
     Ok(())

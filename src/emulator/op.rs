@@ -186,6 +186,8 @@ pub(super) struct Op {
     pub halves: [Option<Half>; 4],
     /// The same of the destination.
     pub dst_half: Half,
+    /// A load of a half sets the other half to zero.
+    pub clears: bool,
     /// What a memory instruction accesses of its data register: one half, where code waits for that alone.
     pub data_half: Half,
     /// A transcendental, whose result is late on some targets.
@@ -306,6 +308,24 @@ impl Op {
         matches!(self.class, Class::Valu | Class::Vmem | Class::Lds) || self.inst.variant.encoding == crate::isa::Encoding::Exp
     }
 
+    /// With error correction of registers, a load of a half writes all of its register (CDNA5 ISA guide, D16 loads: "fill the unused portion with zero";
+    /// LLVM's `d16PreservesUnusedBits` says as much of gfx9, though not what is left).
+    pub(super) fn write_all(&mut self) {
+        if matches!(self.semantics, Semantics::Load { d16: Some(_), .. }) {
+            (self.clears, self.data_half) = (true, Half::Whole);
+        }
+    }
+
+    /// What a load of a half makes of a register.
+    pub(super) fn with_half(&self, old: u32, value: u32, d16: Option<bool>) -> u32 {
+        let old = if self.clears { 0 } else { old };
+        match d16 {
+            None => value,
+            Some(false) => old & 0xffff_0000 | value & 0xffff,
+            Some(true) => old & 0xffff | value << 16,
+        }
+    }
+
     /// A source by role, resolved in a type.
     pub(super) fn source(&self, role: Role, ty: Ty) -> Source {
         self.inst.operand(role).map_or(Source::None, |operand| source(operand, ty, self.signed64))
@@ -417,6 +437,7 @@ impl Op {
             src,
             halves,
             dst_half,
+            clears: false,
             data_half,
             trans,
             partial,

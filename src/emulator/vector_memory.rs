@@ -295,11 +295,7 @@ pub(super) fn load(core: &mut Core, op: &Op) -> Step {
         } else {
             let value = extend(&buffer[..size], signed);
             let cell = &mut registers[usize::from(dst.first)][lane];
-            *cell = match d16 {
-                None => value,
-                Some(false) => *cell & 0xffff_0000 | value & 0xffff,
-                Some(true) => *cell & 0xffff | value << 16,
-            };
+            *cell = op.with_half(*cell, value, d16);
         }
     }
     if core.launch.strict {
