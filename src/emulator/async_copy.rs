@@ -82,7 +82,9 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
         "b128" => Some(16),
         _ => None,
     };
-    if let Some(rest) = name.strip_prefix("global_load_async_to_lds_") {
+    // Without other workgroups in a cluster those that load for all of them are as others (CDNA5 ISA guide, 10.7).
+    let to_lds = ["global_load_async_to_lds_", "cluster_load_async_to_lds_"];
+    if let Some(rest) = to_lds.iter().find_map(|start| name.strip_prefix(start)) {
         return Some((load, Semantics::Load { bytes: size(rest)?, signed: false, d16: None }));
     }
     size(name.strip_prefix("global_store_async_from_lds_")?).map(|_| (store as Handler, Semantics::Own))

@@ -12,8 +12,8 @@ use super::op::{Meaning, Op};
 use super::spare::Spare;
 use super::{
     async_copy, brain, compare, convert, dot, fork, gws, image, lane_access, lds, matrix, movement, packed, pair, scalar, scalar_control,
-    scalar_memory, scaled, scaled_matrix, sparse, sparse_wave, transposing, typed, vector_float, vector_int, vector_memory, wave_matrix,
-    wave_scaled, wave_transposing,
+    scalar_memory, scaled, scaled_matrix, sparse, sparse_wave, tensor, transposing, typed, vector_float, vector_int, vector_memory,
+    wave_matrix, wave_scaled, wave_transposing,
 };
 
 /// The longest instruction in bytes.
@@ -220,7 +220,8 @@ pub(super) fn meaning(target: Target, inst: &Inst) -> Option<Meaning> {
             .or_else(|| vector_memory::meaning(name, inst)),
         E::Mtbuf => typed::meaning(name),
         E::Mimg | E::Vimage | E::Vsample => image::meaning(name, inst.variant.flags),
-        E::Exp | E::Vintrp | E::Vinterp | E::Ldsdir | E::Tensor => None,
+        E::Tensor => tensor::meaning(name),
+        E::Exp | E::Vintrp | E::Vinterp | E::Ldsdir => None,
         E::Vop3p | E::Vop3pDpp | E::Vop3pDpp8 => packed::meaning(name)
             .or_else(|| brain::meaning(name))
             .or_else(|| dot::meaning(name))

@@ -67,7 +67,7 @@ const REASONS: &[(&[&str], &str)] = &[
         "barriers of a part of a workgroup",
     ),
     (&["s_alloc_vgpr"], "vector registers that come and go"),
-    (&["cluster_load_", "tensor_"], "copies of tensors, and clusters of workgroups"),
+    (&["tensor_save", "tensor_stop"], "what a trap handler does with copies of tensors"),
     (&["flat_load_monitor_", "global_load_monitor_"], "loads that watch an address"),
 ];
 

@@ -89,6 +89,7 @@ mod sparse;
 mod sparse_wave;
 mod store_order;
 mod strict;
+mod tensor;
 mod timing;
 mod trace;
 mod translations;

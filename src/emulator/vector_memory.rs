@@ -521,7 +521,7 @@ pub(super) fn meaning(name: &str, inst: &Inst) -> Option<Meaning> {
         "buffer_store_lds_dword" => return Some((direct_lds::store, Semantics::Own)),
         _ => {}
     }
-    let rest = ["flat_", "global_", "scratch_", "buffer_"].iter().find_map(|prefix| name.strip_prefix(prefix))?;
+    let rest = ["flat_", "global_", "scratch_", "buffer_", "cluster_"].iter().find_map(|prefix| name.strip_prefix(prefix))?;
     if let Some(rest) = rest.strip_prefix("load_") {
         let (bytes, signed, d16) = shape(rest.strip_prefix("lds_").unwrap_or(rest))?;
         return Some((load, Semantics::Load { bytes, signed, d16 }));
