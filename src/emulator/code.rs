@@ -189,7 +189,7 @@ fn mean(inst: &mut Inst, msb: VgprMsb) -> Result<(), FaultKind> {
     for at in 0..inst.operands.len() {
         let Operand { role, value: Value::Reg(reg), .. } = inst.operands[at] else { continue };
         let Some(actual) = msb.actual(inst, role, reg) else {
-            let what = format!("which vector register of {} the high bits of register numbers are for", inst.name());
+            let what = format!("which vector registers {} names with these high bits of register numbers", inst.name());
             return Err(FaultKind::Undefined { what: what.into() });
         };
         inst.operands[at].value = Value::Reg(actual);

@@ -1,8 +1,10 @@
-//! Vector registers between VALU and memory (`HW_REG_WAVE_SCHED_MODE`, gfx12): the hardware looks after these unless code has said that it does so itself, by waits for
-//! va_vdst and vm_vsrc (LLVM, SIInsertWaitcnts, "expert scheduling mode 2"). What is in flight when the mode changes stays so.
+//! Vector registers between VALU and memory (`HW_REG_WAVE_SCHED_MODE`, gfx12): the hardware interlocks them unless code
+//! has switched that off and waits by itself for va_vdst and vm_vsrc (LLVM, SIInsertWaitcnts, "expert scheduling mode 2").
+//! What is in flight when the mode changes stays so.
 //!
-//! Instructions of one class complete in their order, those of different classes in any (LLVM, AMDGPUHWEvents). So a wait that leaves N in flight proves those done
-//! that have N or more of their own class after them: were one of them in flight, so would these be.
+//! Instructions of one class complete in their order, those of different classes in any (LLVM, AMDGPUHWEvents). So a wait
+//! that leaves N in flight proves those done that have N or more of their own class after them: were one of them in
+//! flight, so would these be.
 
 use std::collections::VecDeque;
 
@@ -38,8 +40,8 @@ fn memory_class(op: &Op) -> usize {
     }
 }
 
-/// The fewest registers that a matrix instruction of gfx125x writes which is counted down after all before it (LLVM, pull request 218326; that it is after those of
-/// all classes is what code of Triton 3.9's LLVM relies on).
+/// The fewest registers that a matrix instruction of gfx125x writes which is counted down after all before it (LLVM, pull
+/// request 218326; that it is after those of all classes is what code of Triton 3.9's LLVM relies on).
 const ORDERED_MATRIX: u16 = 8;
 
 /// How many instructions of each class were issued, and how many of those are known to be done.
@@ -56,7 +58,8 @@ impl Progress {
         self.issued[class]
     }
 
-    /// [`Progress::issue`] for one that is counted down after all before it, of whatever class: it is behind those as if it were of theirs.
+    /// [`Progress::issue`] for one that is counted down after all before it, of whatever class: it comes after those as if
+    /// it were of theirs.
     fn issue_in_order(&mut self, class: usize, count: u32) -> u32 {
         self.issued.iter_mut().for_each(|issued| *issued += count);
         self.issued[class]

@@ -1,5 +1,5 @@
-//! What a wave begins with where its first vector instructions have to be certain ones (gfx125x, [`EventHazards::FIRST_VECTOR`]): the inserted code at the entry
-//! has them before anything else, as compilers' code has.
+//! What a wave begins with where its first vector instructions have to be certain ones (gfx125x,
+//! [`EventHazards::FIRST_VECTOR`]): the inserted code at the entry has them before anything else, as compilers' code has.
 
 use smallvec::SmallVec;
 
@@ -21,7 +21,8 @@ const ADDRESS: u16 = 64;
 /// `scope` of all waves of a shader engine (gfx12).
 const SCOPE_SHADER_ENGINE: u8 = 1;
 
-/// The sequence: that of the original, so that it stays one that its runtime knows, or that of LLVM since August 2026. None where none is needed.
+/// The sequence: that of the original, so that it stays one that its runtime knows, or that of LLVM since August 2026. None
+/// where none is needed.
 pub(super) fn sequence(body: &Body, entry: &Entry) -> Result<Sequence> {
     let target = body.target();
     if !target.event_hazards().contains(EventHazards::FIRST_VECTOR) {
@@ -35,8 +36,8 @@ pub(super) fn sequence(body: &Body, entry: &Entry) -> Result<Sequence> {
     Ok([isa::build(target, "s_mov_b64", &[s2(ADDRESS), c(0)])?, isa::build(target, "v_nop", &[])?, prefetch].into_iter().collect())
 }
 
-/// The sequence with which the original begins: `v_nop` and a vector memory instruction that changes nothing, in either order, and before them at most a write of a
-/// literal to MODE and an address.
+/// The sequence with which the original begins: `v_nop` and a vector memory instruction that changes nothing, in either
+/// order, and before them at most a write of a literal to MODE and an address.
 fn of_original(body: &Body, entry: &Entry) -> Option<Sequence> {
     let mut found = Sequence::new();
     let (mut nop, mut memory) = (false, false);

@@ -44,7 +44,7 @@ use crate::dataflow::{Assigned, Liveness, RegSet, Summaries, UsedRegisters, Wait
 use crate::entity::{ProgramPoint, Side};
 use crate::isa::{Condition, Loss, Reg, Target};
 use crate::kernel::edit::{Edits, FunctionEdits, Item, Snippet};
-use crate::kernel::{BodyKind, Image, Reason, Refusal, Stop};
+use crate::kernel::{Body, BodyKind, Image, Reason, Refusal, Stop};
 use crate::profile::map::{self, CounterMode, Resources, Site};
 use crate::profile::record::{COUNTER, HEADER};
 
@@ -387,7 +387,7 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply, at_retur
         spare_scalar: kept.map(|scalars| Reg::scalar(scalars.saved_scc, 1)),
     };
 
-    if parts[0].body.sets_scheduling() {
+    if analysis.program.bodies().iter().any(Body::sets_scheduling) {
         scheduling::leave_nothing(target, &mut edits)?;
     }
     let extra = slices.map_or(0, |slices| slices.extra);

@@ -227,7 +227,7 @@ impl Piece<'_> {
         let cfg = Cfg::build(new);
         adjacent::check(original, new, alignment, found);
         high_registers::check(original, new, alignment, found);
-        scheduling::check((code.program, code.program.body(code.kernel)), original, new, &cfg, alignment, found);
+        scheduling::check(code.program, original, new, &cfg, alignment, found);
         let changed = preserve::check(&subject, &cfg, found);
         if is_kernel {
             defined::check(new, &cfg, alignment, code.entry_after, found);

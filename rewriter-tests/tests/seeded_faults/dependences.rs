@@ -45,7 +45,7 @@ pub static FAULTS: &[Fault] = &[
     ),
     lds(
         "a wait for all vector instructions but two",
-        unchecked!("v_mov_b32_e32 v8, 4", "v_mov_b32_e32 v9, 0", "fix: s_wait_alu 0x1fff", "s_wait_alu 0x2fff", "ds_load_b32 v9, v8"),
+        unchecked!("v_mov_b32_e32 v8, 4", "v_mov_b32_e32 v10, 0", "fix: s_wait_alu 0x1fff", "s_wait_alu 0x2fff", "ds_load_b32 v9, v8"),
         &["hazard on v8", "VALU writes VGPR", "with no wait for va_vdst", "ds_load_b32"],
     ),
     lds(
