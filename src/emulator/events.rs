@@ -4,14 +4,16 @@
 use smallvec::SmallVec;
 
 use crate::isa::{
-    Access, Branch, Counter, Encoding, EventHazards as Rules, Flags, Inst, Reg, RegFile, Role, Traits, Value, Variant, WaitCount, scalar,
+    Access, AluWait, Branch, Counter, Encoding, EventHazards as Rules, Flags, Half, Inst, Reg, RegFile, Role, Traits, Value, Variant,
+    WaitCount, alu_wait, scalar,
 };
 
 use super::core::{Core, Step, register_name, stop};
 use super::dependences::Dependences;
 use super::fault::FaultKind;
+use super::halves::{self, Halves};
 use super::op::{Class, Op};
-use super::pending::{ACCUM_SLOTS, slot};
+use super::pending::{ACCUM_SLOTS, Pending, slot};
 use super::scalar_control::SOFTWARE;
 
 /// A set of scalar registers by code.
@@ -154,10 +156,15 @@ pub(super) struct Facts {
     /// The vector registers that it names as sources, and all that it writes: first ones and how many.
     pub(super) sources: SmallVec<[(u16, u16); 4]>,
     pub(super) results: SmallVec<[(u16, u16); 2]>,
+    /// The same by half.
+    pub(super) sources_by_half: SmallVec<[Halves; 4]>,
+    pub(super) results_by_half: SmallVec<[Halves; 4]>,
     /// It waits until a field of the dependency counters is zero.
     waits_for_scalar: bool,
-    pub(super) waits_for_vmem_reads: bool,
-    pub(super) waits_for_vector: bool,
+    /// What it waits for of these.
+    pub(super) wait: AluWait,
+    waits_for_vmem_reads: bool,
+    waits_for_vector: bool,
     /// It waits for all that scalar memory does, and for any counter.
     waits_for_smem: bool,
     waits_for_all_of_one: bool,
@@ -174,7 +181,7 @@ impl Facts {
         self.names.is_matrix
     }
 
-    pub(super) fn new(inst: &Inst, names: EventNames, waits: &WaitCount) -> Facts {
+    pub(super) fn new(inst: &Inst, names: EventNames, waits: &WaitCount, data_half: Half) -> Facts {
         let explicit = |not: Access| inst.operands.iter().filter(move |operand| operand.access != not).filter_map(|operand| operand.reg());
         let codes = |all: Codes, reg: Reg| Codes(all.0 | Codes::of(reg).0);
         let vector = |reg: &Reg| reg.file == RegFile::Vector;
@@ -190,6 +197,9 @@ impl Facts {
             mask: if names.takes_mask { Codes::of(named_mask.filter(|_| !names.divides).unwrap_or(Reg::VCC)) } else { none },
             sources: explicit(Access::Write).filter(vector).map(run).collect(),
             results: inst.writes().filter(vector).map(run).collect(),
+            sources_by_half: halves::named(inst, Access::Write, data_half),
+            results_by_half: halves::named(inst, Access::Read, data_half),
+            wait: alu_wait(inst).unwrap_or_default(),
             waits_for_scalar: waits_for(inst, Field::SaSdst),
             waits_for_vmem_reads: waits_for(inst, Field::VmVsrc),
             waits_for_vector: waits_for(inst, Field::VaVdst),
@@ -255,6 +265,7 @@ fn check_facts(core: &mut Core, op: &Op, facts: &Facts) -> Step {
     let rules = core.launch.event_hazards;
     let wave64 = core.launch.lanes == 64;
     let unchecked = core.wave.scheduling == SOFTWARE;
+    let (_, id) = core.wave.pending.ids();
     let events = &mut core.wave.checks.events;
     if rules.intersects(SCALAR) {
         events.scalar(op, facts, rules)?;
@@ -269,7 +280,7 @@ fn check_facts(core: &mut Core, op: &Op, facts: &Facts) -> Step {
         events.vector(op, facts, rules, wave64)?;
     }
     if rules.contains(Rules::EXPERT_SCHEDULING) {
-        events.dependences.issue(op, facts, unchecked)?;
+        events.dependences.issue(op, facts, unchecked, id)?;
     }
     if is_vmem(op) || op.class == Class::Lds || op.inst.variant.encoding == Encoding::Exp || facts.waits_for_vector {
         events.done = events.valu;
@@ -283,6 +294,14 @@ fn check_facts(core: &mut Core, op: &Op, facts: &Facts) -> Step {
 }
 
 impl Events {
+    /// A wait has proved that memory operations are done.
+    #[inline]
+    pub(super) fn complete(&mut self, pending: &Pending) {
+        if self.dependences.has_readers() {
+            self.dependences.complete(|id| pending.is_in_flight(id));
+        }
+    }
+
     /// Scalar registers that memory instructions, or EXEC that any others, have yet to read (gfx10.1).
     fn scalar(&mut self, op: &Op, facts: &Facts, rules: Rules) -> Step {
         let valu = op.class == Class::Valu;

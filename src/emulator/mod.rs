@@ -49,6 +49,7 @@ mod float;
 mod float_order;
 mod global_fast;
 mod gws;
+mod halves;
 mod hazard;
 mod image;
 mod known;
