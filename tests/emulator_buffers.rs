@@ -54,6 +54,8 @@ const STORES: [Instruction; 4] = [
 ];
 const WHOLE: [Instruction; 2] = [("buffer_atomic_add_x2 v[4:5]", Kind::Atomic, 8), ("buffer_load_format_xyzw v[8:11]", Kind::Format, 16)];
 
+const ATOMICS: [Instruction; 1] = [WHOLE[0]];
+
 /// Index and offset of each lane. The last ones are those whose sum with the instruction's offset of 4 does not fit in 32 bits, or only just does.
 fn pairs(far: bool) -> [[u32; 2]; LANES] {
     std::array::from_fn(|lane| {
@@ -175,7 +177,10 @@ fn words(generation: u32, base: u64, buffer: Buffer, format: bool) -> [u32; 4] {
     let Buffer { stride, records, select, .. } = buffer;
     let (low, high) = (base as u32, (base >> 32) as u32);
     if generation == 1250 {
-        return [low, high | (records & 0x7f) << 25, records >> 7, stride << 12 | select << 29];
+        // All units have their turn: 8 bytes for 24, 4 for 12, 32 for 32 and 64, 1 for 16.
+        let units = if stride == 16 { [(1, 0)].as_slice() } else { &[(32, 3), (8, 2), (4, 1)] };
+        let (unit, code) = units.iter().find(|(unit, _)| stride % unit == 0).expect("a unit");
+        return [low, high | (records & 0x7f) << 25, records >> 7, (stride / unit) << 12 | code << 26 | select << 29];
     }
     // 32_32_32_32_UINT, all four components in their order.
     let format = match generation {
@@ -214,7 +219,11 @@ fn rows(generation: u32) -> Vec<(Buffer, bool)> {
         // Bytes, elements of a stride included.
         8 => rows.extend([(row(16, 40, 0, 0), true), (row(16, 64, 0, 4), true)]),
         9 => rows.extend([(row(16, 3, 0, 0), false), (row(12, 3, 0, 8), false), (row(12, 0, 0, 0), false)]),
-        1250 => rows.extend([(row(16, 72, 0, 0), true), (row(16, 72, 1, 0), true), (row(16, 72, 1, 8), true)]),
+        1250 => {
+            rows.extend([(row(16, 72, 0, 0), true), (row(16, 72, 1, 0), true), (row(16, 72, 1, 8), true)]);
+            // Strides in other units: 4, 8 and 32 bytes.
+            rows.extend([(row(12, 50, 0, 4), true), (row(32, 150, 1, 16), true), (row(24, 90, 0, 0), true), (row(64, 150, 0, 16), true)]);
+        }
         _ => {
             rows.extend([(row(16, 3, 0, 0), true), (row(12, 3, 0, 8), true), (row(0, 3, 0, 0), true)]);
             rows.extend([(row(16, 3, 1, 0), false), (row(16, 3, 1, 8), false), (row(0, 3, 1, 0), false)]);
@@ -346,6 +355,8 @@ fn formats_and_atomics_are_all_or_nothing() {
         for target in ["gfx803", "gfx900", "gfx90a", "gfx1030", "gfx1100", "gfx1200"] {
             check(target, &WHOLE);
         }
+        // It has no formats.
+        check("gfx1250", &ATOMICS);
     }
 }
 

@@ -11,8 +11,9 @@ use super::named::Names;
 use super::op::{Meaning, Op};
 use super::spare::Spare;
 use super::{
-    async_copy, brain, compare, convert, dot, gws, image, lane_access, lds, matrix, movement, packed, pair, scalar, scalar_control,
-    scalar_memory, scaled, scaled_matrix, sparse, sparse_wave, transposing, typed, vector_float, vector_int, vector_memory, wave_matrix,
+    async_copy, brain, compare, convert, dot, fork, gws, image, lane_access, lds, matrix, movement, packed, pair, scalar, scalar_control,
+    scalar_memory, scaled, scaled_matrix, sparse, sparse_wave, tensor, transposing, typed, vector_float, vector_int, vector_memory,
+    wave_matrix, wave_scaled, wave_transposing,
 };
 
 /// The longest instruction in bytes.
@@ -188,7 +189,7 @@ fn mean(inst: &mut Inst, msb: VgprMsb) -> Result<(), FaultKind> {
     for at in 0..inst.operands.len() {
         let Operand { role, value: Value::Reg(reg), .. } = inst.operands[at] else { continue };
         let Some(actual) = msb.actual(inst, role, reg) else {
-            let what = format!("which vector register of {} the high bits of register numbers are for", inst.name());
+            let what = format!("which vector registers {} names with these high bits of register numbers", inst.name());
             return Err(FaultKind::Undefined { what: what.into() });
         };
         inst.operands[at].value = Value::Reg(actual);
@@ -205,17 +206,22 @@ pub(super) fn meaning(target: Target, inst: &Inst) -> Option<Meaning> {
     use Encoding as E;
     let name = carrying(inst);
     match inst.variant.encoding {
-        E::Sop1 | E::Sop2 | E::Sopk | E::Sopc | E::Sopp => scalar::meaning(name),
+        E::Sop1 | E::Sop2 | E::Sopk | E::Sopc | E::Sopp => fork::meaning(name).or_else(|| scalar::meaning(name)),
         E::Smem => scalar_control::meaning(name).or_else(|| scalar_memory::meaning(name, inst)),
-        E::Ds => transposing::meaning(name, inst).or_else(|| gws::meaning(name)).or_else(|| lds::meaning(name, inst)),
+        E::Ds => wave_transposing::meaning(name)
+            .or_else(|| transposing::meaning(name, inst))
+            .or_else(|| gws::meaning(name))
+            .or_else(|| lds::meaning(name, inst)),
         E::Flat | E::Global | E::Scratch | E::Mubuf => scalar_control::meaning(name)
             .or_else(|| typed::meaning(name))
             .or_else(|| async_copy::meaning(name))
+            .or_else(|| wave_transposing::meaning(name))
             .or_else(|| transposing::meaning(name, inst))
             .or_else(|| vector_memory::meaning(name, inst)),
         E::Mtbuf => typed::meaning(name),
         E::Mimg | E::Vimage | E::Vsample => image::meaning(name, inst.variant.flags),
-        E::Exp | E::Vintrp | E::Vinterp | E::Ldsdir | E::Tensor => None,
+        E::Tensor => tensor::meaning(name),
+        E::Exp | E::Vintrp | E::Vinterp | E::Ldsdir => None,
         E::Vop3p | E::Vop3pDpp | E::Vop3pDpp8 => packed::meaning(name)
             .or_else(|| brain::meaning(name))
             .or_else(|| dot::meaning(name))
@@ -223,6 +229,7 @@ pub(super) fn meaning(target: Target, inst: &Inst) -> Option<Meaning> {
             .or_else(|| scaled_matrix::meaning(name))
             .or_else(|| sparse::meaning(name))
             .or_else(|| wave_matrix::meaning(name))
+            .or_else(|| wave_scaled::meaning(name))
             .or_else(|| sparse_wave::meaning(name))
             .or_else(|| lane_access::meaning(target, name)),
         _ if name == "v_sat_pk_u8_i16" && gives_half(inst.variant) => Some(vector_int::saturated_bytes_in_half()),

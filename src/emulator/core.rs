@@ -566,7 +566,6 @@ impl Core<'_> {
             return Ok(());
         }
         self.wave.pending.wait(counter as usize, allowed);
-        self.wave.checks.events.complete(&self.wave.pending);
         at_lane(self.wave.pending.publish(None, false, self.memory, self.lds), 0)?;
         store_order::after_wait(self, counter, allowed)
     }

@@ -1,141 +1,182 @@
-//! Vector registers between VALU and memory (`HW_REG_WAVE_SCHED_MODE`, gfx12): the hardware looks after these unless code has said that it does so itself, by waits for
-//! va_vdst and vm_vsrc (LLVM, SIInsertWaitcnts, "expert scheduling mode 2"). What is under way when the mode changes stays so.
+//! Vector registers between VALU and memory (`HW_REG_WAVE_SCHED_MODE`, gfx12): the hardware interlocks them unless code
+//! has switched that off and waits by itself for va_vdst and vm_vsrc (LLVM, SIInsertWaitcnts, "expert scheduling mode 2").
+//! What is in flight when the mode changes stays so.
 //!
-//! Both fields count instructions. Those of one kind are done in their order, so a wait for at most N proves those done that N of their kind follow. Halves of
-//! registers are apart, but for what a VALU instruction overwrites: that may be all of a register.
+//! Instructions of one class complete in their order, those of different classes in any (LLVM, AMDGPUHWEvents). So a wait
+//! that leaves N in flight proves those done that have N or more of their own class after them: were one of them in
+//! flight, so would these be.
+//!
+//! Halves of registers are apart (LLVM tracks 16-bit registers), but for what a vector instruction overwrites: it may write
+//! all of a register (`d16-write-vgpr32`).
+
+use std::collections::VecDeque;
 
 use smallvec::SmallVec;
 
 use super::core::{Step, register_name, stop};
 use super::events::Facts;
 use super::fault::FaultKind;
-use super::halves::Halves;
+use super::halves::{Run, whole};
 use super::op::{Class, Op};
-use crate::isa::{Encoding, RegFile};
+use crate::isa::{Counter, Encoding, Flags, Latency, RegFile, Target};
 
-/// Halves of vector registers that a wave can name here.
-const HALVES: usize = 2 * 256;
+/// Halves of vector registers that a wave can have.
+const HALVES: usize = 2 * 1024;
 
-/// Vector instructions whose counter, of four bits, counts no more than these: what was issued before them is done, as such instructions complete in their order.
-const COUNTED: u32 = 15;
+/// Classes of each kind: at most this many.
+const CLASSES: usize = 4;
 
-/// Kinds of VALU instructions that run beside each other (LLVM's `HWEvents`; those of 64 bits go with the first here).
-const CORE: u8 = 0;
-const TRANSCENDENTAL: u8 = 1;
-const MATRIX: u8 = 2;
-/// Kinds of instructions that read their registers beside each other.
-const LDS: u8 = 0;
-const FLAT: u8 = 1;
-const VMEM: u8 = 2;
-const EXPORT: u8 = 3;
-
-/// A VALU instruction.
-#[derive(Clone, Copy, Default)]
-struct Mark {
-    kind: u8,
-    /// Its number among those of its kind, and among all, from 1; 0 for none.
-    number: u32,
-    all: u32,
+/// The class of a vector instruction: what is neither of the next ones, transcendentals, 64-bit floats, matrix instructions.
+fn vector_class(op: &Op, facts: &Facts) -> usize {
+    match op.inst.variant.latency {
+        _ if facts.is_matrix() => 3,
+        Latency::ValuF64 => 2,
+        _ if op.trans => 1,
+        _ => 0,
+    }
 }
 
-/// Which vector instruction was the last to do something with each half of a register.
+/// The class of a memory instruction: FLAT with its global and scratch forms, LDS, other vector memory, exports.
+fn memory_class(op: &Op) -> usize {
+    match op.inst.variant.encoding {
+        Encoding::Flat | Encoding::Global | Encoding::Scratch => 0,
+        Encoding::Ds => 1,
+        Encoding::Exp => 3,
+        _ => 2,
+    }
+}
+
+/// The fewest registers that a matrix instruction of gfx125x writes which is counted down after all before it (LLVM, pull
+/// request 218326; that it is after those of all classes is what code of Triton 3.9's LLVM relies on).
+const ORDERED_MATRIX: u16 = 8;
+
+/// How many instructions of each class were issued, and how many of those are known to be done.
 #[derive(Default)]
-struct Last(Vec<Mark>);
+struct Progress {
+    issued: [u32; CLASSES],
+    done: [u32; CLASSES],
+}
+
+impl Progress {
+    /// One more instruction of a class, which is counted `count` times; its number.
+    fn issue(&mut self, class: usize, count: u32) -> u32 {
+        self.issued[class] += count;
+        self.issued[class]
+    }
+
+    /// [`Progress::issue`] for one that is counted down after all before it, of whatever class: it comes after those as if
+    /// it were of theirs.
+    fn issue_in_order(&mut self, class: usize, count: u32) -> u32 {
+        self.issued.iter_mut().for_each(|issued| *issued += count);
+        self.issued[class]
+    }
+
+    /// At most so many are in flight.
+    fn wait(&mut self, allowed: u32) {
+        for (done, issued) in self.done.iter_mut().zip(self.issued) {
+            *done = (*done).max(issued.saturating_sub(allowed));
+        }
+    }
+}
+
+/// The number of the last instruction of each class that did something with each half of a register; 0 for none.
+#[derive(Default)]
+struct Last(Vec<[u32; CLASSES]>);
 
 impl Last {
-    fn set(&mut self, runs: &[Halves], mark: Mark) {
-        if self.0.is_empty() && mark.number != 0 {
-            self.0 = vec![Mark::default(); HALVES];
-        }
-        for run in runs {
-            if let Some(slots) = self.0.get_mut(run.range()) {
-                slots.fill(mark);
-            }
-        }
+    fn slots(&mut self, &(first, count): &Run) -> &mut [[u32; CLASSES]] {
+        self.0.get_mut(usize::from(first)..usize::from(first + count)).unwrap_or_default()
     }
 
-    /// The register of the first of these halves for which that may still be under way.
-    fn pending(&self, runs: &[Halves], valu: &Valu) -> Option<u16> {
-        let mut halves = runs.iter().flat_map(|run| run.range());
-        halves.find(|half| self.0.get(*half).is_some_and(|mark| valu.is_pending(*mark))).map(|half| (half / 2) as u16)
+    fn add(&mut self, runs: &[Run], class: usize, number: u32) {
+        if self.0.is_empty() && !runs.is_empty() {
+            self.0 = vec![[0; CLASSES]; HALVES];
+        }
+        runs.iter().for_each(|run| self.slots(run).iter_mut().for_each(|slot| slot[class] = number));
+    }
+
+    /// Nothing is in flight for these halves.
+    fn forget(&mut self, runs: &[Run]) {
+        runs.iter().for_each(|run| self.slots(run).fill([0; CLASSES]));
+    }
+
+    /// The register of the first of these halves for which something may be in flight.
+    fn pending(&self, runs: &[Run], progress: &Progress) -> Option<u16> {
+        let in_flight = |last: &[u32; CLASSES]| last.iter().zip(progress.done).any(|(last, done)| *last > done);
+        let mut halves = runs.iter().flat_map(|&(first, count)| first..first + count);
+        halves.find(|&half| self.0.get(usize::from(half)).is_some_and(in_flight)).map(|half| half / 2)
     }
 }
 
-/// How many VALU instructions were issued, and are done, by kind.
+/// Counters of operations; once one has been counted down it has read its registers.
+const COUNTERS: [Counter; 6] = [Counter::Load, Counter::Store, Counter::Ds, Counter::Sample, Counter::Bvh, Counter::Async];
+/// The most that a counter can count.
+const MOST_COUNTED: usize = 63;
+
+/// Operations that a counter counts, in their order: class and number.
 #[derive(Default)]
-struct Valu {
-    issued: [u32; 3],
-    done: [u32; 3],
-    all: u32,
+struct Counted {
+    operations: VecDeque<(usize, u32)>,
+    /// Some of them are FLAT operations, which are counted down out of order.
+    unordered: bool,
 }
 
-impl Valu {
-    fn issue(&mut self, kind: u8) -> Mark {
-        self.all += 1;
-        let number = &mut self.issued[usize::from(kind)];
-        *number += 1;
-        Mark { kind, number: *number, all: self.all }
-    }
-
-    /// A wait for at most so many.
-    fn wait(&mut self, allowed: u8) {
-        for (done, issued) in self.done.iter_mut().zip(self.issued) {
-            *done = (*done).max(issued.saturating_sub(allowed.into()));
+impl Counted {
+    fn push(&mut self, operation: (usize, u32), unordered: bool) {
+        if self.operations.len() == MOST_COUNTED {
+            self.operations.pop_front();
         }
+        self.operations.push_back(operation);
+        self.unordered |= unordered;
     }
 
-    fn is_pending(&self, mark: Mark) -> bool {
-        let counted_out = mark.kind == CORE && self.all - mark.all >= COUNTED;
-        mark.number > self.done[usize::from(mark.kind)] && !counted_out
+    fn wait(&mut self, allowed: usize, reads: &mut Progress) {
+        if allowed != 0 && self.unordered {
+            return;
+        }
+        while self.operations.len() > allowed
+            && let Some((class, number)) = self.operations.pop_front()
+        {
+            reads.done[class] = reads.done[class].max(number);
+        }
+        self.unordered &= !self.operations.is_empty();
     }
 }
 
-/// A memory or export instruction that may have yet to read registers.
-struct Reader {
-    kind: u8,
-    /// Its number among those of its kind.
-    number: u32,
-    /// What [`super::pending::Pending`] calls it: once it is complete, it has read. 0 where nothing counts it.
-    id: u32,
-    runs: SmallVec<[Halves; 4]>,
-}
+/// The counter of vector instructions has four bits: those are done that it cannot count any more.
+const COUNTED: u32 = 15;
 
-/// What a wave has under way.
+/// What a wave has in flight.
 #[derive(Default)]
 pub(super) struct Dependences {
-    valu: Valu,
-    /// By kind: one reads beside the others.
-    valu_reads: [Last; 3],
-    valu_writes: Last,
-    readers: Vec<Reader>,
-    /// How many there were, by kind.
-    issued: [u32; 4],
+    /// Vector instructions, and which of them read and write each register.
+    vector: Progress,
+    vector_reads: Last,
+    vector_writes: Last,
+    /// Vector memory, LDS and export instructions that may have yet to read.
+    memory: Progress,
+    memory_reads: Last,
+    counted: [Counted; COUNTERS.len()],
 }
 
 impl Dependences {
-    /// Whether memory instructions may have yet to read.
-    pub(super) fn has_readers(&self) -> bool {
-        !self.readers.is_empty()
-    }
-
-    /// A wait has proved that operations are done: those that are not are in flight.
-    pub(super) fn complete(&mut self, is_in_flight: impl Fn(u32) -> bool) {
-        self.readers.retain(|reader| reader.id == 0 || is_in_flight(reader.id));
-    }
-
-    /// An instruction is about to be issued, `unchecked` by the hardware or not; `id` is what the next memory operation will be called.
-    pub(super) fn issue(&mut self, op: &Op, facts: &Facts, unchecked: bool, id: u32) -> Step {
-        if let Some(allowed) = facts.wait.va_vdst {
-            self.valu.wait(allowed);
+    /// An instruction is about to be issued, `unchecked` by the hardware or not.
+    pub(super) fn issue(&mut self, op: &Op, facts: &Facts, target: Target, unchecked: bool) -> Step {
+        if let Some(wait) = facts.alu_wait {
+            wait.va_vdst.into_iter().for_each(|allowed| self.vector.wait(allowed.into()));
+            wait.vm_vsrc.into_iter().for_each(|allowed| self.memory.wait(allowed.into()));
         }
-        if let Some(allowed) = facts.wait.vm_vsrc {
-            let issued = self.issued;
-            let is_done = |reader: &Reader| reader.number + u32::from(allowed) <= issued[usize::from(reader.kind)];
-            self.readers.retain(|reader| !(allowed == 0 || is_done(reader)));
+        for (counter, allowed) in op.waits.iter() {
+            if let Some(place) = COUNTERS.iter().position(|known| *known == counter) {
+                self.counted[place].wait(allowed.into(), &mut self.memory);
+            }
         }
         let valu = op.class == Class::Valu;
         let memory = matches!(op.class, Class::Vmem | Class::Lds) || op.inst.variant.encoding == Encoding::Exp;
-        if !valu && !memory {
+        // Whatever a prefetch reads, nothing comes of it: compilers begin kernels with one and do not wait for it (gfx1250).
+        let prefetches =
+            op.class == Class::Vmem && facts.results.is_empty() && !op.inst.variant.flags.intersects(Flags::LOAD | Flags::STORE);
+        if !valu && !memory || prefetches {
             return Ok(());
         }
         let wait = |found: Option<u16>, rule| match found {
@@ -144,97 +185,39 @@ impl Dependences {
             }
             _ => Ok(()),
         };
-        let (sources, results) = (&facts.sources_by_half[..], &facts.results_by_half[..]);
-        let overwritten: SmallVec<[Halves; 2]> = results.iter().map(|run| if valu { run.whole() } else { *run }).collect();
         let rule = "vector memory, LDS or export reads VGPR, it is overwritten with no wait for vm_vsrc, and the hardware does not check that (SCHED_MODE)";
-        wait(self.overwrite(&overwritten), rule)?;
+        let (sources, results) = (&facts.sources_by_half[..], &facts.results_by_half[..]);
+        let overwritten: SmallVec<[Run; 2]> = results.iter().map(|run| if valu { whole(*run) } else { *run }).collect();
+        wait(self.memory_reads.pending(&overwritten, &self.memory), rule)?;
+        self.memory_reads.forget(&overwritten);
         if valu {
-            let kind = if facts.is_matrix() {
-                MATRIX
-            } else if op.trans {
-                TRANSCENDENTAL
-            } else {
-                CORE
+            let class = vector_class(op, facts);
+            let large = facts.is_matrix() && facts.results.iter().any(|(_, count)| *count >= ORDERED_MATRIX);
+            let number = match large && target.has_coexecution() {
+                true => self.vector.issue_in_order(class, facts.counted_writes()),
+                false => self.vector.issue(class, facts.counted_writes()),
             };
-            let mark = self.valu.issue(kind);
-            self.valu_reads[usize::from(kind)].set(sources, mark);
-            self.valu_writes.set(results, mark);
+            self.vector.wait(COUNTED);
+            self.vector_reads.add(sources, class, number);
+            // Vector instructions write in their order, of whatever class they are.
+            self.vector_writes.forget(results);
+            self.vector_writes.add(results, class, number);
             return Ok(());
         }
         let rule = "VALU writes VGPR, vector memory, LDS or export uses it with no wait for va_vdst, and the hardware does not check that (SCHED_MODE)";
         for runs in [sources, results] {
-            wait(self.valu_writes.pending(runs, &self.valu), rule)?;
-            self.valu_writes.set(runs, Mark::default());
+            wait(self.vector_writes.pending(runs, &self.vector), rule)?;
+            self.vector_writes.forget(runs);
         }
         let rule = "VALU reads VGPR, vector memory or LDS overwrites it with no wait for va_vdst, and the hardware does not check that (SCHED_MODE)";
-        for reads in &mut self.valu_reads {
-            wait(reads.pending(results, &self.valu), rule)?;
-            reads.set(results, Mark::default());
+        wait(self.vector_reads.pending(results, &self.vector), rule)?;
+        self.vector_reads.forget(results);
+        let class = memory_class(op);
+        let number = self.memory.issue(class, 1);
+        self.memory_reads.add(sources, class, number);
+        for (counted, _) in self.counted.iter_mut().zip(COUNTERS).filter(|(_, counter)| op.counters.contains(counter.flag())) {
+            counted.push((class, number), op.inst.variant.encoding == Encoding::Flat);
         }
-        let kind = match (op.class, op.inst.variant.encoding) {
-            (_, Encoding::Exp) => EXPORT,
-            (Class::Lds, _) => LDS,
-            (_, Encoding::Flat | Encoding::Global | Encoding::Scratch) => FLAT,
-            _ => VMEM,
-        };
-        let number = &mut self.issued[usize::from(kind)];
-        *number += 1;
-        let id = if op.counters.is_empty() { 0 } else { id };
-        self.readers.push(Reader { kind, number: *number, id, runs: sources.into() });
         Ok(())
-    }
-
-    /// The first register of which any half is overwritten that memory has yet to read; none of them is behind that.
-    fn overwrite(&mut self, runs: &[Halves]) -> Option<u16> {
-        let mut found = None;
-        for reader in &mut self.readers {
-            reader.runs.retain(|read| {
-                let common = runs.iter().find_map(|run| run.common(*read));
-                found = found.or(common);
-                common.is_none()
-            });
-        }
-        self.readers.retain(|reader| !reader.runs.is_empty());
-        found
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::isa::Half;
-
-    fn marks(kinds: &[u8]) -> (Valu, Vec<Mark>) {
-        let mut valu = Valu::default();
-        let marks = kinds.iter().map(|kind| valu.issue(*kind)).collect();
-        (valu, marks)
-    }
-
-    #[test]
-    fn a_wait_proves_those_done_that_enough_of_their_kind_follow() {
-        let (mut valu, found) = marks(&[CORE, CORE, TRANSCENDENTAL, CORE]);
-        let pending = |valu: &Valu| found.iter().map(|mark| valu.is_pending(*mark)).collect::<Vec<_>>();
-        assert_eq!(pending(&valu), [true; 4]);
-        valu.wait(2);
-        assert_eq!(pending(&valu), [false, true, true, true]);
-        valu.wait(1);
-        assert_eq!(pending(&valu), [false, false, true, true], "the transcendental may be the one that is left");
-        valu.wait(0);
-        assert_eq!(pending(&valu), [false; 4]);
-    }
-
-    #[test]
-    fn a_counter_counts_so_far() {
-        let (valu, found) = marks(&[CORE; 16]);
-        assert!(!valu.is_pending(found[0]) && valu.is_pending(found[1]));
-        let (valu, found) = marks(&[&[TRANSCENDENTAL][..], &[CORE; 20]].concat());
-        assert!(valu.is_pending(found[0]));
-    }
-
-    #[test]
-    fn halves_are_apart() {
-        let (low, high, whole) = (Halves::of(3, 1, Half::Low), Halves::of(3, 1, Half::High), Halves::of(2, 2, Half::Whole));
-        assert_eq!((low.common(high), low.common(whole), high.common(whole)), (None, Some(3), Some(3)));
-        assert_eq!(low.whole().common(high), Some(3));
     }
 }

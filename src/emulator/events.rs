@@ -4,16 +4,16 @@
 use smallvec::SmallVec;
 
 use crate::isa::{
-    Access, AluWait, Branch, Counter, Encoding, EventHazards as Rules, Flags, Half, Inst, Reg, RegFile, Role, Traits, Value, Variant,
-    WaitCount, alu_wait, scalar,
+    self, Access, AluWait, Branch, Counter, Encoding, EventHazards as Rules, Flags, Half, Inst, Reg, RegFile, Role, Traits, Value, Variant,
+    WaitCount, scalar,
 };
 
 use super::core::{Core, Step, register_name, stop};
 use super::dependences::Dependences;
 use super::fault::FaultKind;
-use super::halves::{self, Halves};
+use super::halves::{self, Run};
 use super::op::{Class, Op};
-use super::pending::{ACCUM_SLOTS, Pending, slot};
+use super::pending::{ACCUM_SLOTS, slot};
 use super::scalar_control::SOFTWARE;
 
 /// A set of scalar registers by code.
@@ -120,6 +120,8 @@ pub(super) struct EventNames {
     divides: bool,
     is_matrix: bool,
     is_sparse: bool,
+    /// A matrix instruction with its scales before it.
+    is_scaled: bool,
 }
 
 impl EventNames {
@@ -141,6 +143,7 @@ impl EventNames {
             divides: name.starts_with("v_div"),
             is_matrix: name.starts_with("v_wmma") || name.starts_with("v_swmmac"),
             is_sparse: name.starts_with("v_swmmac"),
+            is_scaled: name.starts_with("v_wmma_scale"),
         }
     }
 }
@@ -157,14 +160,14 @@ pub(super) struct Facts {
     pub(super) sources: SmallVec<[(u16, u16); 4]>,
     pub(super) results: SmallVec<[(u16, u16); 2]>,
     /// The same by half.
-    pub(super) sources_by_half: SmallVec<[Halves; 4]>,
-    pub(super) results_by_half: SmallVec<[Halves; 4]>,
+    pub(super) sources_by_half: SmallVec<[Run; 4]>,
+    pub(super) results_by_half: SmallVec<[Run; 4]>,
     /// It waits until a field of the dependency counters is zero.
     waits_for_scalar: bool,
-    /// What it waits for of these.
-    pub(super) wait: AluWait,
     waits_for_vmem_reads: bool,
     waits_for_vector: bool,
+    /// All that it waits for of these counters.
+    pub(super) alu_wait: Option<AluWait>,
     /// It waits for all that scalar memory does, and for any counter.
     waits_for_smem: bool,
     waits_for_all_of_one: bool,
@@ -179,6 +182,11 @@ impl Facts {
     /// Whether it is a matrix instruction.
     pub(super) fn is_matrix(&self) -> bool {
         self.names.is_matrix
+    }
+
+    /// How often a vector instruction is counted in va_vdst: once, or twice with scales (LLVM, SIInsertWaitcnts: "VOP3PX2").
+    pub(super) fn counted_writes(&self) -> u32 {
+        1 + u32::from(self.names.is_scaled)
     }
 
     pub(super) fn new(inst: &Inst, names: EventNames, waits: &WaitCount, data_half: Half) -> Facts {
@@ -199,10 +207,10 @@ impl Facts {
             results: inst.writes().filter(vector).map(run).collect(),
             sources_by_half: halves::named(inst, Access::Write, data_half),
             results_by_half: halves::named(inst, Access::Read, data_half),
-            wait: alu_wait(inst).unwrap_or_default(),
             waits_for_scalar: waits_for(inst, Field::SaSdst),
             waits_for_vmem_reads: waits_for(inst, Field::VmVsrc),
             waits_for_vector: waits_for(inst, Field::VaVdst),
+            alu_wait: isa::alu_wait(inst),
             waits_for_smem: waits.iter().any(|(counter, allowed)| counter == Counter::Lgkm && allowed == 0),
             waits_for_all_of_one: waits.iter().any(|(_, allowed)| allowed == 0),
             has_literal: inst.operands.iter().any(|operand| matches!(operand.value, Value::Literal(_))),
@@ -265,7 +273,6 @@ fn check_facts(core: &mut Core, op: &Op, facts: &Facts) -> Step {
     let rules = core.launch.event_hazards;
     let wave64 = core.launch.lanes == 64;
     let unchecked = core.wave.scheduling == SOFTWARE;
-    let (_, id) = core.wave.pending.ids();
     let events = &mut core.wave.checks.events;
     if rules.intersects(SCALAR) {
         events.scalar(op, facts, rules)?;
@@ -280,7 +287,7 @@ fn check_facts(core: &mut Core, op: &Op, facts: &Facts) -> Step {
         events.vector(op, facts, rules, wave64)?;
     }
     if rules.contains(Rules::EXPERT_SCHEDULING) {
-        events.dependences.issue(op, facts, unchecked, id)?;
+        events.dependences.issue(op, facts, core.launch.target, unchecked)?;
     }
     if is_vmem(op) || op.class == Class::Lds || op.inst.variant.encoding == Encoding::Exp || facts.waits_for_vector {
         events.done = events.valu;
@@ -294,14 +301,6 @@ fn check_facts(core: &mut Core, op: &Op, facts: &Facts) -> Step {
 }
 
 impl Events {
-    /// A wait has proved that memory operations are done.
-    #[inline]
-    pub(super) fn complete(&mut self, pending: &Pending) {
-        if self.dependences.has_readers() {
-            self.dependences.complete(|id| pending.is_in_flight(id));
-        }
-    }
-
     /// Scalar registers that memory instructions, or EXEC that any others, have yet to read (gfx10.1).
     fn scalar(&mut self, op: &Op, facts: &Facts, rules: Rules) -> Step {
         let valu = op.class == Class::Valu;

@@ -3,7 +3,7 @@
 use crate::isa::{Operand, Reg, RegFile, Role, scalar};
 
 use super::atomic;
-use super::core::{Core, LANES, Step, active, at_lane, undefined};
+use super::core::{Core, LANES, Launch, Step, active, at_lane, undefined};
 use super::fault::FaultKind;
 use super::op::{Meaning, Op, Semantics, Ty};
 use super::pending::{EffectParts, Kind, Space};
@@ -41,6 +41,40 @@ fn check(core: &Core, offset: u64, size: usize, lane: usize) -> Step<usize> {
         Err(FaultKind::LdsBounds { offset, size: size as u32, allocated: core.launch.lds_size })
     };
     at_lane(result, lane)
+}
+
+/// Whether an access that is out of bounds is one that the hardware drops, and that is no finding: loads there return 0, stores and atomics do nothing. Compilers
+/// mask lanes so, with an address that no LDS has (Triton: 0x7fffffff). `docs/strict-mode.md` has the sources.
+///
+/// Strict mode takes what is nearer to the allocation than LDS is large, before it or after it, for a wrong index. Otherwise everything after the last unit of
+/// the allocation is dropped; the rest of that unit exists on hardware, and its contents are not known.
+pub(super) fn is_dropped(core: &Core, offset: u64, size: usize) -> bool {
+    let Launch { target, strict, lds_size, .. } = *core.launch;
+    let (first, last) = if strict {
+        (u64::from(target.lds_bytes()), (1 << 32) - u64::from(target.lds_bytes()))
+    } else {
+        (u64::from(lds_size).next_multiple_of(target.lds_granule().max(1).into()), 1 << 32)
+    };
+    (first..=last).contains(&offset) && offset + size as u64 <= last
+}
+
+/// [`check`], or none if the access is dropped.
+fn find(core: &Core, offset: u64, size: usize, lane: usize) -> Step<Option<usize>> {
+    if is_dropped(core, offset & 0xffff_ffff, size) { Ok(None) } else { check(core, offset, size, lane).map(Some) }
+}
+
+/// [`find`] of the elements of a lane. Before gfx12 one of several elements that is out of bounds makes the whole instruction do so (RDNA3 ISA guide, for loads of
+/// several dwords; nothing says that these two elements count as such): refused.
+fn find_all(core: &Core, base: u64, offsets: &[u64], size: usize, lane: usize) -> Step<[Option<usize>; 2]> {
+    let mut found = [None; 2];
+    for (found, offset) in found.iter_mut().zip(offsets) {
+        *found = find(core, base + offset, size, lane)?;
+    }
+    if core.launch.target.generation() < 12 && offsets.len() == 2 && found[0].is_some() != found[1].is_some() {
+        let what = "an LDS instruction with one element in bounds and one far out of them";
+        return at_lane(Err(FaultKind::Undefined { what: what.into() }), lane);
+    }
+    Ok(found)
 }
 
 /// Own earlier writes become visible before a read; now and then everyone sees them early.
@@ -96,13 +130,18 @@ pub(super) fn read_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usi
     let total = (words * offsets.len()) as u16;
     core.writing(op, dst.file, dst.first, total)?;
     for lane in active(core.wave.exec()) {
-        for (n, offset) in offsets.iter().enumerate() {
-            let at = check(core, base[lane] + offset, size, lane)?;
+        let found = find_all(core, base[lane], offsets, size, lane)?;
+        for (n, at) in found.into_iter().enumerate().take(offsets.len()) {
+            let first = usize::from(dst.first) + n * words;
+            let Some(at) = at else {
+                (first..first + words).for_each(|register| core.file(dst.file)[register][lane] = 0);
+                continue;
+            };
             core.note(Access::read(lane, at, size, n));
             for word in 0..words {
                 let bytes = &core.lds[at + 4 * word..at + 4 * word + 4];
                 let value = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-                core.file(dst.file)[usize::from(dst.first) + n * words + word][lane] = value;
+                core.file(dst.file)[first + word][lane] = value;
             }
             core.stats.lds_bytes += size as u64;
         }
@@ -127,8 +166,9 @@ fn write_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usize, high: 
     order(core, false)?;
     let id = issue(core, op, None);
     for lane in active(core.wave.exec()) {
-        for (n, (offset, reg)) in offsets.iter().zip(&registers).enumerate() {
-            let at = check(core, base[lane] + offset, size, lane)?;
+        let found = find_all(core, base[lane], offsets, size, lane)?;
+        for (n, (at, reg)) in found.into_iter().zip(&registers).enumerate() {
+            let Some(at) = at else { continue };
             let mut buffer = [0; 16];
             for word in 0..words {
                 let value = core.file(reg.file)[usize::from(reg.first) + word][lane];
@@ -153,12 +193,16 @@ fn read_narrow(core: &mut Core, op: &Op) -> Step {
     core.writing_data(op, dst.file, dst.first, 1)?;
     let offset = single_offset(op);
     for lane in active(core.wave.exec()) {
-        let at = check(core, base[lane] + offset, size, lane)?;
-        core.note(Access::read(lane, at, size, 0));
-        let value = extend(&core.lds[at..at + size], signed);
+        let value = match find(core, base[lane] + offset, size, lane)? {
+            Some(at) => {
+                core.note(Access::read(lane, at, size, 0));
+                core.stats.lds_bytes += size as u64;
+                extend(&core.lds[at..at + size], signed)
+            }
+            None => 0,
+        };
         let cell = &mut core.file(dst.file)[usize::from(dst.first)][lane];
         *cell = op.with_half(*cell, value, d16);
-        core.stats.lds_bytes += size as u64;
     }
     issue(core, op, Some((dst.file, dst.first, 1)));
     Ok(())
@@ -183,7 +227,12 @@ fn run_atomic(core: &mut Core, op: &Op) -> Step {
     let id = issue(core, op, dst.map(|dst| (dst.file, dst.first, words)));
     let offset = single_offset(op);
     for lane in active(core.wave.exec()) {
-        let at = check(core, base[lane] + offset, size, lane)?;
+        let Some(at) = find(core, base[lane] + offset, size, lane)? else {
+            if let Some(dst) = dst {
+                (dst.first..dst.first + words).for_each(|register| core.file(dst.file)[usize::from(register)][lane] = 0);
+            }
+            continue;
+        };
         if !at.is_multiple_of(size) {
             return at_lane(Err(FaultKind::Misaligned { address: at as u64, align: size as u32 }), lane);
         }
@@ -293,6 +342,9 @@ fn append(core: &mut Core, op: &Op, sign: i64) -> Step {
     let dst = destination(op)?;
     core.writing(op, dst.file, dst.first, 1)?;
     let exec = core.wave.exec();
+    if m0 > 0xffff && core.launch.target.lds_offset_mask() > 0xffff {
+        return undefined("a counter in LDS above 64 KB: how many bits of M0 count is not documented");
+    }
     let at = check(core, (m0 & 0xffff) + single_offset(op), 4, 0)?;
     if let Some(lane) = active(exec).next() {
         core.note(Access::atomic(lane, at, 4, 0));
@@ -313,7 +365,7 @@ fn add_lane(core: &mut Core, op: &Op, read: bool) -> Step {
     if core.launch.strict {
         core.passed(core.wave.hazards.check_m0())?;
     }
-    let base = u64::from(core.scalar(op, scalar::M0)? & 0xffff) + single_offset(op);
+    let base = u64::from(core.scalar(op, scalar::M0)? & core.launch.target.lane_address_mask()) + single_offset(op);
     order(core, true)?;
     let reg = if read { destination(op)? } else { data(op, Role::Data0)? };
     if read {

@@ -46,7 +46,7 @@ fn run(core: &mut Core, op: &Op) -> Step {
     Ok(())
 }
 
-/// What RDNA4 has; how the longer ones of gfx1250 lie in lanes is not documented.
+/// What RDNA4 has; how the longer ones of gfx1250 lie in lanes is told in several ways.
 fn of(name: &str) -> Option<Shape> {
     let shape = Shape::parse(name.strip_prefix("v_swmmac_")?)?;
     (shape.k == 32 || shape.k == 64 && shape.a == Element::Int4).then_some(shape)

@@ -9,6 +9,7 @@ use super::op::{Class, Op, Semantics};
 use super::pending::slot;
 use super::races::How;
 use super::strict::{Access, WaveChecks};
+use super::transposing;
 use super::undefined::report;
 
 /// The undefined bits of bytes that an access touches, those of a dword together.
@@ -105,6 +106,7 @@ pub(super) fn values(core: &mut Core, op: &Op, accesses: &[Access]) {
             }
         }
     }
+    transposing::exchange_undefined(&mut core.wave.checks.known, &op.inst, op.dst);
 }
 
 /// Notes where undefined bits that are stored come from: from the register with the word, by the slot of the first.

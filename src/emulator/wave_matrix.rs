@@ -6,7 +6,7 @@
 //! which of them the hardware takes a row or a column from makes no difference as long as the order is one for both. Products are added in single precision one after the other, each rounded once, to
 //! nearest; the hardware's own order of additions is not documented. EXEC is ignored.
 
-use crate::isa::{Operand, Reg, RegFile, Role, Value};
+use crate::isa::{Modifiers, Operand, Reg, RegFile, Role, Value};
 
 use super::core::{Core, LANES, Step, undefined};
 use super::float::{Round, fma_odd, from_bf16, from_f16, to_bf16, to_f16, to_f32};
@@ -210,7 +210,7 @@ pub(super) fn put(core: &mut Core, sum: Sum, first: u16, (register, lane, shift)
 }
 
 /// A constant in all elements of C.
-fn constant(op: &Op, sum: Sum) -> Option<u32> {
+pub(super) fn constant(op: &Op, sum: Sum) -> Option<u32> {
     // An inline float is one of the element's own format.
     let float = op.inst.operand(Role::Src2).is_some_and(|operand| matches!(operand.value, Value::InlineFloat(_)));
     match op.source(Role::Src2, if sum == Sum::Half { Ty::F16 } else { Ty::B32 }) {
@@ -218,6 +218,12 @@ fn constant(op: &Op, sum: Sum) -> Option<u32> {
         Source::Const(bits) => Some(bits as u32),
         _ => None,
     }
+}
+
+/// An element of C with the sign that the modifiers give it: the high negation bit is an absolute value here.
+pub(super) fn signed(element: f64, modifiers: &Modifiers) -> f64 {
+    let element = if modifiers.neg_hi & 4 != 0 { element.abs() } else { element };
+    if modifiers.neg & 4 != 0 { -element } else { element }
 }
 
 fn run(core: &mut Core, op: &Op) -> Step {
@@ -237,13 +243,7 @@ fn run(core: &mut Core, op: &Op) -> Step {
         let (register, lane, shift) = place(op, shape.c, packed, row, column);
         let mut start = shape.c.number(constant.unwrap_or_else(|| c[register][lane] >> shift));
         if shape.c != Sum::Int {
-            // The high negation bit is an absolute value here.
-            if modifiers.neg_hi & 4 != 0 {
-                start = start.abs();
-            }
-            if modifiers.neg & 4 != 0 {
-                start = -start;
-            }
+            start = signed(start, &modifiers);
         }
         // Of copies, a row of the result is computed with the one that its lanes have.
         let copy = row % a.len();

@@ -2,6 +2,7 @@
 
 use crate::code_object::{Kernel, demangle};
 use crate::emit::Packing;
+use crate::error::{Error, Result};
 use crate::glob;
 use crate::offload_bundle::TargetId;
 
@@ -26,6 +27,19 @@ pub enum Counters {
     Register,
 }
 
+impl Counters {
+    /// Its name, as in `--counters`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Counters::Auto => "auto",
+            Counters::Lds => "lds",
+            Counters::Global => "global",
+            Counters::Register => "register",
+        }
+    }
+}
+
 /// How to rewrite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -42,6 +56,19 @@ pub struct Options {
     /// Whether the maps that are given back have the addresses of every instruction. They are inside the rewritten code objects in any case, and for
     /// large inputs need more memory than the code.
     pub keep_addresses: bool,
+}
+
+impl Options {
+    /// Refuses what is not available for any input.
+    ///
+    /// # Errors
+    /// Unsupported: counters in registers.
+    pub fn check(&self) -> Result<()> {
+        match self.counters {
+            Counters::Register => Err(Error::unsupported("counters in registers are not available yet: use lds, global or auto")),
+            Counters::Auto | Counters::Lds | Counters::Global => Ok(()),
+        }
+    }
 }
 
 impl Default for Options {

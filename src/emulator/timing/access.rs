@@ -6,7 +6,7 @@ use crate::emulator::lds;
 use crate::emulator::op::{Class, Op, Semantics};
 use crate::emulator::scalar_memory;
 use crate::emulator::vector_memory::{Place, places, swizzled};
-use crate::isa::{Flags, Role};
+use crate::isa::{Encoding, Flags, Role};
 
 /// What an instruction does to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +68,10 @@ pub(super) fn gather(core: &mut Core, op: &Op) -> Option<Accesses> {
 }
 
 fn vector(core: &mut Core, op: &Op, accesses: &mut Accesses) -> Option<()> {
+    if op.inst.variant.encoding == Encoding::Tensor {
+        // A unit of its own: its time is not modelled.
+        return None;
+    }
     if op.inst.variant.image.is_some() {
         (accesses.memory, accesses.size) = image::accesses(core, op).ok()?;
         return Some(());
