@@ -17,7 +17,8 @@ packages, which are installed with apt where they are missing (as root or throug
 
   --full        also the long tests: more seeds, whole libraries of 27 targets (fetches 65 MB of them first, with apt and with
                 pip), 10 million random words for each target, every variant of the samples, the test kernels on every target that the
-                compiler knows and, if WAVETAP_PROGRAMS names their folder (docs/programs.md), public programs
+                compiler knows, Triton's kernels (docs/triton.md;
+                fetched with pip) and, if WAVETAP_PROGRAMS names their folder (docs/programs.md), public programs
   --no-install  install nothing: fail when a package is missing
 HELP
 }
@@ -88,6 +89,10 @@ if [ "$full" = 1 ]; then
     step corpora rewriter-tests/fetch-corpora.sh
     # Fetches LLVM's headers; without them the test that asks LLVM which registers instructions access says that it was skipped.
     rewriter-tests/llvm-access/build.sh || echo "test.sh: llvm-access was not built" >&2
+fi
+if [ "$full" = 1 ]; then
+    # Fetches the pinned Triton from PyPI.
+    step triton rewriter-tests/triton/run.sh
 fi
 step fmt cargo fmt --all --check
 step clippy cargo clippy --quiet --workspace --all-targets --locked -- -D warnings

@@ -13,6 +13,7 @@ use super::{COUNTERS, Failure, position, read};
 struct Row {
     name: String,
     flat_in_order: bool,
+    halves_apart: bool,
     instructions: Vec<Instruction>,
 }
 
@@ -28,8 +29,8 @@ pub(super) fn source(tables: &Path, targets: &[(&str, &str)]) -> Result<String, 
     let rows: Vec<Row> = read(&tables.join("waits.yaml"))?;
     let mut out = format!("static WAIT_FORMATS: [WaitFormat; {}] = [\n", rows.len());
     for row in &rows {
-        let flat = row.flat_in_order;
-        writeln!(out, "    WaitFormat {{\n        flat_in_order: {flat},\n        instructions: &[")?;
+        let (flat, halves) = (row.flat_in_order, row.halves_apart);
+        writeln!(out, "    WaitFormat {{\n        flat_in_order: {flat},\n        halves_apart: {halves},\n        instructions: &[")?;
         for instruction in &row.instructions {
             let mut fields = String::new();
             for (counter, bits) in &instruction.fields {

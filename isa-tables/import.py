@@ -22,6 +22,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 # Fields of the image format that copies of tensors have no use for (DIM, DMASK, VADDR4): LLVM writes 1, 1 and null there, AMD's own assembler 0.
 UNUSED_OF_TENSORS = 0x7C << 56 | 1 << 22 | 1
+# The third source of what loads scales of matrices, which has none: v0 as LLVM 22 writes it, 0 as LLVM 24 does.
+UNUSED_OF_SCALES = {0x100 << 50: 0x80 << 50}
 
 
 def main():
@@ -41,6 +43,9 @@ def main():
             spellings = [row]
             if row["encoding"] == "tensor":
                 spellings.append({**row, "match": row["match"] & ~UNUSED_OF_TENSORS})
+            if re.match(r"v_wmma_(ld_)?scale", row["name"]):
+                third = row["match"] & 0x1FF << 50
+                spellings.append({**row, "match": row["match"] ^ third ^ UNUSED_OF_SCALES[third]})
             for row in spellings:
                 rows.setdefault(json.dumps(row), (row, generation, {}, name))[2].update(places)
     # Where two records have the same bits on a target, the first in LLVM's order counts, but on gfx9 the one that is written for gfx9 itself (the

@@ -22,7 +22,7 @@
 //!
 //! | floor | module | for |
 //! |---|---|---|
-//! | 0 | [`error`], [`bytes`], [`entity`] | located errors, checked reading and writing, typed ids |
+//! | 0 | [`error`], [`bytes`], [`entity`], `glob` | located errors, checked reading and writing, typed ids, patterns of names |
 //! | 1 | [`elf`] | the checked tables of an ELF file, host or device |
 //! | 1 | [`offload_bundle`] | finding, unpacking and writing the bundles of code objects in a host file |
 //! | 1 | [`code_object`] | symbols, kernels, descriptors, metadata and source lines of a device ELF |
@@ -54,6 +54,7 @@ pub mod emit;
 pub mod emulator;
 pub mod entity;
 pub mod error;
+mod glob;
 pub mod instrument;
 pub mod isa;
 pub mod kernel;

@@ -167,3 +167,39 @@ fn races_are_passed_over_and_counted() {
         assert!(bench.device.take_findings().is_empty());
     }
 }
+
+/// Hazards that instructions with odd operands look for themselves: the run goes on after each, with the result that the right number of wait states gives.
+#[test]
+fn a_dispatch_goes_on_after_every_hazard() {
+    if !compiler_is_there() {
+        return;
+    }
+    const VCCZ: &str = "s_mov_b64 vcc, 0\ns_mov_b32 vcc_lo, 1\nNOP\nv_mov_b32 v8, 1\ns_cbranch_vccnz .Lon\nv_mov_b32 v8, 2\n.Lon:";
+    let cases = [
+        ("gfx90a", "v_mov_b32 v2, 3\nv_readfirstlane_b32 s8, v2\nNOP\nv_readlane_b32 s9, v0, s8\nv_mov_b32 v8, s9", "s_nop 3", 3),
+        ("gfx90a", "v_cmp_eq_u32 vcc, v4, v4\nNOP\nv_div_fmas_f32 v8, 1.0, 1.0, 1.0", "s_nop 3", 0),
+        ("gfx90a", VCCZ, "s_mov_b64 vcc, vcc", 1),
+        ("gfx942", "v_mov_b32 v2, 7\nNOP\nv_readfirstlane_b32 s8, v2\ns_nop 1\nv_mov_b32 v8, s8", "s_nop 0", 7),
+        ("gfx942", "v_mov_b32 v2, 7\nv_cmpx_eq_u32 v2, v2\nNOP\nv_writelane_b32 v2, 9, 0\nv_mov_b32 v8, v2", "s_nop 3", 9),
+        ("gfx90a", "v_mov_b32 v2, 1.0\nNOP\nv_mfma_f32_4x4x1f32 v[20:23], v2, v2, 0\ns_nop 7\nv_cvt_u32_f32 v8, v20", "s_nop 1", 1),
+        (
+            "gfx90a",
+            "v_mov_b32 v2, 1.0\nv_mov_b32 v20, 1.0\nv_mov_b32 v21, 1.0\nv_mov_b32 v22, 1.0\nv_mov_b32 v23, 1.0\nNOP\nv_mfma_f32_4x4x1f32 v[20:23], v2, v2, v[20:23]\n\
+             s_nop 7\nv_cvt_u32_f32 v8, v20",
+            "s_nop 1",
+            2,
+        ),
+    ];
+    for (target, code, nop, lane_0) in cases {
+        let [right, wrong] = [nop, ""].map(|nop| -> &'static str { code.replace("NOP", nop).leak() });
+        let expected = bench(target, right).snippet("it", &INPUTS).unwrap_or_else(|fault| panic!("{target} {right}: {fault}"));
+        assert!(lane_0 == 0 || expected[0][0] == lane_0, "{target} {code}: {expected:x?}");
+        let found = bench(target, wrong).snippet("it", &INPUTS).expect_err(wrong);
+        assert_eq!(FindingKind::of(&found.kind), Some(FindingKind::Hazard), "{found}");
+        let mut on = bench(target, wrong);
+        on.device.options_mut().passes = Passes { all: true, ..Passes::default() };
+        assert_eq!(on.snippet("it", &INPUTS).unwrap_or_else(|fault| panic!("{target} {wrong}: {fault}")), expected, "{target} {wrong}");
+        let findings = on.device.take_findings();
+        assert!(!findings.is_empty() && findings.iter().all(|finding| finding.kind == FindingKind::Hazard), "{findings:?}");
+    }
+}

@@ -4,7 +4,7 @@ use wavetap::cfg::Cfg;
 use wavetap::dataflow::{Certainty, Definition, Definitions, Liveness, Operation, RegSet, Summaries, WaitSummaries, Waits};
 use wavetap::entity::InstId;
 use wavetap::isa::{Counter, Reg, Target};
-use wavetap::kernel::{Body, BodyKind, Flow, Image, Neighbours};
+use wavetap::kernel::{Body, BodyKind, CallTarget, Flow, Image, Neighbours};
 
 const START: u64 = 0x1000;
 
@@ -101,6 +101,27 @@ fn registers_above_v255_and_the_program_counter_of_gfx1250() {
     assert_eq!(body.inst(to).name(), "s_add_pc_i64");
     let Flow::Jump(end) = body.flow(to) else { panic!("{:?}", body.flow(to)) };
     assert_eq!(body.address(end), START + 40);
+}
+
+/// A call as LLVM makes it for gfx125x, with all 64 bits of the distance in the instruction.
+#[test]
+fn calls_by_literals_of_64_bits() {
+    let gfx1250 = target("gfx1250", 32);
+    // s_get_pc_i64 s[0:1]; s_add_nc_u64 s[0:1], s[0:1], 24; s_swap_pc_i64 s[30:31], s[0:1]; s_endpgm; two words that are none; s_endpgm
+    let distance = 28_u32;
+    let words = [0xbe80_4700, 0xa980_fe00, distance, 0, 0xbe9e_4900, GFX11_END, u32::MAX, u32::MAX, GFX11_END];
+    let body = kernel(gfx1250, &words);
+    let call = body.ids().find(|id| body.inst(*id).name() == "s_swap_pc_i64").expect("a call");
+    assert_eq!(body.flow(call), Flow::Call(CallTarget::Known(START + 4 + u64::from(distance))));
+    // Back, to the same place.
+    let back = -12_i64 as u64;
+    let words = [GFX11_END, u32::MAX, 0xbe80_4700, 0xa980_fe00, back as u32, (back >> 32) as u32, 0xbe9e_4900, GFX11_END];
+    let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let mut image = Image::new();
+    image.add_code(START, &code);
+    let body = Body::decode(gfx1250, &image, "kernel", BodyKind::Kernel, START + 8).expect("a body");
+    let call = body.ids().find(|id| body.inst(*id).name() == "s_swap_pc_i64").expect("a call");
+    assert_eq!(body.flow(call), Flow::Call(CallTarget::Known(START)));
 }
 
 #[test]

@@ -62,7 +62,12 @@ fn random_words_decode_to_themselves_or_are_malformed() {
                     let first = inst.variant.mnemonic.split("::").next().unwrap();
                     assert!(isa::print(target, &inst).starts_with(first));
                     for reg in inst.reads().chain(inst.writes()) {
-                        let limit = if reg.file == RegFile::Scalar { 301 } else { 256 };
+                        let limit = match reg.file {
+                            RegFile::Scalar => 301,
+                            // A run begins below v256.
+                            RegFile::Vector if target.has_vgpr_msb() => 256 + u16::from(reg.dwords) - 1,
+                            _ => 256,
+                        };
                         assert!(reg.dwords > 0 && reg.first + u16::from(reg.dwords) <= limit, "{reg:?} of {}", inst.variant.mnemonic);
                     }
                 }
@@ -225,5 +230,57 @@ fn every_row_makes_sense() {
             assert!(variant.operands.iter().filter(|spec| spec.role == Role::Vdst).count() <= 1, "{what}: two destinations");
         }
         assert!(rows > 1500, "{} has {rows} rows", target.name());
+    }
+}
+
+/// With high bits of register numbers elsewhere, a run may begin below v256 and end above (the texts are LLVM 22's).
+#[test]
+fn runs_of_vector_registers_across_v256() {
+    let cases: &[(&[u32], Role, Reg, &str)] = &[
+        (&[0xdbf0_1280, 0xfe00_0083], Role::Vdst, v(254, 4), "ds_load_tr16_b128 v[254:257], v131 offset:4736"),
+        (&[0xcc60_0068, 0x1da3_55fa], Role::Src0, v(250, 8), "v_wmma_f32_16x16x32_f16 v[104:111], v[250:257], v[170:177], v[104:111]"),
+        (&[0xee05_c000, 0x0000_00fe, 0], Role::Vdst, v(254, 4), "global_load_b128 v[254:257], v0, s[0:1]"),
+    ];
+    for target in ["gfx1250", "gfx1251"] {
+        for (dwords, role, reg, text) in cases {
+            let inst = inst(target, dwords);
+            let operand = inst.operands.iter().find(|operand| operand.reg() == Some(*reg)).unwrap_or_else(|| panic!("{inst:?}"));
+            assert!(operand.role == *role || *role == Role::Vdst, "{:?}", operand.role);
+            assert_eq!(isa::print(self::target(target), &inst), *text);
+        }
+        // Runs begin at even registers, here too.
+        for dwords in [[0xdbf0_1280_u32, 0xfd00_0083], [0xdbf0_1280, 0xff00_0083]] {
+            let bytes: Vec<u8> = dwords.iter().flat_map(|dword| dword.to_le_bytes()).collect();
+            assert_eq!(isa::decode(self::target(target), &bytes).unwrap_err().kind(), Kind::Malformed);
+        }
+    }
+    // ds_load_b128 on a target with 256 registers.
+    let bytes: Vec<u8> = [0xdbfc_0000_u32, 0xfe00_0000].iter().flat_map(|dword| dword.to_le_bytes()).collect();
+    assert_eq!(isa::decode(target("gfx1200"), &bytes).unwrap_err().kind(), Kind::Malformed);
+}
+
+/// The source that loading scales does not have is v0 in what LLVM 22 makes, an inline 0 in what LLVM 24 makes.
+#[test]
+fn scales_of_matrices_with_either_unused_source() {
+    let with = |first: [u32; 2], unused: u32| [first[0], first[1] & !(0x1ff << 18) | unused << 18];
+    for (first, second, text) in [
+        (
+            [0xcc35_0000_u32, 0x0202_773c],
+            Some([0xcc33_0020_u32, 0x0482_0110]),
+            "v_wmma_scale_f32_16x16x128_f8f6f4 v[32:39], v[16:31], v[0:15], v[32:39], v60, v59",
+        ),
+        ([0xcc35_0000, 0x0202_0501], None, "v_wmma_ld_scale_paired_b32 v1, v2"),
+        ([0xcc3a_0000, 0x0202_0902], None, "v_wmma_ld_scale16_paired_b64 v[2:3], v[4:5]"),
+    ] {
+        for unused in [0x80, 0x100] {
+            let dwords: Vec<u32> = with(first, unused).into_iter().chain(second.into_iter().flatten()).collect();
+            let inst = inst("gfx1250", &dwords);
+            assert_eq!(isa::print(target("gfx1250"), &inst), text);
+        }
+        for other in [0, 0x81, 0x101] {
+            let dwords: Vec<u32> = with(first, other).into_iter().chain(second.into_iter().flatten()).collect();
+            let bytes: Vec<u8> = dwords.iter().flat_map(|dword| dword.to_le_bytes()).collect();
+            assert_eq!(isa::decode(target("gfx1250"), &bytes).unwrap_err().kind(), Kind::Malformed, "{other:#x}");
+        }
     }
 }

@@ -246,10 +246,13 @@ pub struct RunArgs {
 }
 
 /// Rewrite an application, run it, and report on its branches
+///
+/// Code that it loads, or that what it starts has, is rewritten when it is loaded: libraries, modules, what a just-in-time compiler made.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  wavetap profile ./app input.txt\n  wavetap profile --report app.json --format json -- ./app --its-own-flag\n  \
-                  wavetap profile --target gfx942 --counters global hip-samples/bin/divergence\n  wavetap profile --timing --latency memory=1000 ./app"
+                  wavetap profile --target gfx942 --counters global hip-samples/bin/divergence\n  wavetap profile --timing --latency memory=1000 ./app\n  \
+                  wavetap profile --target gfx942 -- python app.py                             kernels that Triton compiles"
 )]
 pub struct ProfileArgs {
     /// Also keep the collected counts in this file (with %p in its name: a file for each process, with the process's id in its place)

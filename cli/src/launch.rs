@@ -17,6 +17,8 @@ use wavetap::elf::constants::{DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB};
 use wavetap::elf::{Elf, string_at};
 use wavetap::emulator::LatencyOverride;
 use wavetap::error::{Error, Kind, Result};
+use wavetap::offload_bundle::has_no_device_code;
+use wavetap::pipeline::Options;
 use wavetap::profile::file::{Backend, Profile};
 use wavetap::profile::journal::{self, Journal};
 use wavetap::report::RunInfo;
@@ -26,8 +28,13 @@ use crate::collected::Ended;
 use crate::findings;
 use crate::{files, stand_in};
 
+/// How a script begins.
+const SCRIPT: &[u8] = b"#!";
 /// The kernel driver's device: there is an AMD GPU where it exists.
 const GPU_DEVICE: &str = "/dev/kfd";
+/// The variables of [`AtLoad`] where nothing is rewritten.
+const REWRITES_NOTHING: [(&str, Option<OsString>); 4] =
+    [("WAVETAP_REWRITE", None), ("WAVETAP_REWRITE_KERNELS", None), ("WAVETAP_REWRITE_MAX_LOSS", None), ("WAVETAP_ORIGINALS", None)];
 /// A process that was ended by signal n has exit code 128 + n, as in a shell.
 const SIGNAL_BASE: i32 = 128;
 
@@ -113,6 +120,29 @@ pub struct Modelled<'a> {
     pub interval: Option<u32>,
 }
 
+/// How code that an application loads is made to count, by the stand-in: what is not in the executable itself, or is and was not rewritten.
+#[derive(Debug, Clone, Copy)]
+pub struct AtLoad<'a> {
+    /// As the executable is rewritten.
+    pub options: &'a Options,
+    /// The folder where the originals of such code are kept, for the report.
+    pub originals: &'a Path,
+}
+
+impl AtLoad<'_> {
+    /// The variables that say so, with their values.
+    fn variables(&self) -> [(&'static str, Option<OsString>); 4] {
+        let Options { counters, selection, max_occupancy_loss, .. } = self.options;
+        let kernels = (!selection.kernels.is_empty()).then(|| selection.kernels.join("\n"));
+        [
+            ("WAVETAP_REWRITE", Some(counters.name().into())),
+            ("WAVETAP_REWRITE_KERNELS", kernels.map(OsString::from)),
+            ("WAVETAP_REWRITE_MAX_LOSS", max_occupancy_loss.map(|most| most.to_string().into())),
+            ("WAVETAP_ORIGINALS", Some(self.originals.as_os_str().to_owned())),
+        ]
+    }
+}
+
 /// One run of an application on the emulator.
 #[derive(Debug)]
 pub struct Run<'a> {
@@ -130,6 +160,8 @@ pub struct Run<'a> {
     pub trace: bool,
     /// What is modelled of time.
     pub timing: Option<Modelled<'a>>,
+    /// How code that it loads is made to count, if it is.
+    pub at_load: Option<AtLoad<'a>>,
     /// Where stdout goes; inherited if none. The application's stdin is then empty.
     pub stdout: Option<File>,
 }
@@ -198,7 +230,8 @@ impl Run<'_> {
             ("WAVETAP_PER_WAVE", flag(*per_wave)),
             ("WAVETAP_TARGET", self.target.map(OsString::from)),
         ];
-        for (name, value) in values {
+        let at_load = self.at_load.map_or(REWRITES_NOTHING, |at_load| at_load.variables());
+        for (name, value) in values.into_iter().chain(at_load) {
             match value {
                 Some(value) => command.env(name, value),
                 // A variable of the caller must not reach the run unasked.
@@ -233,19 +266,20 @@ pub fn info(backend: &BackendArgs, ended: &Ended) -> RunInfo {
     RunInfo { strict: Some(backend.is_strict()), seed: Some(backend.seed), exit_code: Some(ended.code), signal: ended.signal_name() }
 }
 
+/// Whether a file starts or loads what has device code, and has none itself: a script, an interpreter.
+pub fn has_no_code_of_its_own(data: &[u8]) -> bool {
+    data.starts_with(SCRIPT) || has_no_device_code(data)
+}
+
 /// The error of rewriting an application that may be something that starts another one.
 pub fn explain(app: &App, data: &[u8], error: Error) -> Error {
-    const SCRIPT: &[u8] = b"#!";
     let path = app.path.display();
-    let instead = "then `wavetap run -o FILE.profile --` with this command counts, in every process that it starts";
     let message = if data.starts_with(SCRIPT) {
         format!(
-            "{path}: a script, and only programs and libraries have code to be rewritten: rewrite those that it starts or loads (`wavetap rewrite`) and put them in the place of the originals; {instead}"
+            "{path}: a script, and only programs and libraries have code to be rewritten: `wavetap profile` counts what it starts and what that loads"
         )
     } else if error.kind() == Kind::Unsupported {
-        format!(
-            "{error}; if it loads a library that has GPU code (as an interpreter does), rewrite that (`wavetap rewrite`) and put it in the original's place; {instead}"
-        )
+        format!("{error}; if it loads code (as an interpreter does), `wavetap profile` counts that")
     } else {
         return error;
     };

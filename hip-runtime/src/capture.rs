@@ -6,6 +6,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::thread::ThreadId;
 
 use crate::operation::Operation;
+use crate::per_thread::PerThread;
 use crate::raw;
 use crate::runtime::{Runtime, runtime};
 use crate::status::*;
@@ -218,7 +219,7 @@ impl Runtime {
 
 thread_local! {
     /// The nodes that `hipStreamGetCaptureInfo_v2` gave out last: they are the library's, and the caller looks at them.
-    static SHOWN: std::cell::RefCell<Vec<usize>> = const { std::cell::RefCell::new(Vec::new()) };
+    static SHOWN: PerThread<Vec<usize>> = const { PerThread::new(Vec::new()) };
 }
 
 entry_points! {
@@ -278,7 +279,8 @@ entry_points! {
         raw::store_optional(id, state.1);
         raw::store_optional(graph, state.2);
         raw::store_optional(count, state.3.len());
-        SHOWN.with_borrow_mut(|shown| {
+        SHOWN.with(|shown| {
+            let mut shown = shown.borrow_mut();
             *shown = state.3;
             raw::store_optional(nodes, shown.as_ptr());
         });

@@ -1,9 +1,9 @@
 //! Contexts, of which the device has one, and what concerns more than one device, of which there is one.
 
-use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_uint};
 
 use crate::devices::{PCI_ADDRESS, only};
+use crate::per_thread::{PerThread, pop};
 use crate::raw;
 use crate::status::*;
 
@@ -15,7 +15,7 @@ const API_VERSION: c_int = 4;
 
 thread_local! {
     /// The contexts that this thread has made current one above the other; each is [`CONTEXT`] or none.
-    static STACK: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    static STACK: PerThread<Vec<usize>> = const { PerThread::new(Vec::new()) };
 }
 
 fn context(context: usize) -> Outcome {
@@ -33,29 +33,27 @@ entry_points! {
     /// The context of a device.
     fn hipCtxCreate(out: *mut usize, _flags: c_uint, device: c_int) {
         only(device)?;
-        STACK.with_borrow_mut(|stack| stack.push(CONTEXT));
+        STACK.with(|stack| stack.borrow_mut().push(CONTEXT));
         raw::store(out, CONTEXT)
     }
 
     /// Ends a context for this thread; the device's memory stays.
     fn hipCtxDestroy(which: usize) {
         context(which)?;
-        STACK.with_borrow_mut(|stack| {
-            stack.pop();
-        });
+        STACK.with(pop);
         Ok(())
     }
 
     /// Makes a context current, above the one that was.
     fn hipCtxPushCurrent(which: usize) {
         context(which)?;
-        STACK.with_borrow_mut(|stack| stack.push(which));
+        STACK.with(|stack| stack.borrow_mut().push(which));
         Ok(())
     }
 
     /// Ends what [`hipCtxPushCurrent`] began.
     fn hipCtxPopCurrent(out: *mut usize) {
-        let popped = STACK.with_borrow_mut(Vec::pop).ok_or(INVALID_CONTEXT)?;
+        let popped = STACK.with(pop).ok_or(INVALID_CONTEXT)?;
         raw::store_optional(out, popped);
         Ok(())
     }
@@ -65,10 +63,10 @@ entry_points! {
         if which != 0 {
             context(which)?;
         }
-        STACK.with_borrow_mut(|stack| {
-            stack.pop();
+        STACK.with(|stack| {
+            pop(stack);
             if which != 0 {
-                stack.push(which);
+                stack.borrow_mut().push(which);
             }
         });
         Ok(())
@@ -76,7 +74,7 @@ entry_points! {
 
     /// The current context; the device's own unless another was set.
     fn hipCtxGetCurrent(out: *mut usize) {
-        raw::store(out, STACK.with_borrow(|stack| stack.last().copied().unwrap_or(CONTEXT)))
+        raw::store(out, STACK.with(|stack| stack.borrow().last().copied().unwrap_or(CONTEXT)))
     }
 
     /// The device of the current context.

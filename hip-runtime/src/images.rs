@@ -10,9 +10,11 @@ use wavetap::emulator::{Device, LoadedObject};
 use wavetap::error::{Error, Result, ResultExt};
 use wavetap::isa::Target;
 use wavetap::offload_bundle::{Bundle, TargetId};
+use wavetap::profile::map::Refused;
 
 use crate::counters::Counters;
 use crate::raw;
+use crate::rewriting::Prepared;
 use crate::settings::Settings;
 
 /// A variable that lives in host memory: the code object's symbol of that name holds its address.
@@ -55,6 +57,8 @@ pub(crate) struct Loaded {
     pub(crate) bytes: Vec<u8>,
     pub(crate) kernels: HashMap<String, Kernel>,
     pub(crate) counters: Option<Counters>,
+    /// Where it was to be rewritten when it was loaded and no kernel of it counts: those that were selected, and why they cannot.
+    pub(crate) unrewritten: Option<Vec<Refused>>,
 }
 
 impl Image {
@@ -148,7 +152,17 @@ impl Loaded {
         self.kernels.iter().find(|(_, kernel)| kernel.original.name == name).map(|(symbol, _)| symbol.as_str())
     }
 
+    /// Kernels of it that do not count and were to.
+    pub(crate) fn refused(&self) -> &[Refused] {
+        self.counters.as_ref().map_or_else(|| self.unrewritten.as_deref().unwrap_or_default(), |counters| &counters.map.refused)
+    }
+
     fn new(device: &mut Device, bytes: Vec<u8>, settings: &Settings) -> Result<Self> {
+        let prepared = match &settings.rewriting {
+            Some(rewriting) => rewriting.prepare(bytes),
+            None => Prepared::unchanged(bytes),
+        };
+        let Prepared { bytes, refused } = prepared;
         let object = device.load(&bytes)?;
         let code = CodeObject::parse(&bytes)?;
         let counters = Counters::attach(device, &object, &code, settings)?;
@@ -159,7 +173,7 @@ impl Loaded {
             let original = originals.remove(&kernel.name).map_or_else(|| Arc::clone(&loaded), Arc::new);
             kernels.insert(kernel.name.clone(), Kernel { loaded, original });
         }
-        Ok(Loaded { object, kernels, counters, bytes })
+        Ok(Loaded { object, kernels, counters, bytes, unrewritten: refused })
     }
 }
 

@@ -28,7 +28,7 @@ impl Runtime {
         (self.journal, self.process, self.written) = (fresh.journal, fresh.process, None);
         if let Some(collector) = &mut self.collector {
             let loaded = self.images.iter().flatten().filter_map(|image| image.loaded.as_ref());
-            loaded.filter_map(|loaded| loaded.counters.as_ref()).for_each(|counters| collector.add_object(&counters.map));
+            loaded.for_each(|loaded| collector.add_refused(loaded.refused()));
         }
     }
 

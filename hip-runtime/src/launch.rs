@@ -1,11 +1,11 @@
 //! Kernel launches.
 
-use std::cell::RefCell;
 use std::ffi::{c_uint, c_void};
 
 use crate::functions;
 use crate::kernarg::{self, Shape};
 use crate::operation::{Launch, Operation, submit};
+use crate::per_thread::{PerThread, pop};
 use crate::raw;
 use crate::runtime::{KernelRef, runtime};
 use crate::status::*;
@@ -24,11 +24,13 @@ pub(crate) struct Dim3 {
 type Configuration = (Dim3, Dim3, usize, *mut c_void);
 
 thread_local! {
+    // No destructors: functions that run at exit may still launch.
+
     /// Configurations that were pushed and not yet popped by the kernel's stub.
-    static CONFIGURATIONS: RefCell<Vec<Configuration>> = const { RefCell::new(Vec::new()) };
+    static CONFIGURATIONS: PerThread<Vec<Configuration>> = const { PerThread::new(Vec::new()) };
 
     /// What `hipSetupArgument` has set for the next launch.
-    static SET_UP: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static SET_UP: PerThread<Vec<u8>> = const { PerThread::new(Vec::new()) };
 }
 
 /// Markers in the `extra` array of a module launch (HIP's `HIP_LAUNCH_PARAM_*`).
@@ -190,13 +192,13 @@ impl Dim3 {
 entry_points! {
     /// Remembers a launch configuration for the kernel stub that is called next.
     fn __hipPushCallConfiguration(grid: Dim3, block: Dim3, dynamic_lds: usize, stream: *mut c_void) {
-        CONFIGURATIONS.with_borrow_mut(|stack| stack.push((grid, block, dynamic_lds, stream)));
+        CONFIGURATIONS.with(|stack| stack.borrow_mut().push((grid, block, dynamic_lds, stream)));
         Ok(())
     }
 
     /// Gives the configuration back to the stub.
     fn __hipPopCallConfiguration(grid: *mut Dim3, block: *mut Dim3, dynamic_lds: *mut usize, stream: *mut *mut c_void) {
-        let configuration = CONFIGURATIONS.with_borrow_mut(Vec::pop).ok_or(MISSING_CONFIGURATION)?;
+        let configuration = CONFIGURATIONS.with(pop).ok_or(MISSING_CONFIGURATION)?;
         raw::store(grid, configuration.0)?;
         raw::store(block, configuration.1)?;
         raw::store(dynamic_lds, configuration.2)?;
@@ -235,8 +237,8 @@ entry_points! {
 
     /// Launches a kernel by its host stub with the configuration that was pushed.
     fn hipLaunchByPtr(function: *const c_void) {
-        let (grid, block, dynamic_lds, stream) = CONFIGURATIONS.with_borrow_mut(Vec::pop).ok_or(MISSING_CONFIGURATION)?;
-        let arguments = SET_UP.take();
+        let (grid, block, dynamic_lds, stream) = CONFIGURATIONS.with(pop).ok_or(MISSING_CONFIGURATION)?;
+        let arguments = SET_UP.with(|bytes| bytes.take());
         let (kernel, shape) = (stub(function)?, shape(grid.array(), block.array(), dynamic_lds)?);
         runtime().check_launch(&kernel, &shape)?;
         submit(stream, Operation::Kernel(Launch { kernel, shape, arguments }))
@@ -244,16 +246,18 @@ entry_points! {
 
     /// Configures the launch that [`hipLaunchByPtr`] does.
     fn hipConfigureCall(grid: Dim3, block: Dim3, dynamic_lds: usize, stream: *mut c_void) {
-        CONFIGURATIONS.with_borrow_mut(|stack| stack.push((grid, block, dynamic_lds, stream)));
-        SET_UP.set(Vec::new());
+        CONFIGURATIONS.with(|stack| stack.borrow_mut().push((grid, block, dynamic_lds, stream)));
+        SET_UP.with(|bytes| bytes.take());
         Ok(())
     }
 
     /// Sets an argument of the launch that [`hipLaunchByPtr`] does.
     fn hipSetupArgument(argument: *const c_void, size: usize, offset: usize) {
         let end = offset.checked_add(size).filter(|end| *end <= MOST_ARGUMENTS).ok_or(INVALID_VALUE)?;
-        SET_UP.with_borrow_mut(|bytes| {
-            bytes.resize(bytes.len().max(end), 0);
+        SET_UP.with(|bytes| {
+            let mut bytes = bytes.borrow_mut();
+            let length = bytes.len().max(end);
+            bytes.resize(length, 0);
             raw::read(argument as usize, &mut bytes[offset..end])
         })
     }

@@ -16,6 +16,7 @@
 //! | `status`, `settings` | HIP's error codes and the state they leave; what the environment asks for |
 //! | `runtime`, `choice`, `images`, `kernarg`, `counters`, `trace`, `time` | the device, loaded code, kernel arguments, control block, the emulator's trace, modelled time |
 //! | `keep`, `journal`, `fork` | files of what was collected, and what was collected as a file that is complete after each dispatch; processes that split |
+//! | `rewriting` | code that is made to count when it is loaded |
 //! | `hostcall`, `printf` | what kernels ask of the host while they run |
 //! | `operation`, `copies`, `graphs`, `kinds`, `handles` | what streams and graphs do, as data |
 //! | `tasks`, `in_flight` | what streams have not done yet, and the threads that do it; kernels that have begun and not ended |
@@ -36,6 +37,9 @@
 //! | `WAVETAP_TRACE` | file for the emulator's own counts |
 //! | `WAVETAP_ORIGINS` | file for what waits waited for and where values came from, which takes many times as long |
 //! | `WAVETAP_JOURNAL`, `WAVETAP_COLLECT` | folder where each process keeps its journal, which has everything as soon as a dispatch has ended; what it is to have: `counters,trace,time,samples` |
+//! | `WAVETAP_REWRITE` | `auto`, `lds`, `global`: code objects that do not count are made to when they are loaded, with the counters there |
+//! | `WAVETAP_REWRITE_KERNELS`, `WAVETAP_REWRITE_MAX_LOSS` | only kernels that match one of these patterns, one in a line; waves per SIMD that a kernel may lose |
+//! | `WAVETAP_ORIGINALS` | folder where the originals of such code objects are kept, as `MD5.co` |
 //! | `WAVETAP_STRICT` | `1`: the emulator's strict mode |
 //! | `WAVETAP_STRICT_CONTINUE` | `1`: it goes on after findings where it is defined how |
 //! | `WAVETAP_SUPPRESSIONS` | file of findings that it goes on after and does not report |
@@ -82,11 +86,13 @@ mod memory;
 mod modules;
 mod operation;
 mod origins;
+mod per_thread;
 mod pools;
 mod printf;
 mod properties;
 mod raw;
 mod registration;
+mod rewriting;
 mod runtime;
 mod settings;
 mod status;

@@ -269,9 +269,10 @@ impl Runtime {
             complain("cannot load device code", &error);
             return Err(NO_BINARY_FOR_GPU);
         }
-        let counters = self.images[index].as_ref().and_then(|image| image.loaded.as_ref()).and_then(|loaded| loaded.counters.as_ref());
-        if first && let (Some(collector), Some(counters)) = (&mut self.collector, counters) {
-            collector.add_object(&counters.map);
+        let loaded = self.images[index].as_ref().and_then(|image| image.loaded.as_ref());
+        let collects = |loaded: &&Loaded| loaded.counters.is_some() || !loaded.refused().is_empty();
+        if first && let (Some(collector), Some(loaded)) = (&mut self.collector, loaded.filter(collects)) {
+            collector.add_refused(loaded.refused());
             if let Some(journal) = &mut self.journal {
                 journal.add(Changes { counters: Some((collector.profile_mut(), None)), ..Changes::default() });
             }

@@ -10,6 +10,7 @@ use wavetap::offload_bundle::TargetId;
 use crate::findings::FindingSettings;
 use crate::images::is_emulated;
 use crate::raw;
+use crate::rewriting::Rewriting;
 
 /// Records that hold the counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +77,8 @@ pub(crate) struct Settings {
     /// Where its stall samples go.
     pub(crate) samples: Option<PathBuf>,
     pub(crate) timing: Option<Timing>,
+    /// How code that the program loads is made to count, if it is.
+    pub(crate) rewriting: Option<Rewriting>,
 }
 
 impl Settings {
@@ -147,6 +150,7 @@ impl Settings {
             time: set("WAVETAP_TIMING").map(PathBuf::from),
             samples: set("WAVETAP_SAMPLES").map(PathBuf::from),
             timing: timing(set, collect)?,
+            rewriting: Rewriting::from(set)?,
             journal: set("WAVETAP_JOURNAL").map(PathBuf::from),
             collect,
             poison: set("WAVETAP_POISON").is_none() || flag("WAVETAP_POISON")?,

@@ -77,6 +77,8 @@ impl Tracer {
                 Err(at) => {
                     let instruction = original.instruction(&code, target, address);
                     let source = names.lines.as_ref().and_then(|lines| lines.location(address));
+                    // Line 0 is DWARF's for code of no line.
+                    let source = source.filter(|place| place.line > 0);
                     let source = source.map(|place| Source { file: place.file, line: place.line });
                     totals.branches.insert(at, SiteTotals { address, instruction, source, counts });
                 }

@@ -7,6 +7,7 @@ use wavetap::emulator::Fault;
 use wavetap::error::Result;
 use wavetap::isa::Target;
 use wavetap::profile::launches::{NotCounted, UncountedDispatches};
+use wavetap::profile::map::EVERY_KERNEL;
 
 use crate::images::Loaded;
 use crate::kernarg::Shape;
@@ -19,18 +20,23 @@ pub(crate) type Why = (NotCounted, String);
 
 /// Why a kernel has no counters, if it has none.
 pub(crate) fn without_counters(loaded: &Loaded, kernel: &str) -> Option<Why> {
+    let refused = loaded.refused().iter().find(|refused| refused.name == kernel || refused.name == EVERY_KERNEL);
+    let refused = refused.map(|refused| (NotCounted::Refused, format!("{}: {}", refused.reason, refused.detail)));
     let Some(counters) = &loaded.counters else {
+        if loaded.unrewritten.is_some() {
+            return Some(refused.unwrap_or_else(not_selected));
+        }
         let detail = "its code object has no counters: its file was not rewritten, or no kernel of it was instrumented";
         return Some((NotCounted::NotRewritten, detail.to_owned()));
     };
     if counters.index_of(kernel).is_some() {
         return None;
     }
-    let refused = counters.map.refused.iter().find(|refused| refused.name == kernel);
-    Some(match refused {
-        Some(refused) => (NotCounted::Refused, format!("{}: {}", refused.reason, refused.detail)),
-        None => (NotCounted::NotSelected, "it was not selected when its file was rewritten".to_owned()),
-    })
+    Some(refused.unwrap_or_else(not_selected))
+}
+
+fn not_selected() -> Why {
+    (NotCounted::NotSelected, "it was not selected when its file was rewritten".to_owned())
 }
 
 /// LDS of the workgroups of a launch, and why there is no room in it for the kernel's counters, if there is none: then they have what they would have without counters.

@@ -64,6 +64,9 @@ fn every_dispatch_is_counted_however_the_program_ends() {
         ("exit", 0, true, 7, ""),
         ("_exit", 0, true, 7, ""),
         ("quick_exit", 0, true, 7, ""),
+        ("atexit", 0, true, 14, ""),
+        // Of a thread-local object and of a static one.
+        ("destructors", 0, true, 21, ""),
         ("reset", 0, true, 7, ""),
         ("abort", 134, false, 7, "was ended by SIGABRT (signal 6)"),
         ("fault", 139, false, 7, "was ended by SIGSEGV (signal 11)"),
@@ -95,6 +98,10 @@ fn the_report_says_how_a_run_was_cut_short() {
     let killed = profile("kill");
     assert!(killed.code == 137 && killed.out().contains("the run was ended by SIGKILL (signal 9)"), "{}", killed.failure("kill"));
     assert!(killed.out().contains("3 dispatches"), "{}", killed.failure("kill"));
+    // The name that it executes is the original's.
+    let original = profile("exec");
+    let says = original.err().contains("3 dispatches: original_ran") && original.out().contains("3 dispatches");
+    assert!(original.code == 1 && says, "{}", original.failure("exec"));
     for ending in ["_exit", "quick_exit", "return"] {
         let ended = profile(ending);
         assert!(ended.code == 0 && ended.out().contains("3 dispatches"), "{}", ended.failure(ending));

@@ -11,7 +11,7 @@ use super::named::Names;
 use super::op::{Meaning, Op};
 use super::spare::Spare;
 use super::{
-    async_copy, brain, compare, convert, dot, gws, image, lane_access, lds, matrix, movement, packed, pair, scalar, scalar_control,
+    async_copy, brain, compare, convert, dot, fork, gws, image, lane_access, lds, matrix, movement, packed, pair, scalar, scalar_control,
     scalar_memory, scaled, scaled_matrix, scaled_pack, sparse, sparse_wave, tensor, transposing, typed, vector_float, vector_int,
     vector_memory, wave_matrix, wave_scaled, wave_transposing,
 };
@@ -27,6 +27,7 @@ struct Range {
     object: ObjectId,
     base: u64,
     replay: bool,
+    writes_all: bool,
     /// For each dword, one more than the index of its instruction; 0 where nothing is decoded yet. By wave size: an encoding means different things in
     /// waves of 32 (first) and of 64.
     index: [Vec<u32>; 2],
@@ -55,6 +56,7 @@ impl Code {
                 object,
                 base,
                 replay: range.replay,
+                writes_all: range.writes_all,
                 index: [vec![0; dwords], vec![0; dwords]],
             });
         }
@@ -166,6 +168,9 @@ impl Code {
         let mut next = pc;
         if let Some(op) = self.ops.last_mut() {
             op.replay = range.replay;
+            if range.writes_all {
+                op.write_all();
+            }
             op.vgpr_msb = msb;
             next = op.next;
         }
@@ -184,7 +189,7 @@ fn mean(inst: &mut Inst, msb: VgprMsb) -> Result<(), FaultKind> {
     for at in 0..inst.operands.len() {
         let Operand { role, value: Value::Reg(reg), .. } = inst.operands[at] else { continue };
         let Some(actual) = msb.actual(inst, role, reg) else {
-            let what = format!("which vector register of {} the high bits of register numbers are for", inst.name());
+            let what = format!("which vector registers {} names with these high bits of register numbers", inst.name());
             return Err(FaultKind::Undefined { what: what.into() });
         };
         inst.operands[at].value = Value::Reg(actual);
@@ -201,7 +206,7 @@ pub(super) fn meaning(target: Target, inst: &Inst) -> Option<Meaning> {
     use Encoding as E;
     let name = carrying(inst);
     match inst.variant.encoding {
-        E::Sop1 | E::Sop2 | E::Sopk | E::Sopc | E::Sopp => scalar::meaning(name),
+        E::Sop1 | E::Sop2 | E::Sopk | E::Sopc | E::Sopp => fork::meaning(name).or_else(|| scalar::meaning(name)),
         E::Smem => scalar_control::meaning(name).or_else(|| scalar_memory::meaning(name, inst)),
         E::Ds => wave_transposing::meaning(name)
             .or_else(|| transposing::meaning(name, inst))

@@ -6,7 +6,7 @@ use super::core::undefined;
 use super::float::{Env, Round, add_odd, from_f16, half_by_mode, to_bf16, to_f16, to_f32};
 use super::lanes::Lane;
 use super::op::{Handler, High, LaneFn, Meaning, Ty};
-use super::small_float::{Format, decode, encode, encode_stochastic};
+use super::small_float::{Format, SINGLE, decode, encode, encode_stochastic, half_stochastic};
 use super::vector::run_lane;
 use super::vector_float::{s32, w32};
 use super::vector_int::lane;
@@ -201,6 +201,12 @@ fn plain(name: &str) -> Option<Meaning> {
         "v_cvt_pkrtz_f16_f32" | "v_cvt_pk_rtz_f16_f32" => {
             two(F, |_, s| u64::from(to_f16(x(s[0]), Round::Zero)) | u64::from(to_f16(x(s[1]), Round::Zero)) << 16)
         }
+        "v_cvt_sr_f16_f32" => {
+            lane(|e, s| u64::from(half_stochastic(s32(s[0]), false, s[1] as u32, saturates(e))), H, [F, W, N, N], High::Keep)
+        }
+        "v_cvt_sr_bf16_f32" => {
+            lane(|e, s| u64::from(half_stochastic(s32(s[0]), true, s[1] as u32, saturates(e))), Ty::B16, [F, W, N, N], High::Keep)
+        }
         "v_cvt_pk_u8_f32" => lane(
             |e, s| {
                 let shift = 8 * (s[1] & 3);
@@ -229,9 +235,11 @@ pub(super) fn stochastic(target: Target, name: &str) -> Option<LaneFn> {
     let fnuz = target.fnuz_fp8();
     Some(match name {
         "v_cvt_sr_fp8_f32" => {
-            eight!(fnuz, false, |format, e, s| u64::from(encode_stochastic(format, s32(s[0]), s[1] as u32, saturates(e))))
+            eight!(fnuz, false, |format, e, s| u64::from(encode_stochastic(format, x(s[0]), SINGLE, s[1] as u32, saturates(e))))
         }
-        "v_cvt_sr_bf8_f32" => eight!(fnuz, true, |format, e, s| u64::from(encode_stochastic(format, s32(s[0]), s[1] as u32, saturates(e)))),
+        "v_cvt_sr_bf8_f32" => {
+            eight!(fnuz, true, |format, e, s| u64::from(encode_stochastic(format, x(s[0]), SINGLE, s[1] as u32, saturates(e))))
+        }
         _ => return None,
     })
 }

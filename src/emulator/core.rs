@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::isa::{Counter, EventHazards, RegFile, Target, VgprMsb, WaitStates, print, scalar};
+use crate::isa::{Counter, EventHazards, Half, RegFile, Target, VgprMsb, WaitStates, print, scalar};
 
 use super::fault::FaultKind;
 use super::findings::Passes;
@@ -328,6 +328,15 @@ impl Core<'_> {
 
     /// Checks that a run of registers may be read now by this instruction.
     pub(super) fn reading(&mut self, op: &Op, file: RegFile, first: u16, count: u16) -> Step {
+        self.reading_half(op, file, first, count, Half::Whole)
+    }
+
+    /// [`Core::reading`] of what a memory instruction stores.
+    pub(super) fn reading_data(&mut self, op: &Op, file: RegFile, first: u16, count: u16) -> Step {
+        self.reading_half(op, file, first, count, op.data_half)
+    }
+
+    fn reading_half(&mut self, op: &Op, file: RegFile, first: u16, count: u16, half: Half) -> Step {
         self.bounds(file, first, count)?;
         if self.launch.strict {
             if let Some(origins) = &mut self.wave.origins {
@@ -336,7 +345,7 @@ impl Core<'_> {
             let Wave { pending, hazards, .. } = &*self.wave;
             if !pending.are_free(file, first, count) || hazards.looks_at_reads(op, self.launch, file) {
                 for index in first..first + count {
-                    let waited = self.wave.pending.check_read(file, index);
+                    let waited = self.wave.pending.check_read(file, index, half);
                     self.passed(waited)?;
                     let safe = self.wave.hazards.check_read(op, self.launch, file, index);
                     self.passed(safe)?;
@@ -348,6 +357,15 @@ impl Core<'_> {
 
     /// Checks that a run of registers may be written now by this instruction, and notes that it is.
     pub(super) fn writing(&mut self, op: &Op, file: RegFile, first: u16, count: u16) -> Step {
+        self.writing_half(op, file, first, count, Half::Whole)
+    }
+
+    /// [`Core::writing`] of what a memory instruction loads.
+    pub(super) fn writing_data(&mut self, op: &Op, file: RegFile, first: u16, count: u16) -> Step {
+        self.writing_half(op, file, first, count, op.data_half)
+    }
+
+    fn writing_half(&mut self, op: &Op, file: RegFile, first: u16, count: u16, half: Half) -> Step {
         self.bounds(file, first, count)?;
         if self.launch.strict {
             if let Some(origins) = &mut self.wave.origins {
@@ -356,7 +374,7 @@ impl Core<'_> {
             let Wave { pending, hazards, .. } = &*self.wave;
             if !pending.are_free(file, first, count) || hazards.looks_at_writes(op, file) {
                 for index in first..first + count {
-                    let waited = self.wave.pending.check_write(op, file, index);
+                    let waited = self.wave.pending.check_write(op, file, index, half);
                     self.passed(waited)?;
                     let safe = self.wave.hazards.check_write(op, self.launch, file, index);
                     self.passed(safe)?;

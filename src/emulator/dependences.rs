@@ -1,119 +1,176 @@
-//! Vector registers between VALU and memory (`HW_REG_WAVE_SCHED_MODE`, gfx12): the hardware looks after these unless code has said that it does so itself, by waits for
-//! va_vdst and vm_vsrc (LLVM, SIInsertWaitcnts, "expert scheduling mode 2"). What is under way when the mode changes stays so.
+//! Vector registers between VALU and memory (`HW_REG_WAVE_SCHED_MODE`, gfx12): the hardware interlocks them unless code
+//! has switched that off and waits by itself for va_vdst and vm_vsrc (LLVM, SIInsertWaitcnts, "expert scheduling mode 2").
+//! What is in flight when the mode changes stays so.
+//!
+//! Instructions of one class complete in their order, those of different classes in any (LLVM, AMDGPUHWEvents). So a wait
+//! that leaves N in flight proves those done that have N or more of their own class after them: were one of them in
+//! flight, so would these be.
+
+use std::collections::VecDeque;
 
 use super::core::{Step, register_name, stop};
 use super::events::Facts;
 use super::fault::FaultKind;
 use super::op::{Class, Op};
-use crate::isa::{Counter, Encoding, RegFile};
+use crate::isa::{Counter, Encoding, Flags, Latency, RegFile, Target};
 
-/// Vector registers that a wave can name here.
-const REGISTERS: usize = 256;
+/// Vector registers that a wave can have.
+const REGISTERS: usize = 1024;
 
-/// A set of vector registers.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Vectors([u64; REGISTERS / 64]);
+/// Classes of each kind: at most this many.
+const CLASSES: usize = 4;
 
-impl Vectors {
-    fn of(runs: &[(u16, u16)]) -> Vectors {
-        let mut all = Vectors::default();
-        for index in runs.iter().flat_map(|&(first, count)| first..first + count).map(usize::from).filter(|index| *index < REGISTERS) {
-            all.0[index / 64] |= 1 << (index % 64);
-        }
-        all
-    }
-
-    fn add(&mut self, other: Vectors) {
-        self.0.iter_mut().zip(other.0).for_each(|(mine, its)| *mine |= its);
-    }
-
-    fn remove(&mut self, other: Vectors) {
-        self.0.iter_mut().zip(other.0).for_each(|(mine, its)| *mine &= !its);
-    }
-
-    /// The first register of both.
-    fn common(self, other: Vectors) -> Option<u16> {
-        let both = self.0.iter().zip(other.0).map(|(mine, its)| mine & its);
-        both.enumerate().find(|(_, bits)| *bits != 0).map(|(n, bits)| (n * 64) as u16 + bits.trailing_zeros() as u16)
+/// The class of a vector instruction: what is neither of the next ones, transcendentals, 64-bit floats, matrix instructions.
+fn vector_class(op: &Op, facts: &Facts) -> usize {
+    match op.inst.variant.latency {
+        _ if facts.is_matrix() => 3,
+        Latency::ValuF64 => 2,
+        _ if op.trans => 1,
+        _ => 0,
     }
 }
 
-/// Memory instructions by what counts them: once that counter has been waited for, they have read their registers.
-const COUNTERS: [Counter; 3] = [Counter::Load, Counter::Store, Counter::Ds];
-/// Those that something else counts.
-const OTHERS: usize = COUNTERS.len();
+/// The class of a memory instruction: FLAT with its global and scratch forms, LDS, other vector memory, exports.
+fn memory_class(op: &Op) -> usize {
+    match op.inst.variant.encoding {
+        Encoding::Flat | Encoding::Global | Encoding::Scratch => 0,
+        Encoding::Ds => 1,
+        Encoding::Exp => 3,
+        _ => 2,
+    }
+}
 
-/// Vector instructions whose counter, of four bits, counts no more than these: what was issued before them is done, as such instructions complete in their order.
-const COUNTED: u32 = 15;
-/// Instructions for which that does not hold: transcendentals and matrix instructions run beside others.
-const SLOW: u32 = u32::MAX;
+/// The fewest registers that a matrix instruction of gfx125x writes which is counted down after all before it (LLVM, pull
+/// request 218326; that it is after those of all classes is what code of Triton 3.9's LLVM relies on).
+const ORDERED_MATRIX: u16 = 8;
 
-/// Which vector instruction was the last to do something with each register: its number from 1, [`SLOW`], or 0 for none.
+/// How many instructions of each class were issued, and how many of those are known to be done.
 #[derive(Default)]
-struct Last(Vec<u32>);
+struct Progress {
+    issued: [u32; CLASSES],
+    done: [u32; CLASSES],
+}
+
+impl Progress {
+    /// One more instruction of a class, which is counted `count` times; its number.
+    fn issue(&mut self, class: usize, count: u32) -> u32 {
+        self.issued[class] += count;
+        self.issued[class]
+    }
+
+    /// [`Progress::issue`] for one that is counted down after all before it, of whatever class: it comes after those as if
+    /// it were of theirs.
+    fn issue_in_order(&mut self, class: usize, count: u32) -> u32 {
+        self.issued.iter_mut().for_each(|issued| *issued += count);
+        self.issued[class]
+    }
+
+    /// At most so many are in flight.
+    fn wait(&mut self, allowed: u32) {
+        for (done, issued) in self.done.iter_mut().zip(self.issued) {
+            *done = (*done).max(issued.saturating_sub(allowed));
+        }
+    }
+}
+
+/// The number of the last instruction of each class that did something with each register; 0 for none.
+#[derive(Default)]
+struct Last(Vec<[u32; CLASSES]>);
 
 impl Last {
-    fn set(&mut self, runs: &[(u16, u16)], number: u32) {
-        if self.0.is_empty() && number != 0 {
-            self.0 = vec![0; REGISTERS];
-        }
-        for &(first, count) in runs {
-            if let Some(slots) = self.0.get_mut(usize::from(first)..usize::from(first + count)) {
-                slots.fill(number);
-            }
-        }
+    fn slots(&mut self, &(first, count): &(u16, u16)) -> &mut [[u32; CLASSES]] {
+        self.0.get_mut(usize::from(first)..usize::from(first + count)).unwrap_or_default()
     }
 
-    /// [`Last::set`], but what is slow goes on beside the new one.
-    fn add(&mut self, runs: &[(u16, u16)], number: u32) {
-        for register in runs.iter().flat_map(|&(first, count)| first..first + count) {
-            if self.0.get(usize::from(register)) != Some(&SLOW) {
-                self.set(&[(register, 1)], number);
-            }
+    fn add(&mut self, runs: &[(u16, u16)], class: usize, number: u32) {
+        if self.0.is_empty() && !runs.is_empty() {
+            self.0 = vec![[0; CLASSES]; REGISTERS];
         }
+        runs.iter().for_each(|run| self.slots(run).iter_mut().for_each(|slot| slot[class] = number));
     }
 
-    fn clear(&mut self) {
-        self.0.fill(0);
+    /// Nothing is in flight for these registers.
+    fn forget(&mut self, runs: &[(u16, u16)]) {
+        runs.iter().for_each(|run| self.slots(run).fill([0; CLASSES]));
     }
 
-    /// The first of these registers for which that may still be under way, behind so many vector instructions.
-    fn pending(&self, runs: &[(u16, u16)], issued: u32) -> Option<u16> {
-        let is_pending = |number: u32| number == SLOW || number != 0 && issued - number < COUNTED;
+    /// The first of these registers for which something may be in flight.
+    fn pending(&self, runs: &[(u16, u16)], progress: &Progress) -> Option<u16> {
+        let in_flight = |last: &[u32; CLASSES]| last.iter().zip(progress.done).any(|(last, done)| *last > done);
         let mut registers = runs.iter().flat_map(|&(first, count)| first..first + count);
-        registers.find(|&register| self.0.get(usize::from(register)).is_some_and(|number| is_pending(*number)))
+        registers.find(|&register| self.0.get(usize::from(register)).is_some_and(in_flight))
     }
 }
 
-/// What a wave has under way.
+/// Counters of operations; once one has been counted down it has read its registers.
+const COUNTERS: [Counter; 6] = [Counter::Load, Counter::Store, Counter::Ds, Counter::Sample, Counter::Bvh, Counter::Async];
+/// The most that a counter can count.
+const MOST_COUNTED: usize = 63;
+
+/// Operations that a counter counts, in their order: class and number.
+#[derive(Default)]
+struct Counted {
+    operations: VecDeque<(usize, u32)>,
+    /// Some of them are FLAT operations, which are counted down out of order.
+    unordered: bool,
+}
+
+impl Counted {
+    fn push(&mut self, operation: (usize, u32), unordered: bool) {
+        if self.operations.len() == MOST_COUNTED {
+            self.operations.pop_front();
+        }
+        self.operations.push_back(operation);
+        self.unordered |= unordered;
+    }
+
+    fn wait(&mut self, allowed: usize, reads: &mut Progress) {
+        if allowed != 0 && self.unordered {
+            return;
+        }
+        while self.operations.len() > allowed
+            && let Some((class, number)) = self.operations.pop_front()
+        {
+            reads.done[class] = reads.done[class].max(number);
+        }
+        self.unordered &= !self.operations.is_empty();
+    }
+}
+
+/// The counter of vector instructions has four bits: those are done that it cannot count any more.
+const COUNTED: u32 = 15;
+
+/// What a wave has in flight.
 #[derive(Default)]
 pub(super) struct Dependences {
-    /// Vector instructions so far, and those that may have yet to read and to write.
-    issued: u32,
-    valu_reads: Last,
-    valu_writes: Last,
-    /// Vector memory, LDS and export instructions may have yet to read, by counter.
-    memory_reads: [Vectors; COUNTERS.len() + 1],
+    /// Vector instructions, and which of them read and write each register.
+    vector: Progress,
+    vector_reads: Last,
+    vector_writes: Last,
+    /// Vector memory, LDS and export instructions that may have yet to read.
+    memory: Progress,
+    memory_reads: Last,
+    counted: [Counted; COUNTERS.len()],
 }
 
 impl Dependences {
-    /// An instruction is about to be issued, `unchecked` by the hardware or not. A wait for fewer than all is not taken for one: kinds of instructions overtake each other.
-    pub(super) fn issue(&mut self, op: &Op, facts: &Facts, unchecked: bool) -> Step {
-        if facts.waits_for_vector {
-            self.valu_reads.clear();
-            self.valu_writes.clear();
+    /// An instruction is about to be issued, `unchecked` by the hardware or not.
+    pub(super) fn issue(&mut self, op: &Op, facts: &Facts, target: Target, unchecked: bool) -> Step {
+        if let Some(wait) = facts.alu_wait {
+            wait.va_vdst.into_iter().for_each(|allowed| self.vector.wait(allowed.into()));
+            wait.vm_vsrc.into_iter().for_each(|allowed| self.memory.wait(allowed.into()));
         }
-        if facts.waits_for_vmem_reads {
-            self.memory_reads = Default::default();
-        }
-        for (counter, _) in op.waits.iter().filter(|(_, allowed)| *allowed == 0) {
+        for (counter, allowed) in op.waits.iter() {
             if let Some(place) = COUNTERS.iter().position(|known| *known == counter) {
-                self.memory_reads[place] = Vectors::default();
+                self.counted[place].wait(allowed.into(), &mut self.memory);
             }
         }
         let valu = op.class == Class::Valu;
         let memory = matches!(op.class, Class::Vmem | Class::Lds) || op.inst.variant.encoding == Encoding::Exp;
-        if !valu && !memory {
+        // Whatever a prefetch reads, nothing comes of it: compilers begin kernels with one and do not wait for it (gfx1250).
+        let prefetches =
+            op.class == Class::Vmem && facts.results.is_empty() && !op.inst.variant.flags.intersects(Flags::LOAD | Flags::STORE);
+        if !valu && !memory || prefetches {
             return Ok(());
         }
         let wait = |found: Option<u16>, rule| match found {
@@ -122,29 +179,37 @@ impl Dependences {
             }
             _ => Ok(()),
         };
-        let results = Vectors::of(&facts.results);
-        for reads in &mut self.memory_reads {
-            let rule = "vector memory, LDS or export reads VGPR, it is overwritten with no wait for vm_vsrc, and the hardware does not check that (SCHED_MODE)";
-            wait(results.common(*reads), rule)?;
-            reads.remove(results);
-        }
+        let rule = "vector memory, LDS or export reads VGPR, it is overwritten with no wait for vm_vsrc, and the hardware does not check that (SCHED_MODE)";
+        wait(self.memory_reads.pending(&facts.results, &self.memory), rule)?;
+        self.memory_reads.forget(&facts.results);
         if valu {
-            self.issued += 1;
-            let number = if op.trans || facts.is_matrix() { SLOW } else { self.issued };
-            self.valu_reads.add(&facts.sources, number);
-            self.valu_writes.set(&facts.results, number);
+            let class = vector_class(op, facts);
+            let large = facts.is_matrix() && facts.results.iter().any(|(_, count)| *count >= ORDERED_MATRIX);
+            let number = match large && target.has_coexecution() {
+                true => self.vector.issue_in_order(class, facts.counted_writes()),
+                false => self.vector.issue(class, facts.counted_writes()),
+            };
+            self.vector.wait(COUNTED);
+            self.vector_reads.add(&facts.sources, class, number);
+            // Vector instructions write in their order, of whatever class they are.
+            self.vector_writes.forget(&facts.results);
+            self.vector_writes.add(&facts.results, class, number);
             return Ok(());
         }
         let rule = "VALU writes VGPR, vector memory, LDS or export uses it with no wait for va_vdst, and the hardware does not check that (SCHED_MODE)";
         for runs in [&facts.sources[..], &facts.results[..]] {
-            wait(self.valu_writes.pending(runs, self.issued), rule)?;
-            self.valu_writes.set(runs, 0);
+            wait(self.vector_writes.pending(runs, &self.vector), rule)?;
+            self.vector_writes.forget(runs);
         }
         let rule = "VALU reads VGPR, vector memory or LDS overwrites it with no wait for va_vdst, and the hardware does not check that (SCHED_MODE)";
-        wait(self.valu_reads.pending(&facts.results, self.issued), rule)?;
-        self.valu_reads.set(&facts.results, 0);
-        let counted = COUNTERS.iter().position(|counter| op.counters.contains(counter.flag()));
-        self.memory_reads[counted.unwrap_or(OTHERS)].add(Vectors::of(&facts.sources));
+        wait(self.vector_reads.pending(&facts.results, &self.vector), rule)?;
+        self.vector_reads.forget(&facts.results);
+        let class = memory_class(op);
+        let number = self.memory.issue(class, 1);
+        self.memory_reads.add(&facts.sources, class, number);
+        for (counted, _) in self.counted.iter_mut().zip(COUNTERS).filter(|(_, counter)| op.counters.contains(counter.flag())) {
+            counted.push((class, number), op.inst.variant.encoding == Encoding::Flat);
+        }
         Ok(())
     }
 }

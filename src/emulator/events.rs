@@ -4,7 +4,7 @@
 use smallvec::SmallVec;
 
 use crate::isa::{
-    Access, Branch, Counter, Encoding, EventHazards as Rules, Flags, Inst, Reg, RegFile, Role, Traits, Value, Variant, WaitCount, scalar,
+    self, Access, AluWait, Branch, Counter, Encoding, EventHazards as Rules, Flags, Inst, Reg, RegFile, Role, Traits, Value, Variant, WaitCount, scalar,
 };
 
 use super::core::{Core, Step, register_name, stop};
@@ -118,6 +118,8 @@ pub(super) struct EventNames {
     divides: bool,
     is_matrix: bool,
     is_sparse: bool,
+    /// A matrix instruction with its scales before it.
+    is_scaled: bool,
 }
 
 impl EventNames {
@@ -139,6 +141,7 @@ impl EventNames {
             divides: name.starts_with("v_div"),
             is_matrix: name.starts_with("v_wmma") || name.starts_with("v_swmmac"),
             is_sparse: name.starts_with("v_swmmac"),
+            is_scaled: name.starts_with("v_wmma_scale"),
         }
     }
 }
@@ -156,8 +159,10 @@ pub(super) struct Facts {
     pub(super) results: SmallVec<[(u16, u16); 2]>,
     /// It waits until a field of the dependency counters is zero.
     waits_for_scalar: bool,
-    pub(super) waits_for_vmem_reads: bool,
-    pub(super) waits_for_vector: bool,
+    waits_for_vmem_reads: bool,
+    waits_for_vector: bool,
+    /// All that it waits for of these counters.
+    pub(super) alu_wait: Option<AluWait>,
     /// It waits for all that scalar memory does, and for any counter.
     waits_for_smem: bool,
     waits_for_all_of_one: bool,
@@ -172,6 +177,11 @@ impl Facts {
     /// Whether it is a matrix instruction.
     pub(super) fn is_matrix(&self) -> bool {
         self.names.is_matrix
+    }
+
+    /// How often a vector instruction is counted in va_vdst: once, or twice with scales (LLVM, SIInsertWaitcnts: "VOP3PX2").
+    pub(super) fn counted_writes(&self) -> u32 {
+        1 + u32::from(self.names.is_scaled)
     }
 
     pub(super) fn new(inst: &Inst, names: EventNames, waits: &WaitCount) -> Facts {
@@ -193,6 +203,7 @@ impl Facts {
             waits_for_scalar: waits_for(inst, Field::SaSdst),
             waits_for_vmem_reads: waits_for(inst, Field::VmVsrc),
             waits_for_vector: waits_for(inst, Field::VaVdst),
+            alu_wait: isa::alu_wait(inst),
             waits_for_smem: waits.iter().any(|(counter, allowed)| counter == Counter::Lgkm && allowed == 0),
             waits_for_all_of_one: waits.iter().any(|(_, allowed)| allowed == 0),
             has_literal: inst.operands.iter().any(|operand| matches!(operand.value, Value::Literal(_))),
@@ -269,7 +280,7 @@ fn check_facts(core: &mut Core, op: &Op, facts: &Facts) -> Step {
         events.vector(op, facts, rules, wave64)?;
     }
     if rules.contains(Rules::EXPERT_SCHEDULING) {
-        events.dependences.issue(op, facts, unchecked)?;
+        events.dependences.issue(op, facts, core.launch.target, unchecked)?;
     }
     if is_vmem(op) || op.class == Class::Lds || op.inst.variant.encoding == Encoding::Exp || facts.waits_for_vector {
         events.done = events.valu;

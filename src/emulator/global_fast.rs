@@ -191,7 +191,7 @@ fn store_global(core: &mut Core, op: &Op) -> Step {
     let addresses = address.lanes(core, op)?;
     let size = usize::from(bytes);
     let dwords = size.div_ceil(4);
-    core.reading(op, file, first, dwords as u16)?;
+    core.reading_data(op, file, first, dwords as u16)?;
     let in_a_row = in_a_row(core, &addresses, mask, size);
     let Core { memory, wave, .. } = core;
     let registers = &(if file == RegFile::Accum { &wave.agpr } else { &wave.vgpr })[usize::from(first)..][..dwords];

@@ -204,6 +204,15 @@ impl Hazards {
 
     /// A source of a matrix instruction; `accumulator` says that it is C.
     pub(super) fn check_matrix_source(&mut self, op: &Op, launch: &Launch, reg: Reg, accumulator: bool) -> Step {
+        let checked = self.check_source(op, launch, reg, accumulator);
+        // The run may go on after a finding.
+        if accumulator {
+            self.matrix.note_accumulator(op, launch, self.now, reg);
+        }
+        checked
+    }
+
+    fn check_source(&self, op: &Op, launch: &Launch, reg: Reg, accumulator: bool) -> Step {
         let Reg { file, first, dwords } = reg;
         for index in first..first + u16::from(dwords) {
             let valu = self.times[slot(file, index)].valu;
@@ -213,11 +222,7 @@ impl Hazards {
             }
         }
         self.require(self.exec_valu, 4, "VALU writes EXEC, matrix instruction", || "exec".into())?;
-        self.matrix.check_source(op, launch, self.now, reg, accumulator)?;
-        if accumulator {
-            self.matrix.note_accumulator(op, launch, self.now, reg);
-        }
-        Ok(())
+        self.matrix.check_source(op, launch, self.now, reg, accumulator)
     }
 
     /// Whether [`Hazards::check_write`] may find anything in an instruction's writes of a file.

@@ -18,7 +18,7 @@ fn lane_select(core: &mut Core, op: &Op) -> Step<usize> {
     let select = match op.source(Role::Src1, Ty::B32) {
         Source::Scalar(code) => {
             if core.launch.strict && code < 128 {
-                core.wave.hazards.check_lane_select(code)?;
+                core.passed(core.wave.hazards.check_lane_select(code))?;
             }
             core.scalar(op, code)?
         }
@@ -37,7 +37,7 @@ fn write_scalar(core: &mut Core, op: &Op, value: u32) -> Step {
 
 fn read_lane(core: &mut Core, op: &Op, at: usize) -> Step {
     if core.launch.strict {
-        core.wave.hazards.check_lane_access(core.launch, vector_source(op).map(|reg| reg.first))?;
+        core.passed(core.wave.hazards.check_lane_access(core.launch, vector_source(op).map(|reg| reg.first)))?;
     }
     let values = lanes_of(core, op, 0, Ty::B32)?;
     write_scalar(core, op, values[at] as u32)
@@ -56,7 +56,7 @@ fn readfirstlane(core: &mut Core, op: &Op) -> Step {
 
 fn writelane(core: &mut Core, op: &Op) -> Step {
     if core.launch.strict {
-        core.wave.hazards.check_lane_access(core.launch, None)?;
+        core.passed(core.wave.hazards.check_lane_access(core.launch, None))?;
     }
     let at = lane_select(core, op)?;
     let value = match op.source(Role::Src0, Ty::B32) {
@@ -146,7 +146,7 @@ fn stochastic(core: &mut Core, op: &Op) -> Step {
 
 fn div_fmas(core: &mut Core, op: &Op) -> Step {
     if core.launch.strict {
-        core.wave.hazards.check_div_fmas()?;
+        core.passed(core.wave.hazards.check_div_fmas())?;
     }
     super::vector::run_lane(core, op)
 }

@@ -161,7 +161,7 @@ fn write_elements(core: &mut Core, op: &Op, offsets: &[u64], size: usize, high: 
         registers.push(data(op, Role::Data1)?);
     }
     for reg in &registers {
-        core.reading(op, reg.file, reg.first, words as u16)?;
+        core.reading_data(op, reg.file, reg.first, words as u16)?;
     }
     order(core, false)?;
     let id = issue(core, op, None);
@@ -190,7 +190,7 @@ fn read_narrow(core: &mut Core, op: &Op) -> Step {
     let base = addresses(core, op)?;
     order(core, true)?;
     let dst = destination(op)?;
-    core.writing(op, dst.file, dst.first, 1)?;
+    core.writing_data(op, dst.file, dst.first, 1)?;
     let offset = single_offset(op);
     for lane in active(core.wave.exec()) {
         let value = match find(core, base[lane] + offset, size, lane)? {
@@ -202,11 +202,7 @@ fn read_narrow(core: &mut Core, op: &Op) -> Step {
             None => 0,
         };
         let cell = &mut core.file(dst.file)[usize::from(dst.first)][lane];
-        *cell = match d16 {
-            None => value,
-            Some(false) => *cell & 0xffff_0000 | value & 0xffff,
-            Some(true) => *cell & 0xffff | value << 16,
-        };
+        *cell = op.with_half(*cell, value, d16);
     }
     issue(core, op, Some((dst.file, dst.first, 1)));
     Ok(())
@@ -346,6 +342,9 @@ fn append(core: &mut Core, op: &Op, sign: i64) -> Step {
     let dst = destination(op)?;
     core.writing(op, dst.file, dst.first, 1)?;
     let exec = core.wave.exec();
+    if m0 > 0xffff && core.launch.target.lds_offset_mask() > 0xffff {
+        return undefined("a counter in LDS above 64 KB: how many bits of M0 count is not documented");
+    }
     let at = check(core, (m0 & 0xffff) + single_offset(op), 4, 0)?;
     if let Some(lane) = active(exec).next() {
         core.note(Access::atomic(lane, at, 4, 0));
@@ -366,7 +365,7 @@ fn add_lane(core: &mut Core, op: &Op, read: bool) -> Step {
     if core.launch.strict {
         core.passed(core.wave.hazards.check_m0())?;
     }
-    let base = u64::from(core.scalar(op, scalar::M0)? & 0xffff) + single_offset(op);
+    let base = u64::from(core.scalar(op, scalar::M0)? & core.launch.target.lane_address_mask()) + single_offset(op);
     order(core, true)?;
     let reg = if read { destination(op)? } else { data(op, Role::Data0)? };
     if read {
@@ -498,7 +497,10 @@ macro_rules! read {
 }
 macro_rules! write {
     ($size:expr, $high:expr) => {
-        (|core: &mut Core, op: &Op| write_elements(core, op, &[single_offset(op)], $size, $high), Semantics::Own)
+        (
+            |core: &mut Core, op: &Op| write_elements(core, op, &[single_offset(op)], $size, $high),
+            Semantics::Store { bytes: $size, high: $high },
+        )
     };
 }
 /// Two elements of a size, their offsets in units of it or of 64 times it.

@@ -171,6 +171,8 @@ pub(super) struct CodeRange {
     pub end: u64,
     /// Memory instructions may be replayed after a page fault.
     pub replay: bool,
+    /// It runs with error correction, so that a load of half a register writes all of it.
+    pub writes_all: bool,
 }
 
 /// Loads an image; gives the object and its code.
@@ -199,7 +201,8 @@ pub(super) fn load(memory: &mut Memory, target: Target, id: ObjectId, image: &[u
     // What is not in the file (`.bss`) takes no memory of the host before it is written.
     let base =
         memory.malloc(end, 0x1000, AllocationKind::CodeObject).within(|| format!("code object with {end} bytes of code and data"))?;
-    let loaded = fill(memory, image, &segments, base, may_replay(flags)).and_then(|code| Ok((symbols(image, base)?, code)));
+    let loaded = fill(memory, image, &segments, base, (may_replay(flags), writes_all(target, flags)))
+        .and_then(|code| Ok((symbols(image, base)?, code)));
     match loaded {
         Ok((symbols, code)) => {
             for range in &code {
@@ -219,7 +222,13 @@ fn may_replay(flags: u32) -> bool {
     flags >> 8 & 1 != 0
 }
 
-fn fill(memory: &Memory, image: &[u8], segments: &[Segment], base: u64, replay: bool) -> Result<Vec<CodeRange>> {
+/// Whether registers have error correction while the object runs, as they do unless it asks for a device without (`EF_AMDGPU_FEATURE_SRAMECC_V4`).
+fn writes_all(target: Target, flags: u32) -> bool {
+    const OFF: u32 = 2;
+    target.supports_sramecc() && flags >> 10 & 3 != OFF
+}
+
+fn fill(memory: &Memory, image: &[u8], segments: &[Segment], base: u64, (replay, writes_all): (bool, bool)) -> Result<Vec<CodeRange>> {
     let mut code = Vec::new();
     for segment in segments.iter().filter(|segment| segment.kind == PT_LOAD) {
         if segment.file_size > segment.memory_size {
@@ -228,7 +237,8 @@ fn fill(memory: &Memory, image: &[u8], segments: &[Segment], base: u64, replay: 
         let bytes = slice(image, segment.offset, segment.file_size, "PT_LOAD")?;
         put(memory, base + segment.address, bytes)?;
         if segment.flags & PF_X != 0 {
-            code.push(CodeRange { start: base + segment.address, end: base + segment.address + segment.memory_size, replay });
+            let (start, end) = (base + segment.address, base + segment.address + segment.memory_size);
+            code.push(CodeRange { start, end, replay, writes_all });
         }
     }
     for segment in segments.iter().filter(|segment| segment.kind == PT_DYNAMIC) {

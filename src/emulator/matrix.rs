@@ -162,7 +162,8 @@ pub(super) fn elements(core: &mut Core, op: &Op, role: Role, bits: usize) -> Ste
     let words = u16::from(operand.dwords);
     core.reading(op, reg.file, reg.first, words)?;
     if core.launch.strict {
-        core.wave.hazards.check_matrix_source(op, core.launch, Reg { dwords: operand.dwords, ..reg }, false)?;
+        let checked = core.wave.hazards.check_matrix_source(op, core.launch, Reg { dwords: operand.dwords, ..reg }, false);
+        core.passed(checked)?;
     }
     let file = core.file(reg.file);
     let words = usize::from(words);
@@ -248,7 +249,9 @@ pub(super) fn accumulator(core: &mut Core, op: &Op, c: &Operand, words: u16) -> 
         Some(Reg { file, first, .. }) => {
             core.reading(op, file, first, words)?;
             if core.launch.strict {
-                core.wave.hazards.check_matrix_source(op, core.launch, Reg { file, first, dwords: words as u8 }, true)?;
+                let source = Reg { file, first, dwords: words as u8 };
+                let checked = core.wave.hazards.check_matrix_source(op, core.launch, source, true);
+                core.passed(checked)?;
             }
             Ok(core.rows(file, first, words))
         }

@@ -32,7 +32,6 @@ const REASONS: &[(&[&str], &str)] = &[
         &["ds_gws_sema_", "ds_ordered_count", "ds_add_gs_reg_rtn", "ds_sub_gs_reg_rtn", "global_atomic_ordered_add_b64"],
         "resources that the driver shares out between dispatches, and the order of waves of a pipeline",
     ),
-    (&["s_cbranch_g_fork", "s_cbranch_i_fork", "s_cbranch_join"], "control flow that no compiler emits any more"),
     (&["s_rfe_"], "returns from a trap handler, of which there is none"),
     (&["s_dcache_discard"], "throws away what scalar stores have not written back: what is left of it depends on the cache"),
     (
@@ -44,12 +43,9 @@ const REASONS: &[(&[&str], &str)] = &[
         &["v_cvt_scalef32_sr_pk8_", "v_cvt_scalef32_sr_pk16_"],
         "conversions of 8 and 16 numbers of gfx1250 by random bits: how these are aligned is not documented",
     ),
+    (&["v_cvt_sr_pk_", "v_cvt_sr_bf8_f16", "v_cvt_sr_fp8_f16"], "which of the random bits are added is not documented"),
     (
-        &["v_cvt_scalef32_sr_", "v_cvt_sr_bf16_f32", "v_cvt_sr_f16_f32", "v_cvt_sr_pk_", "v_cvt_sr_bf8_f16", "v_cvt_sr_fp8_f16"],
-        "which of the random bits are added is not documented",
-    ),
-    (
-        &["ds_read_b64_tr_", "ds_read_b96_tr_", "ds_load_tr", "global_load_tr"],
+        &["ds_load_tr", "global_load_tr"],
         "loads that transpose numbers of 4, 6 and 8 bits, and those of gfx12 in waves of 64: which lane gets which is not documented exactly",
     ),
     (

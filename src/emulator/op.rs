@@ -1,8 +1,8 @@
 //! A decoded instruction made ready to run: its meaning found by name once, operands resolved, its role in traces and rules known.
 
 use crate::isa::{
-    Condition, Counters, Half, Inst, Modifier, Operand, Reg, RegFile, Role, Target, Value, ValueType, VgprMsb, WaitCount, issued, scalar,
-    wait_count,
+    Condition, Counter, Counters, Half, Inst, Modifier, Operand, Reg, RegFile, Role, Target, Value, ValueType, VgprMsb, WaitCount, issued,
+    scalar, wait_count,
 };
 
 use super::core::{Core, Step};
@@ -186,6 +186,10 @@ pub(super) struct Op {
     pub halves: [Option<Half>; 4],
     /// The same of the destination.
     pub dst_half: Half,
+    /// A load of a half sets the other half to zero.
+    pub clears: bool,
+    /// What a memory instruction accesses of its data register: one half, where code waits for that alone.
+    pub data_half: Half,
     /// A transcendental, whose result is late on some targets.
     pub trans: bool,
     /// Writes a part of its destination register only (for the rules of wait states).
@@ -211,6 +215,8 @@ pub(super) struct Op {
     pub counters: Counters,
     /// Its addresses are translated after it is issued, and counted (gfx1250).
     pub is_translated: bool,
+    /// Waits until all addresses are translated, where that is counted.
+    pub translates: bool,
     /// Goes through a sampler.
     pub samples: bool,
     /// FLAT operations keep their order among the others.
@@ -302,6 +308,24 @@ impl Op {
         matches!(self.class, Class::Valu | Class::Vmem | Class::Lds) || self.inst.variant.encoding == crate::isa::Encoding::Exp
     }
 
+    /// With error correction of registers, a load of a half writes all of its register (CDNA5 ISA guide, D16 loads: "fill the unused portion with zero";
+    /// LLVM's `d16PreservesUnusedBits` says as much of gfx9, though not what is left).
+    pub(super) fn write_all(&mut self) {
+        if matches!(self.semantics, Semantics::Load { d16: Some(_), .. }) {
+            (self.clears, self.data_half) = (true, Half::Whole);
+        }
+    }
+
+    /// What a load of a half makes of a register.
+    pub(super) fn with_half(&self, old: u32, value: u32, d16: Option<bool>) -> u32 {
+        let old = if self.clears { 0 } else { old };
+        match d16 {
+            None => value,
+            Some(false) => old & 0xffff_0000 | value & 0xffff,
+            Some(true) => old & 0xffff | value << 16,
+        }
+    }
+
     /// A source by role, resolved in a type.
     pub(super) fn source(&self, role: Role, ty: Ty) -> Source {
         self.inst.operand(role).map_or(Source::None, |operand| source(operand, ty, self.signed64))
@@ -360,6 +384,7 @@ impl Op {
         let halves = super::vector::halves(&inst, &src);
         let written = inst.operands.iter().find(|operand| operand.reg().is_some() && operand.reg() == dst);
         let dst_half = written.map_or(Half::Whole, |operand| operand.half);
+        let data_half = data_half(target, class, &semantics);
         let (run, quick) = super::vector_fast::faster(run, &semantics, &inst, src, dst);
         let (run, global) = super::global_fast::faster(target, run, &semantics, &inst);
         let site = if named.may_be_site { classify_site(&inst) } else { Site::None };
@@ -389,6 +414,7 @@ impl Op {
         let is_translated = counters.contains(Counters::X);
         // It proves no result.
         let counters = counters.difference(Counters::X);
+        let waits_for_translations = inst.waits_for_translations();
         let unknown = Rule::new(&inst, class, &named.traits);
         let facts = named.events.map(|names| Box::new(super::events::Facts::new(&inst, names, &waits)));
         let of_registers = super::hazard::named(&inst, class);
@@ -411,6 +437,8 @@ impl Op {
             src,
             halves,
             dst_half,
+            clears: false,
+            data_half,
             trans,
             partial,
             matrix,
@@ -424,6 +452,7 @@ impl Op {
             slots,
             counters,
             is_translated,
+            translates: target.counts_in(Counter::X) && waits_for_translations,
             samples,
             flat_in_order: target.flat_in_order(),
             waits,
@@ -434,6 +463,20 @@ impl Op {
             plain: u32::from(named.plain && site == Site::None),
             quick,
         }
+    }
+}
+
+/// What a memory instruction accesses of its data register.
+fn data_half(target: Target, class: Class, semantics: &Semantics) -> Half {
+    let high = match *semantics {
+        Semantics::Load { d16: Some(high), .. } => high,
+        Semantics::Store { bytes: 1 | 2, high } => high,
+        _ => return Half::Whole,
+    };
+    match (target.halves_apart() && matches!(class, Class::Vmem | Class::Lds), high) {
+        (false, _) => Half::Whole,
+        (true, false) => Half::Low,
+        (true, true) => Half::High,
     }
 }
 

@@ -7,7 +7,7 @@
 
 use smallvec::SmallVec;
 
-use crate::isa::{Counter, Counters, RegFile, Target};
+use crate::isa::{Counter, Counters, Half, RegFile, Target};
 
 use super::core::{Step, register_name, stop};
 use super::delayed::LaneStores;
@@ -66,6 +66,8 @@ struct Operation {
     address: u64,
     /// The registers it writes: the slot of the first, and how many.
     written: SmallVec<[(u16, u16); 2]>,
+    /// What of them.
+    half: Half,
 }
 
 /// Where a delayed store goes.
@@ -94,8 +96,8 @@ enum What {
 pub(super) struct Pending {
     /// By counter; an operation that two counters count is in both lists.
     operations: [Vec<Operation>; COUNTERS],
-    /// For each register slot, the operation that will write it (0: none).
-    owner: Vec<u32>,
+    /// For each register slot, the operations that will write its halves (0: none).
+    owner: Vec<[u32; 2]>,
     next: u32,
     translations: Translations,
     effects: Vec<Effect>,
@@ -142,6 +144,15 @@ fn slots(runs: &[(u16, u16)]) -> impl Iterator<Item = usize> + '_ {
     runs.iter().flat_map(|&(first, count)| usize::from(first)..usize::from(first + count))
 }
 
+/// The halves that one means.
+fn parts(half: Half) -> std::ops::Range<usize> {
+    match half {
+        Half::Whole => 0..2,
+        Half::Low => 0..1,
+        Half::High => 1..2,
+    }
+}
+
 /// The register of a slot.
 pub(super) fn register(slot: usize) -> (RegFile, u16) {
     match slot {
@@ -158,7 +169,7 @@ impl Pending {
         let most = |counter: Counter| target.largest_wait(counter).filter(|_| counts(counter)).map_or(usize::MAX, usize::from);
         Pending {
             operations: std::array::from_fn(|_| Vec::new()),
-            owner: if strict { vec![0; SLOTS] } else { Vec::new() },
+            owner: if strict { vec![[0; 2]; SLOTS] } else { Vec::new() },
             next: 1,
             translations: Translations::default(),
             effects: Vec::new(),
@@ -178,7 +189,7 @@ impl Pending {
         self.next += 1;
         let written: SmallVec<[(u16, u16); 2]> = written.iter().map(|&(file, first, count)| (slot(file, first) as u16, count)).collect();
         for at in slots(&written) {
-            self.owner[at] = id;
+            self.owner[at][parts(op.data_half)].fill(id);
         }
         if op.is_translated {
             self.translations.issue(id, op, &written);
@@ -193,6 +204,7 @@ impl Pending {
                 text: op.inst.variant.name,
                 address: op.address,
                 written: written.clone(),
+                half: op.data_half,
             };
             self.operations[counter as usize].push(operation);
         }
@@ -284,16 +296,17 @@ impl Pending {
     /// What an operation writes may be used.
     fn complete(&mut self, operation: &Operation) {
         self.translations.complete(operation.id);
-        for at in slots(&operation.written) {
-            if self.owner[at] == operation.id {
-                self.owner[at] = 0;
+        for owner in slots(&operation.written).flat_map(|at| parts(operation.half).map(move |part| (at, part))) {
+            let owner = &mut self.owner[owner.0][owner.1];
+            if *owner == operation.id {
+                *owner = 0;
             }
         }
     }
 
-    /// The wave goes to another function.
-    pub(super) fn leave(&mut self) {
-        self.translations.leave();
+    /// All addresses are translated.
+    pub(super) fn translate(&mut self) {
+        self.translations.clear();
     }
 
     /// The oldest operation that is not guaranteed yet, if there is any; effects of older ones may be made visible.
@@ -306,22 +319,30 @@ impl Pending {
     /// Whether no operation in flight will write any of a run of registers, or read it again: [`Pending::check_read`] and [`Pending::check_write`] find nothing.
     #[inline]
     pub(super) fn are_free(&self, file: RegFile, first: u16, count: u16) -> bool {
-        (first..first + count).all(|index| self.owner[slot(file, index)] == 0)
+        (first..first + count).all(|index| self.owner[slot(file, index)] == [0; 2])
             && (self.translations.is_empty() || self.translations.are_free(file, first, count))
     }
 
-    pub(super) fn check_read(&self, file: RegFile, index: u16) -> Step {
-        let id = self.owner[slot(file, index)];
-        if id == 0 { Ok(()) } else { self.missing(id, slot(file, index), false) }
+    /// Checks that a half of a register, or all of it, may be read.
+    pub(super) fn check_read(&self, file: RegFile, index: u16, half: Half) -> Step {
+        let slot = slot(file, index);
+        let id = self.owner[slot][parts(half)].iter().find(|id| **id != 0);
+        id.map_or(Ok(()), |id| self.missing(*id, slot, false))
     }
 
-    pub(super) fn check_write(&self, op: &Op, file: RegFile, index: u16) -> Step {
-        let id = self.owner[slot(file, index)];
-        if id == 0 {
-            let Some((pending, pending_at)) = self.translations.reader(op, slot(file, index)) else { return Ok(()) };
-            let (register, counter) = (register_name(file, index).into(), Counter::X.name().into());
-            return stop(FaultKind::MissingWait { register, pending, pending_at, counter, overwritten: true });
+    /// Checks that an instruction may overwrite a half of a register, or all of it.
+    pub(super) fn check_write(&self, op: &Op, file: RegFile, index: u16, half: Half) -> Step {
+        let owners = &self.owner[slot(file, index)][parts(half)];
+        if owners.iter().any(|id| *id != 0) {
+            return owners.iter().filter(|id| **id != 0).try_for_each(|id| self.check_overwrite(op, *id, slot(file, index)));
         }
+        let Some((pending, pending_at)) = self.translations.reader(op, slot(file, index), half) else { return Ok(()) };
+        let (register, counter) = (register_name(file, index).into(), Counter::X.name().into());
+        stop(FaultKind::MissingWait { register, pending, pending_at, counter, overwritten: true })
+    }
+
+    /// Checks that an instruction may overwrite what an operation has yet to write.
+    fn check_overwrite(&self, op: &Op, id: u32, slot: usize) -> Step {
         // Results of one in-order kind arrive in the order of issue: the later one wins.
         let kind = self.operations.iter().flatten().find(|operation| operation.id == id).map(|operation| operation.kind);
         match (kind, op.class) {
@@ -331,14 +352,19 @@ impl Pending {
                 Ok(())
             }
             (Some(Kind::Lds), Class::Lds) => Ok(()),
-            _ => self.missing(id, slot(file, index), true),
+            _ => self.missing(id, slot, true),
         }
     }
 
     fn missing(&self, id: u32, slot: usize, overwritten: bool) -> Step {
         let (file, index) = register(slot);
-        let register = register_name(file, index).into();
         let found = self.operations.iter().flatten().find(|operation| operation.id == id);
+        let half = match found.map(|operation| operation.half) {
+            Some(Half::Low) => ".l",
+            Some(Half::High) => ".h",
+            _ => "",
+        };
+        let register = format!("{}{half}", register_name(file, index)).into();
         let counter = self.counters_of(id);
         let (pending, pending_at) = found.map_or(("", 0), |operation| (operation.text, operation.address));
         stop(FaultKind::MissingWait { register, pending, pending_at, counter, overwritten })

@@ -2,7 +2,8 @@
 //!
 //! Happens-before as ThreadSanitizer has it, with waves for threads. An access is known by its wave and the id that [`super::pending::Pending`] gave its operation, which
 //! only grows; a wave's clock has for every other wave the first id that it is *not* ordered behind. A barrier joins the clocks of all waves; a
-//! write that its wave has not waited for when it comes to the barrier is not ordered by it. LDS atomics release, and those that return a value also
+//! write that its wave has not waited for when it comes to the barrier is not ordered by it. Copies between memory and LDS have clocks of their own: they come
+//! back in their order, with another counter than what LDS instructions do, so that one in flight says nothing of those. LDS atomics release, and those that return a value also
 //! acquire, through their address. So do plain accesses that stand for atomic ones, which compilers make of `__hip_atomic_load` and `__hip_atomic_store`: a read
 //! that a loop without writes repeats at an address that the loop does not change (a flag that is polled), and a write to what the same wave has
 //! exchanged before (a lock that is let go). A read is also taken for an atomic one where the other access is an atomic that returns a value: loops of
@@ -15,6 +16,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::fault::{FaultKind, LdsAccess, MemoryAccess};
 
 mod row;
+#[cfg(test)]
+mod tests;
 
 /// Most waves of a workgroup: 1024 work-items in waves of 32.
 const WAVES: usize = 32;
@@ -25,24 +28,34 @@ const MOST_FLAGS: usize = 1 << 12;
 /// For each wave, the first operation that is not known to be over.
 type Clock = [u32; WAVES];
 
+/// By whose accesses they are: those of LDS instructions, and those of copies between memory and LDS.
+type Clocks = [Clock; 2];
+
 /// What a wave knows of the others.
 #[derive(Clone, Copy)]
 struct View {
     /// Writes that are done.
-    writes: Clock,
+    writes: Clocks,
     /// Reads that are done.
-    reads: Clock,
+    reads: Clocks,
 }
 
 impl View {
-    const NONE: View = View { writes: [0; WAVES], reads: [0; WAVES] };
+    const NONE: View = View { writes: [[0; WAVES]; 2], reads: [[0; WAVES]; 2] };
 
     fn join(&mut self, other: &View) {
-        for at in 0..WAVES {
-            self.writes[at] = self.writes[at].max(other.writes[at]);
-            self.reads[at] = self.reads[at].max(other.reads[at]);
-        }
+        let mine = self.writes.iter_mut().chain(&mut self.reads).flatten();
+        mine.zip(other.writes.iter().chain(&other.reads).flatten()).for_each(|(mine, its)| *mine = (*mine).max(*its));
     }
+}
+
+/// What a wave has done so far.
+#[derive(Clone, Copy)]
+pub(super) struct Progress {
+    pub wave: u32,
+    /// The first operations that write and that read LDS and may still be in flight, by [`Clocks`].
+    pub writes: [u32; 2],
+    pub reads: [u32; 2],
 }
 
 /// An access that is remembered, in one word: a row of lanes compares many of them. No operation has the id 0.
@@ -52,11 +65,11 @@ struct Access(u64);
 impl Access {
     const ATOMIC: u64 = 1 << 56;
     const EXCHANGES: u64 = 1 << 57;
-    const LOADED: u64 = 1 << 58;
+    const COPIED: u64 = 1 << 58;
 
     fn new(operation: &Operation, site: u16, atomic: bool, exchanges: bool) -> Access {
         let flag = |set: bool, bit: u64| if set { bit } else { 0 };
-        let flags = flag(atomic, Self::ATOMIC) | flag(exchanges, Self::EXCHANGES) | flag(operation.loads, Self::LOADED);
+        let flags = flag(atomic, Self::ATOMIC) | flag(exchanges, Self::EXCHANGES) | flag(operation.copies, Self::COPIED);
         Access(u64::from(operation.id) | u64::from(site) << 32 | u64::from(operation.wave as u8) << 48 | flags)
     }
 
@@ -82,8 +95,13 @@ impl Access {
     }
 
     /// It comes back with vector memory: not in the order of LDS operations.
-    fn is_loaded(self) -> bool {
-        self.0 & Self::LOADED != 0
+    fn is_copied(self) -> bool {
+        self.0 & Self::COPIED != 0
+    }
+
+    /// Whether clocks say that it is over.
+    fn is_before(self, clocks: &Clocks) -> bool {
+        self.id() < clocks[usize::from(self.is_copied())][self.wave()]
     }
 }
 
@@ -166,8 +184,10 @@ pub(super) struct Operation {
     pub name: &'static str,
     /// An atomic that gives back what was there.
     pub returns: bool,
-    /// A load from memory into LDS.
-    pub loads: bool,
+    /// It copies between memory and LDS.
+    pub copies: bool,
+    /// The first copies of its wave that write and that read LDS and may still be in flight.
+    pub copied: [u32; 2],
 }
 
 /// The accesses of a workgroup.
@@ -226,8 +246,9 @@ fn note(word: &mut Word, (at, count): (usize, usize), access: Access, how: How, 
 /// Which of the reads that are remembered another takes the place of: of the same wave, or known to be over.
 #[inline]
 fn place_of_read(reads: &[Access; 2], access: Access, view: &View) -> usize {
-    let own = reads.iter().position(|read| read.id() == 0 || read.wave() == access.wave());
-    let old = || reads.iter().position(|read| read.id() < view.reads[read.wave()]);
+    let is_own = |read: &Access| read.wave() == access.wave() && read.is_copied() == access.is_copied();
+    let own = reads.iter().position(|read| read.id() == 0 || is_own(read));
+    let old = || reads.iter().position(|read| read.is_before(&view.reads));
     own.or_else(old).unwrap_or(1)
 }
 
@@ -264,49 +285,52 @@ impl Races {
         !self.words.is_empty()
     }
 
-    /// What wave `wave` releases: everything before its operation `next`, its writes before `writes`.
-    fn release(&self, wave: usize, next: u32, writes: u32) -> View {
+    /// What a wave releases: what it has done.
+    fn release(&self, done: Progress) -> View {
+        let wave = done.wave as usize;
         let mut view = self.views[wave];
-        view.reads[wave] = next;
-        view.writes[wave] = writes;
+        for copies in 0..2 {
+            view.reads[copies][wave] = done.reads[copies];
+            view.writes[copies][wave] = done.writes[copies];
+        }
         view
     }
 
-    /// All waves have come to the barrier: for each its number, its next operation and the oldest write that it has not waited for.
-    pub(super) fn barrier(&mut self, waves: impl Iterator<Item = (u32, u32, u32)>) {
+    /// All waves have come to the barrier.
+    pub(super) fn barrier(&mut self, waves: impl Iterator<Item = Progress>) {
         if !self.is_on() {
             return;
         }
         let mut all = View::NONE;
-        for (wave, next, writes) in waves {
-            if (wave as usize) < self.views.len() {
-                all.join(&self.release(wave as usize, next, writes));
+        for done in waves {
+            if (done.wave as usize) < self.views.len() {
+                all.join(&self.release(done));
             }
         }
         self.views.iter_mut().for_each(|view| view.join(&all));
     }
 
     /// A wave signals the split barrier, which is in a phase.
-    pub(super) fn signal(&mut self, phase: u64, (wave, next, writes): (u32, u32, u32)) {
+    pub(super) fn signal(&mut self, phase: u64, done: Progress) {
         if self.phase != phase {
             self.arrived = self.arriving.take();
             self.phase = phase;
         }
-        if self.is_on() && (wave as usize) < self.views.len() {
-            let released = self.release(wave as usize, next, writes);
+        if self.is_on() && (done.wave as usize) < self.views.len() {
+            let released = self.release(done);
             self.arriving.get_or_insert(View::NONE).join(&released);
         }
     }
 
-    /// A wave stores to one address in memory: its number, its next operation and the oldest write that it has not waited for.
-    pub(super) fn release_to_memory(&mut self, (wave, next, writes): (u32, u32, u32), address: u64) {
-        if !self.is_on() || wave as usize >= self.views.len() {
+    /// A wave stores to one address in memory.
+    pub(super) fn release_to_memory(&mut self, done: Progress, address: u64) {
+        if !self.is_on() || done.wave as usize >= self.views.len() {
             return;
         }
         if self.in_memory.len() >= MOST_FLAGS {
             self.in_memory.clear();
         }
-        let released = self.release(wave as usize, next, writes);
+        let released = self.release(done);
         self.in_memory.entry(address).or_insert(View::NONE).join(&released);
     }
 
@@ -320,7 +344,7 @@ impl Races {
     /// A wave has ended: every barrier is one that it has come to.
     pub(super) fn end(&mut self, wave: u32, next: u32) {
         if self.is_on() && (wave as usize) < self.views.len() {
-            let released = self.release(wave as usize, next, next);
+            let released = self.release(Progress { wave, writes: [next; 2], reads: [next; 2] });
             self.ended.get_or_insert(View::NONE).join(&released);
         }
     }
@@ -397,7 +421,9 @@ impl Races {
         }
         if access.is_atomic() {
             let next = operation.id + 1;
-            let released = self.release(wave, next, next);
+            let [written, read] = operation.copied;
+            let done = Progress { wave: operation.wave, writes: [next, written], reads: [next, read] };
+            let released = self.release(done);
             self.released.entry(at).or_insert(View::NONE).join(&released);
         }
         result
@@ -415,9 +441,9 @@ impl Races {
         }
         if written.id() != 0 && !(written.is_atomic() && now.is_atomic()) && !(written.exchanges() && how == How::Read) {
             let unordered = if written.wave() == now.wave() {
-                written.is_loaded() && written.id() != now.id() && in_flight(written.id())
+                written.is_copied() && written.id() != now.id() && in_flight(written.id())
             } else {
-                written.id() >= view.writes[written.wave()]
+                !written.is_before(&view.writes)
             };
             if unordered {
                 let earlier_how = if written.is_atomic() { MemoryAccess::Atomic } else { MemoryAccess::Store };
@@ -428,11 +454,11 @@ impl Races {
             return None;
         }
         let races = |read: &&Access| {
-            read.id() != 0
-                && read.wave() != now.wave()
-                && !(read.is_atomic() && now.is_atomic())
-                && !now.exchanges()
-                && read.id() >= view.reads[read.wave()]
+            let unordered = || match read.wave() == now.wave() {
+                true => read.is_copied() && read.id() != now.id() && in_flight(read.id()),
+                false => !read.is_before(&view.reads) && !now.exchanges(),
+            };
+            read.id() != 0 && !(read.is_atomic() && now.is_atomic()) && unordered()
         };
         let read = byte.read.iter().find(races)?;
         Some(Conflict { earlier: *read, earlier_how: if read.is_atomic() { MemoryAccess::Atomic } else { MemoryAccess::Load } })
@@ -454,7 +480,8 @@ impl Races {
     fn acquire(&mut self, wave: usize, written: Access) {
         let other = written.wave();
         if other != wave {
-            let released = self.release(other, written.id() + 1, written.id() + 1);
+            let next = written.id() + 1;
+            let released = self.release(Progress { wave: other as u32, writes: [next; 2], reads: [next; 2] });
             self.views[wave].join(&released);
         }
     }
@@ -473,87 +500,5 @@ impl Races {
                 in_flight: earlier.wave() as u32 == operation.wave,
             },
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn operation(wave: u32, id: u32) -> Operation {
-        Operation { wave, id, pc: u64::from(id), address: u64::from(id), name: "ds_test", returns: true, loads: false }
-    }
-
-    fn go(races: &mut Races, wave: u32, id: u32, how: How) -> bool {
-        races.access(&operation(wave, id), 64, (8, 4, how), &|_| false, &mut |_| false).is_ok()
-    }
-
-    #[test]
-    fn a_barrier_orders_what_was_waited_for() {
-        let mut races = Races::default();
-        assert!(go(&mut races, 0, 1, How::Write(7)));
-        races.barrier([(0, 2, 2), (1, 1, 1), (2, 1, 1)].into_iter());
-        assert!(go(&mut races, 1, 1, How::Read));
-        assert!(!go(&mut races, 0, 2, How::Write(8)), "the read is not ordered before");
-        let mut races = Races::default();
-        assert!(go(&mut races, 0, 1, How::Write(7)));
-        // The write was in flight at the barrier.
-        races.barrier([(0, 2, 1), (1, 1, 1), (2, 1, 1)].into_iter());
-        assert!(!go(&mut races, 1, 1, How::Read));
-    }
-
-    #[test]
-    fn the_same_value_is_no_race_and_another_is() {
-        let mut races = Races::default();
-        assert!(go(&mut races, 0, 1, How::Write(7)));
-        assert!(go(&mut races, 1, 1, How::Write(7)));
-        assert!(!go(&mut races, 2, 1, How::Write(9)));
-    }
-
-    #[test]
-    fn atomics_order_and_plain_reads_of_them_do_not() {
-        let mut races = Races::default();
-        races.access(&operation(0, 1), 64, (16, 4, How::Write(1)), &|_| false, &mut |_| false).unwrap();
-        assert!(go(&mut races, 0, 2, How::Atomic));
-        assert!(go(&mut races, 1, 1, How::Atomic));
-        assert!(races.access(&operation(1, 2), 64, (16, 4, How::Read), &|_| false, &mut |_| false).is_ok());
-        assert!(races.access(&operation(2, 1), 64, (16, 4, How::Read), &|_| false, &mut |_| false).is_err());
-        let count = Operation { returns: false, ..operation(0, 3) };
-        races.access(&count, 64, (32, 4, How::Atomic), &|_| false, &mut |_| false).unwrap();
-        assert!(races.access(&operation(1, 3), 64, (32, 4, How::Read), &|_| false, &mut |_| false).is_err(), "a histogram");
-    }
-
-    #[test]
-    fn a_lock_is_let_go_by_a_plain_write() {
-        let mut races = Races::default();
-        assert!(go(&mut races, 0, 1, How::Atomic));
-        assert!(go(&mut races, 1, 1, How::Atomic), "refused");
-        assert!(go(&mut races, 2, 1, How::Atomic), "refused");
-        let data = |races: &mut Races, wave, id| {
-            races.access(&operation(wave, id), 64, (16, 4, How::Write(u128::from(100 * wave + id))), &|_| false, &mut |_| false)
-        };
-        assert!(data(&mut races, 0, 2).is_ok());
-        assert!(go(&mut races, 0, 3, How::Write(0)));
-        assert!(go(&mut races, 1, 2, How::Atomic));
-        assert!(data(&mut races, 1, 3).is_ok());
-        assert!(data(&mut races, 2, 3).is_err(), "without the lock");
-    }
-
-    #[test]
-    fn a_polled_flag_orders() {
-        let mut races = Races::default();
-        races.access(&operation(0, 1), 64, (16, 4, How::Write(1)), &|_| false, &mut |_| false).unwrap();
-        assert!(go(&mut races, 0, 2, How::Write(1)));
-        assert!(races.access(&operation(1, 1), 64, (8, 4, How::Read), &|_| false, &mut |_| true).is_ok());
-        assert!(races.access(&operation(1, 2), 64, (16, 4, How::Read), &|_| false, &mut |_| false).is_ok());
-    }
-
-    #[test]
-    fn a_load_into_lds_races_with_its_own_wave_until_it_is_waited_for() {
-        let mut races = Races::default();
-        let load = Operation { loads: true, ..operation(0, 1) };
-        races.access(&load, 64, (8, 4, How::Write(1)), &|_| true, &mut |_| false).unwrap();
-        assert!(races.access(&operation(0, 2), 64, (8, 4, How::Read), &|_| true, &mut |_| false).is_err());
-        assert!(races.access(&operation(0, 3), 64, (8, 4, How::Read), &|_| false, &mut |_| false).is_ok());
     }
 }

@@ -182,7 +182,6 @@ fn call(core: &mut Core, op: &Op, target: u64) -> Step {
 /// To another function, or back from one.
 fn jump_far(core: &mut Core, target: u64) {
     core.wave.pc = target;
-    core.wave.pending.leave();
 }
 
 fn end(core: &mut Core, _: &Op) -> Step {
@@ -332,7 +331,7 @@ fn move_relative(core: &mut Core, op: &Op, wide: bool, destination: bool) -> Ste
 
 fn branch_vcc(core: &mut Core, op: &Op, zero: bool) -> Step {
     if core.launch.strict {
-        core.wave.hazards.check_vccz()?;
+        core.passed(core.wave.hazards.check_vccz())?;
         let dwords = core.launch.lanes as u16 / 32;
         core.reading(op, crate::isa::RegFile::Scalar, scalar::VCC, dwords)?;
     }

@@ -2,13 +2,19 @@
 //!
 //! The scale is a power of two: the exponent of a single-precision operand. From small floats, a number is multiplied by it; to small ones, divided by it and
 //! rounded to nearest even. 8-bit floats overflow as MODE's FP16_OVFL says; the smaller ones have neither infinity nor NaN and end at their largest number.
+//!
+//! The `sr` forms round by random bits ([`encode_stochastic`]). Which of these the second and later numbers of a
+//! register take is told in two ways: by HIP's headers all take the same, by AMD's emulator (rocm-systems, rocjitsu)
+//! each the successor of those before, as `v_prng_b32` has it. Where it matters, and where the two round what is too
+//! small for the format differently, the kernel ends. So it does where the scale's exponent is 255: one has NaN for
+//! it, the other leaves the destination as it is.
 
 use crate::isa::{Operand, Reg, RegFile, Role};
 
 use super::core::{Core, LANES, Step, active, undefined};
 use super::float::{Round, from_bf16, from_f16, ldexp64, to_f16};
 use super::op::{Meaning, Op, Semantics, Source, Ty};
-use super::small_float::{Format, decode, encode, round_bf16};
+use super::small_float::{Format, SINGLE, decode, encode, encode_stochastic, round_bf16};
 use super::vector::environment;
 
 /// A kind of number.
@@ -52,6 +58,14 @@ impl Number {
         }
     }
 
+    fn fraction_bits(self) -> u32 {
+        match self {
+            Number::Single => SINGLE,
+            Number::Half => 10,
+            _ => 7,
+        }
+    }
+
     fn code(self, value: f64, saturate: bool) -> u64 {
         match self {
             Number::Single => (value as f32).to_bits().into(),
@@ -69,19 +83,39 @@ struct Conversion {
     from: Number,
     to: Number,
     two: bool,
+    /// It rounds by random bits.
+    stochastic: bool,
 }
 
 impl Conversion {
-    /// `v_cvt_scalef32_pk_fp8_f32`, `v_cvt_scalef32_pk32_f16_bf6`, `v_cvt_scalef32_2xpk16_fp6_f32`, `v_cvt_scalef32_f32_fp8`.
+    /// `v_cvt_scalef32_pk_fp8_f32`, `v_cvt_scalef32_pk32_f16_bf6`, `v_cvt_scalef32_2xpk16_fp6_f32`,
+    /// `v_cvt_scalef32_f32_fp8`, `v_cvt_scalef32_sr_fp8_f32`.
     fn parse(name: &str) -> Option<Conversion> {
         let rest = name.strip_prefix("v_cvt_scalef32_")?;
+        let (stochastic, rest) = rest.strip_prefix("sr_").map_or((false, rest), |rest| (true, rest));
         let prefixes = [("2xpk16_", 32), ("pk32_", 32), ("pk_", 2)];
         let (count, types) = prefixes.iter().find_map(|(prefix, count)| Some((*count, rest.strip_prefix(prefix)?))).unwrap_or((1, rest));
         let (to, from) = types.split_once('_')?;
         let (to, from) = (Number::parse(to)?, Number::parse(from)?);
         let small = |number: Number| matches!(number, Number::Small(_));
-        let two = rest.starts_with("2xpk16_") || (count == 2 && from == Number::Single);
-        (small(to) != small(from)).then_some(Conversion { count, from, to, two })
+        let two = rest.starts_with("2xpk16_") || (count == 2 && from == Number::Single && !stochastic);
+        (small(to) != small(from)).then_some(Conversion { count, from, to, two, stochastic })
+    }
+
+    /// The code of a number that is divided by the scale already, rounded by random bits. `n` is its place among
+    /// those of the instruction.
+    fn rounded(&self, value: f64, (n, random): (usize, u32), saturate: bool) -> Step<u64> {
+        let Number::Small(format) = self.to else { return undefined("meaning") };
+        let code = |precision: u32, random: u32| encode_stochastic(format, value, precision, random, saturate);
+        let precision = self.from.fraction_bits();
+        let found = code(SINGLE, random);
+        if found != code(precision, random) {
+            return undefined("the stochastic rounding of a half to a denormal number, which sources have differently");
+        }
+        if n > 0 && [0, u32::MAX].iter().any(|&random| code(SINGLE, random) != found || code(precision, random) != found) {
+            return undefined(format!("the stochastic rounding of number {n} of a register: its random bits are not documented"));
+        }
+        Ok(found.into())
     }
 }
 
@@ -110,14 +144,23 @@ fn field(words: &[[u32; LANES]], lane: usize, at: usize, bits: usize) -> u64 {
 }
 
 fn run(core: &mut Core, op: &Op) -> Step {
-    let Some(Conversion { count, from, to, two }) = Conversion::parse(op.inst.variant.name) else { return undefined("meaning") };
+    let Some(conversion) = Conversion::parse(op.inst.variant.name) else { return undefined("meaning") };
+    let Conversion { count, from, to, two, stochastic } = conversion;
     let modifiers = &op.inst.modifiers;
-    if modifiers.neg != 0 || modifiers.abs != 0 {
-        return undefined("a conversion with a scale and a changed sign");
+    // The scale's sign does not count. Of several numbers in one operand it is not documented which ones have theirs
+    // changed.
+    let data = if two { 3 } else { 1 };
+    let alone = from == Number::Single && (count == 1 || two && count == 2);
+    if (modifiers.neg | modifiers.abs) & data != 0 && !alone {
+        return undefined("a conversion of several numbers in an operand whose sign is changed");
     }
     let first = dwords(core, op, Role::Src0)?;
     let second = if two { dwords(core, op, Role::Src1)? } else { Vec::new() };
-    let scales = dwords(core, op, if two { Role::Src2 } else { Role::Src1 })?;
+    let scales = dwords(core, op, if two || stochastic { Role::Src2 } else { Role::Src1 })?;
+    let randoms = if stochastic { Some(dwords(core, op, Role::Src1)?) } else { None };
+    if stochastic && modifiers.op_sel & 3 != 0 {
+        return undefined("a stochastic conversion that chooses a part of its source");
+    }
     let Some(dst) = op.dst else { return undefined("a conversion without destination") };
     let env = environment(core, op);
     // Of one register, the part that small floats are in.
@@ -139,6 +182,9 @@ fn run(core: &mut Core, op: &Op) -> Step {
     core.writing(op, RegFile::Vector, dst.first, words as u16)?;
     for lane in active(core.wave.exec()) {
         let exponent = (scales[0][lane] >> 23 & 0xff) as i32 - 127;
+        if exponent == 128 {
+            return undefined("a conversion with the scale NaN");
+        }
         let mut result = vec![0_u32; words];
         for n in 0..count {
             let (words, at) = match two {
@@ -147,11 +193,18 @@ fn run(core: &mut Core, op: &Op) -> Step {
                 false => (&first, n),
             };
             let value = from.value(field(words, lane, source_at + at * from.bits(), from.bits()));
+            let changes = |of: u8| (of & data) >> n.min(7) & 1 != 0;
+            let value = if changes(modifiers.abs) { value.abs() } else { value };
+            let value = if changes(modifiers.neg) { -value } else { value };
             if value.is_nan() && matches!(to, Number::Small(format) if format.bits() < 8) {
                 return undefined("the conversion of NaN to a float that has none");
             }
             let small = matches!(from, Number::Small(_));
-            let code = to.code(ldexp64(value, if small { exponent } else { -exponent }), env.half_overflow || env.clamp);
+            let (scaled, saturate) = (ldexp64(value, if small { exponent } else { -exponent }), env.half_overflow || env.clamp);
+            let code = match &randoms {
+                Some(randoms) => conversion.rounded(scaled, (n, randoms[0][lane]), saturate)?,
+                None => to.code(scaled, saturate),
+            };
             let place = result_at + n * to.bits();
             let placed = code << (place % 32);
             result[place / 32] |= placed as u32;
@@ -169,7 +222,7 @@ fn run(core: &mut Core, op: &Op) -> Step {
     Ok(())
 }
 
-/// The meaning of such a conversion, but for those that round stochastically.
+/// The meaning of such a conversion.
 pub(super) fn meaning(name: &str) -> Option<Meaning> {
     Conversion::parse(name).map(|_| (run as super::op::Handler, Semantics::Own))
 }
@@ -184,7 +237,8 @@ mod tests {
         assert_eq!((conversion.count, conversion.two, conversion.to.bits()), (2, true, 4));
         let conversion = Conversion::parse("v_cvt_scalef32_pk32_f16_bf6").unwrap();
         assert_eq!((conversion.count, conversion.two, conversion.from.bits()), (32, false, 6));
-        assert_eq!(Conversion::parse("v_cvt_scalef32_sr_pk32_bf6_f16"), None, "which random bits count is not documented");
+        let conversion = Conversion::parse("v_cvt_scalef32_sr_pk_fp4_f32").unwrap();
+        assert_eq!((conversion.count, conversion.two, conversion.stochastic), (2, false, true), "both numbers in one pair of registers");
         assert_eq!(Conversion::parse("v_cvt_scalef32_pk8_fp8_f32"), None, "gfx1250");
     }
 

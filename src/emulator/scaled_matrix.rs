@@ -52,7 +52,8 @@ fn scales(core: &mut Core, op: &Op, role: Role, source: u8) -> Step<[Option<i32>
     if core.launch.strict
         && let Some(reg @ Reg { file: RegFile::Vector | RegFile::Accum, .. }) = Operand::reg(operand)
     {
-        core.wave.hazards.check_matrix_source(op, core.launch, reg, false)?;
+        let checked = core.wave.hazards.check_matrix_source(op, core.launch, reg, false);
+        core.passed(checked)?;
     }
     let words = match op.source(role, Ty::B32) {
         Source::None => return undefined("a matrix instruction without scale"),

@@ -131,14 +131,51 @@ pub(super) fn encode(format: Format, value: f64, saturate: bool) -> u8 {
     if code == 0 && format.special == Special::MinusZero { 0 } else { sign | code as u8 }
 }
 
-/// The code of a single-precision number with random bits added below the mantissa that stays, and the rest cut off.
-pub(super) fn encode_stochastic(format: Format, value: f32, random: u32, saturate: bool) -> u8 {
-    if !value.is_finite() {
-        return encode(format, value.into(), saturate);
+/// The fraction bits of what is converted.
+pub(super) const SINGLE: u32 = 23;
+
+/// Exponent and fraction bits, without sign, of a finite number with random bits added below what stays of its
+/// fraction, and the rest cut off (HIP, `amd_hip_ocp_host.hpp`, `from_float_sr`; rocm-systems, rocjitsu). `precision`
+/// is the number's fraction bits; the topmost random bit stands directly below the last fraction bit that stays. What
+/// is too small for the format's exponents is shifted to the right before, and loses what falls off.
+fn rounded_stochastically(value: f64, random: u32, (precision, mantissa_bits, bias): (u32, u32, i32)) -> u32 {
+    let magnitude = value.abs();
+    if magnitude == 0.0 {
+        return 0;
     }
-    let cut = 23 - format.mantissa_bits;
-    let sum = f32::from_bits((value.to_bits() + (random >> (32 - cut))) & !((1 << cut) - 1));
-    encode(format, sum.into(), saturate)
+    let exponent = float::frexp64(magnitude).1 - 1;
+    let smallest = 1 - bias;
+    // With the implicit bit, which counts the exponent up by itself.
+    let whole = float::ldexp64(magnitude, precision as i32 - exponent) as u32;
+    let shifted = whole.checked_shr((smallest - exponent).max(0) as u32).unwrap_or(0);
+    let sum = shifted + (random >> (32 - precision + mantissa_bits));
+    (((exponent.max(smallest) - smallest) as u32) << mantissa_bits) + (sum >> (precision - mantissa_bits))
+}
+
+/// The code of a number of so many fraction bits, rounded by random bits ([`rounded_stochastically`]); too large and
+/// not finite as [`encode`].
+pub(super) fn encode_stochastic(format: Format, value: f64, precision: u32, random: u32, saturate: bool) -> u8 {
+    if !value.is_finite() {
+        return encode(format, value, saturate);
+    }
+    let code = rounded_stochastically(value, random, (precision, format.mantissa_bits, format.bias));
+    if code > u32::from(format.largest()) {
+        return encode(format, f64::INFINITY.copysign(value), saturate);
+    }
+    let sign = if value.is_sign_negative() { format.sign() } else { 0 };
+    if code == 0 && format.special == Special::MinusZero { 0 } else { sign | code as u8 }
+}
+
+/// The same for half precision, or bfloat16 with `brain`.
+pub(super) fn half_stochastic(value: f32, brain: bool, random: u32, saturate: bool) -> u16 {
+    let wide = f64::from(value);
+    if !value.is_finite() {
+        return if brain { round_bf16(wide, Round::Nearest) } else { float::to_f16(wide, Round::Nearest) };
+    }
+    let (format, infinity) = if brain { ((SINGLE, 7, 127), 0x7f80) } else { ((SINGLE, 10, 15), 0x7c00) };
+    let code = rounded_stochastically(wide, random, format).min(infinity);
+    let code = if code == infinity && saturate { code - 1 } else { code };
+    code as u16 | if value.is_sign_negative() { 0x8000 } else { 0 }
 }
 
 /// A number that is exact or rounded to odd as bfloat16.
@@ -214,6 +251,48 @@ mod tests {
         assert_eq!(round_bf16(-1.001, Round::Down), 0xbf81);
         assert_eq!(round_bf16(-1.001, Round::Up), 0xbf80);
         assert!(from_nan(round_bf16(f64::NAN, Round::Nearest)));
+    }
+
+    /// The same by fractions: of the random numbers that are added, as many round up as is left of the number,
+    /// counted in units of the last place.
+    #[test]
+    fn random_bits_round_up_as_often_as_a_number_is_nearer_to_the_next() {
+        for format in ALL {
+            let step = 32 - SINGLE + format.mantissa_bits;
+            for code in 0..format.largest() {
+                let (low, high) = (decode(format, code), decode(format, code + 1));
+                for eighths in 0..8_u32 {
+                    let value = low + (high - low) * f64::from(eighths) / 8.0;
+                    let ups = (0..8_u32).filter(|n| {
+                        let found = encode_stochastic(format, value, SINGLE, n << 29 | (1 << step) - 1, false);
+                        assert!(found == code || found == code + 1, "{format:?} {value}: {found}");
+                        found == code + 1
+                    });
+                    assert_eq!(ups.count(), eighths as usize, "{format:?} {value}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn halves_are_cut_off_after_random_bits_were_added() {
+        for (value, brain, random, code) in [
+            (1.0, false, u32::MAX, 0x3c00),
+            (1.0 + 1.0 / 2048.0, false, 0x7fff_ffff, 0x3c00),
+            (1.0 + 1.0 / 2048.0, false, 0x8000_0000, 0x3c01),
+            (-65519.0, false, u32::MAX, 0xfc00),
+            (65504.0, false, u32::MAX, 0x7bff),
+            (2f32.powi(-25), false, 0x8000_0000, 1),
+            (2f32.powi(-25), false, 0x7fff_ffff, 0),
+            (1.0 + 1.0 / 256.0, true, 0x7fff_ffff, 0x3f80),
+            (1.0 + 1.0 / 256.0, true, 0x8000_0000, 0x3f81),
+            (f32::MAX, true, 0x0001_0000, 0x7f80),
+            (f32::MAX, true, 0x0000_ffff, 0x7f7f),
+            (f32::INFINITY, true, 0, 0x7f80),
+        ] {
+            assert_eq!(half_stochastic(value, brain, random, false), code, "{value} {random:#x}");
+        }
+        assert_eq!(half_stochastic(65519.0, false, u32::MAX, true), 0x7bff);
     }
 
     fn from_nan(bits: u16) -> bool {

@@ -18,7 +18,7 @@ use super::known::{Known, Origin, Stored};
 use super::lds_row::LdsRow;
 use super::memory::View;
 use super::op::{Class, Op, Semantics};
-use super::races::{How, Operation, Races};
+use super::races::{How, Operation, Progress, Races};
 use super::store_order::Neighbours;
 use super::{undefined, undefined_memory};
 
@@ -78,8 +78,8 @@ pub(super) struct WaveChecks {
     row: Option<Box<LdsRow>>,
     /// All of its lanes went to scratch, and it is known what became of undefined bits.
     pub in_scratch: bool,
-    /// Operations that write LDS and may still be in flight.
-    lds_writes: VecDeque<u32>,
+    /// Operations in LDS that may still be in flight: LDS instructions that write, copies that write, and copies that read.
+    in_lds: [VecDeque<u32>; 3],
     /// Others run next.
     pub pauses: bool,
     /// The code address of the instruction that is running.
@@ -96,7 +96,7 @@ impl WaveChecks {
             accesses: Vec::new(),
             row: None,
             in_scratch: false,
-            lds_writes: VecDeque::new(),
+            in_lds: Default::default(),
             pauses: false,
             at: 0,
             found: RefCell::default(),
@@ -238,6 +238,9 @@ impl Core<'_> {
 /// An instruction has run.
 #[inline]
 pub(super) fn after(core: &mut Core, op: &Op) -> Step {
+    if op.translates {
+        core.wave.pending.translate();
+    }
     // Most access no memory, which leaves nothing to look at.
     let no_memory = matches!(op.class, Class::Valu | Class::Salu | Class::Smem | Class::Branch | Class::Wait);
     if no_memory && core.wave.checks.accesses.is_empty() {
@@ -291,8 +294,6 @@ fn after_row(core: &mut Core, op: &Op) -> Step {
 
 /// An instruction that accesses LDS.
 fn operation(wave: &Wave, op: &Op) -> Operation {
-    // One wave is in nobody's way, but for its own loads into LDS.
-    let of_memory = op.inst.variant.encoding != Encoding::Ds;
     Operation {
         wave: wave.index,
         id: wave.pending.ids().0,
@@ -303,25 +304,31 @@ fn operation(wave: &Wave, op: &Op) -> Operation {
             Semantics::Atomic { returns, .. } => returns,
             _ => true,
         },
-        loads: of_memory && matches!(op.semantics, Semantics::Load { .. }),
+        // What goes through FLAT to LDS goes between LDS and registers.
+        copies: !matches!(op.inst.variant.encoding, Encoding::Ds | Encoding::Flat),
+        copied: [wave.oldest_in_lds(COPY_WRITES), wave.oldest_in_lds(COPY_READS)],
     }
 }
 
 fn races(core: &mut Core, op: &Op, accesses: &[Access]) -> Step {
     let operation = operation(core.wave, op);
-    let (mut writes, mut result) = (false, Ok(()));
+    let (mut writes, mut reads, mut result) = (false, false, Ok(()));
     let Core { memory, wave, launch, barrier, lds, .. } = core;
     let pending = &wave.pending;
     for access in accesses.iter().filter(|access| !access.scratch) {
         writes |= access.how != How::Read;
+        reads |= access.how == How::Read;
         let place = (access.at as usize, usize::from(access.size), access.how);
         let in_flight = |id| pending.is_in_flight(id);
         let found = barrier.checks.races.access(&operation, lds.len(), place, &in_flight, &mut |pc| polls_at(launch, memory, pc));
         // The first is told; all are noted, as the wave may go on.
         result = result.and(found.map_err(|kind| Box::new(Stop { kind, lane: Some(access.lane) })));
     }
-    if writes {
-        wave.note_lds_write(operation.id);
+    match (operation.copies, writes) {
+        (false, true) => wave.note_in_lds(LDS_WRITES, operation.id),
+        (true, true) => wave.note_in_lds(COPY_WRITES, operation.id),
+        (true, false) if reads => wave.note_in_lds(COPY_READS, operation.id),
+        _ => {}
     }
     result
 }
@@ -333,7 +340,7 @@ fn races_of_row(core: &mut Core, op: &Op, row: &LdsRow) -> Step {
     let in_flight = |id| pending.is_in_flight(id);
     let found = barrier.checks.races.row(&operation, lds.len(), (row, files), &in_flight, &mut |pc| polls_at(launch, memory, pc));
     if row.from.is_some() {
-        wave.note_lds_write(operation.id);
+        wave.note_in_lds(LDS_WRITES, operation.id);
     }
     found.map_err(|(lane, kind)| Box::new(Stop { kind, lane: Some(lane as u8) }))
 }
@@ -343,28 +350,40 @@ fn polls_at(launch: &Launch, memory: &View, pc: u64) -> bool {
     polls(launch.target, pc, &mut |at: u64, into: &mut [u8]| memory.read(at, into, MemoryAccess::Fetch).is_ok())
 }
 
+/// The lists of [`WaveChecks::in_lds`].
+const LDS_WRITES: usize = 0;
+const COPY_WRITES: usize = 1;
+const COPY_READS: usize = 2;
+
 impl Wave {
-    /// An operation writes LDS.
-    fn note_lds_write(&mut self, id: u32) {
-        let Wave { pending, checks: WaveChecks { lds_writes, .. }, .. } = self;
+    /// An operation is in flight to LDS or from there.
+    fn note_in_lds(&mut self, list: usize, id: u32) {
+        let Wave { pending, checks, .. } = self;
+        let list = &mut checks.in_lds[list];
         // A kernel may write all its life and never wait: only the oldest are looked at.
-        while lds_writes.front().is_some_and(|&oldest| !pending.is_in_flight(oldest)) {
-            lds_writes.pop_front();
+        while list.front().is_some_and(|&oldest| !pending.is_in_flight(oldest)) {
+            list.pop_front();
         }
-        if lds_writes.back() != Some(&id) {
-            lds_writes.push_back(id);
+        if list.back() != Some(&id) {
+            list.push_back(id);
         }
+    }
+
+    /// The first operation in a list that may still be in flight, or the next operation.
+    fn oldest_in_lds(&self, list: usize) -> u32 {
+        let found = self.checks.in_lds[list].iter().copied().find(|&id| self.pending.is_in_flight(id));
+        found.unwrap_or(self.pending.ids().1)
     }
 }
 
-/// The number of a wave, its next operation, and the first of those that write LDS and may still be in flight.
-fn unfinished(wave: &Wave) -> (u32, u32, u32) {
+/// What a wave has done.
+fn unfinished(wave: &Wave) -> Progress {
     let (_, next) = wave.pending.ids();
     if wave.status == Status::Ended {
-        return (wave.index, next, next);
+        return Progress { wave: wave.index, writes: [next; 2], reads: [next; 2] };
     }
-    let oldest = wave.checks.lds_writes.iter().copied().find(|&id| wave.pending.is_in_flight(id));
-    (wave.index, next, oldest.unwrap_or(next))
+    let [writes, copied, read] = [LDS_WRITES, COPY_WRITES, COPY_READS].map(|list| wave.oldest_in_lds(list));
+    Progress { wave: wave.index, writes: [writes, copied], reads: [next, read] }
 }
 
 /// All waves that have not ended have come to the barrier.

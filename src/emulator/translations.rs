@@ -3,13 +3,14 @@
 //! `xcnt` counts them. Those of vector memory come in order, those of scalar memory in any; before one kind follows the other the hardware waits by
 //! itself. To overwrite a register that such an operation reads is a fault, except by an operation that comes in order after it.
 //!
-//! Where the hardware's rule is not published, what LLVM 22 relies on (`SIInsertWaitcnts`) is taken for it: EXEC, M0 and the like are kept with the
-//! operation; a vector memory operation that overwrites what an earlier one reads proves that one, and those before it, translated; and so does a
-//! call or a return.
+//! Where the hardware's rule is not published, what LLVM relies on (`SIInsertWaitcnts`, `SIInstrInfo::isXcntDrain`) is taken for it: EXEC, M0 and the like
+//! are kept with the operation; a vector memory operation that overwrites what an earlier one reads proves that one, and those before it, translated; and
+//! so do messages, barriers, accesses of hardware registers, and branches, for all of them. That is so in the mode of replay that compilers ask for at the
+//! entry (MODE bit 25, several operations are replayed); nothing is published on the other one, for which compilers before LLVM 22 make the same code.
 
 use smallvec::SmallVec;
 
-use crate::isa::{Reg, RegFile, scalar};
+use crate::isa::{Half, Reg, RegFile, Role, scalar};
 
 use super::op::{Class, Op};
 use super::pending::slot;
@@ -20,15 +21,30 @@ struct Translation {
     /// Its text and address, for the message.
     text: &'static str,
     address: u64,
-    /// The registers it reads: the slot of the first, and how many.
-    sources: SmallVec<[(u16, u16); 4]>,
+    /// The registers it reads: the slot of the first, how many, and what of them.
+    sources: SmallVec<[(u16, u16, Half); 4]>,
 }
 
 impl Translation {
-    /// Whether it reads any of a run of registers, given by the slot of the first and how many.
-    fn reads_any(&self, (first, count): (u16, u16)) -> bool {
-        self.sources.iter().any(|&(at, n)| at < first + count && first < at + n)
+    /// Whether it reads any of a run of registers, given by the slot of the first and how many, or a half of them.
+    fn reads_any(&self, (first, count): (u16, u16), half: Half) -> bool {
+        let common = |its: Half| its == half || its == Half::Whole || half == Half::Whole;
+        self.sources.iter().any(|&(at, n, its)| at < first + count && first < at + n && common(its))
     }
+}
+
+/// What an operation reads, by slot: of what it stores, perhaps a half.
+fn sources(op: &Op) -> SmallVec<[(u16, u16, Half); 4]> {
+    let of = |reg: Reg, half: Half| (slot(reg.file, reg.first) as u16, reg.dwords.into(), half);
+    if op.data_half == Half::Whole {
+        return op.inst.reads().filter(is_kept_by_compilers).map(|reg| of(reg, Half::Whole)).collect();
+    }
+    let operands = op.inst.operands.iter().filter(|operand| operand.access.reads());
+    let named = operands.filter_map(|operand| {
+        let half = if matches!(operand.role, Role::Vdata | Role::Data0 | Role::Vdst) { op.data_half } else { Half::Whole };
+        operand.reg().filter(is_kept_by_compilers).map(|reg| of(reg, half))
+    });
+    named.collect()
 }
 
 /// All of a wave, in the order of issue.
@@ -53,15 +69,13 @@ impl Translations {
             self.list.clear();
             self.scalar = scalar;
         }
-        let reads_any = |translation: &Translation| written.iter().any(|&run| translation.reads_any(run));
+        let reads_any = |translation: &Translation| written.iter().any(|&run| translation.reads_any(run, op.data_half));
         if let Some(last) = self.list.iter().rposition(reads_any)
             && !scalar
         {
             self.list.drain(..=last);
         }
-        let reads = op.inst.reads().filter(is_kept_by_compilers);
-        let sources = reads.map(|reg| (slot(reg.file, reg.first) as u16, reg.dwords.into())).collect();
-        self.list.push(Translation { id, text: op.inst.variant.name, address: op.address, sources });
+        self.list.push(Translation { id, text: op.inst.variant.name, address: op.address, sources: sources(op) });
     }
 
     /// A wait for at most so many translations.
@@ -81,25 +95,25 @@ impl Translations {
         }
     }
 
-    /// The wave goes to another function.
-    pub(super) fn leave(&mut self) {
+    /// All are done.
+    pub(super) fn clear(&mut self) {
         self.list.clear();
     }
 
-    /// The operation, its text and address, that may read a register (by its slot) after `op` has overwritten it.
-    pub(super) fn reader(&self, op: &Op, slot: usize) -> Option<(&'static str, u64)> {
+    /// The operation, its text and address, that may read a register (by its slot), or a half of it, after `op` has overwritten it.
+    pub(super) fn reader(&self, op: &Op, slot: usize, half: Half) -> Option<(&'static str, u64)> {
         // What vector memory brings comes after the translations of what was issued before.
         if !self.scalar && op.is_translated && op.class != Class::Smem {
             return None;
         }
-        let found = self.list.iter().find(|translation| translation.reads_any((slot as u16, 1)))?;
+        let found = self.list.iter().find(|translation| translation.reads_any((slot as u16, 1), half))?;
         Some((found.text, found.address))
     }
 
     /// Whether none reads any of a run of registers.
     pub(super) fn are_free(&self, file: RegFile, first: u16, count: u16) -> bool {
         let run = (slot(file, first) as u16, count);
-        !self.list.iter().any(|translation| translation.reads_any(run))
+        !self.list.iter().any(|translation| translation.reads_any(run, Half::Whole))
     }
 }
 

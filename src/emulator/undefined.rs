@@ -328,8 +328,12 @@ fn addresses(core: &mut Core, op: &Op, rule: &Rule) -> Step {
     }
     if let (super::op::Semantics::Load { d16: Some(high), .. }, Some(at)) = (op.semantics, registers(&rule.writes).next()) {
         let bits = known.vector_mut(at);
-        for lane in active(exec & bits.lanes) {
-            bits.set(lane, bits.get(lane) & if high { 0xffff } else { 0xffff_0000 });
+        // Of gfx9 it is only known that the other half is lost.
+        let lost = op.clears && core.launch.target.generation() < 10;
+        for lane in active(if lost { exec } else { exec & bits.lanes }) {
+            let other = if high { 0xffff } else { 0xffff_0000 };
+            let kept = if op.clears { 0 } else { bits.get(lane) & other };
+            bits.set(lane, if lost { other } else { kept });
         }
     }
     Ok(())

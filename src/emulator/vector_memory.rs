@@ -5,6 +5,7 @@ use crate::isa::{Encoding, Flags, Inst, Operand, Reg, RegFile, Role, scalar};
 use super::atomic;
 use super::buffer;
 use super::core::{Core, LANES, PRIVATE_APERTURE, SHARED_APERTURE, Step, active, at_lane, lane_of, undefined};
+use super::direct_lds;
 use super::fault::{FaultKind, MemoryAccess};
 use super::op::{Meaning, Op, Semantics, Source, Ty};
 use super::pending::{EffectParts, Kind, Space};
@@ -224,7 +225,7 @@ fn kind(op: &Op) -> Kind {
 }
 
 /// [`kind`] where it is known where the lanes went.
-fn kind_at(core: &Core, op: &Op, places: &[Place; LANES], mask: u64) -> Kind {
+pub(super) fn kind_at(core: &Core, op: &Op, places: &[Place; LANES], mask: u64) -> Kind {
     if active(mask).any(|lane| matches!(places[lane], Place::Lds(_))) { kind(op) } else { kind_in_memory(core, op) }
 }
 
@@ -269,11 +270,11 @@ pub(super) fn load(core: &mut Core, op: &Op) -> Step {
     let mask = core.wave.exec();
     order(core, op, true, range(&places, mask, size))?;
     if op.dst.is_none() {
-        return load_to_lds(core, op, &places, size, signed);
+        return direct_lds::load(core, op, &places, size, signed);
     }
     let dst = result_register(op)?;
     let dwords = size.div_ceil(4) as u16;
-    core.writing(op, dst.file, dst.first, dwords)?;
+    core.writing_data(op, dst.file, dst.first, dwords)?;
     if scratch_fast::load(core, op, &places, mask, size, dst).is_some() {
         if core.launch.strict {
             let kind = kind_at(core, op, &places, mask);
@@ -294,11 +295,7 @@ pub(super) fn load(core: &mut Core, op: &Op) -> Step {
         } else {
             let value = extend(&buffer[..size], signed);
             let cell = &mut registers[usize::from(dst.first)][lane];
-            *cell = match d16 {
-                None => value,
-                Some(false) => *cell & 0xffff_0000 | value & 0xffff,
-                Some(true) => *cell & 0xffff | value << 16,
-            };
+            *cell = op.with_half(*cell, value, d16);
         }
     }
     if core.launch.strict {
@@ -319,34 +316,6 @@ pub(super) fn extend(bytes: &[u8], signed: bool) -> u32 {
     }
 }
 
-/// A load whose result goes to LDS at M0 plus the lane's place.
-fn load_to_lds(core: &mut Core, op: &Op, places: &[Place; LANES], size: usize, signed: bool) -> Step {
-    if core.launch.strict {
-        core.passed(core.wave.hazards.check_m0())?;
-    }
-    let m0 = u64::from(core.scalar(op, scalar::M0)? & 0xffff);
-    let offset = if op.inst.variant.encoding == Encoding::Mubuf { 0 } else { i64::from(op.inst.modifiers.offset) };
-    let mask = core.wave.exec();
-    count(core, places, mask, size);
-    for lane in active(mask) {
-        let mut buffer = [0; MAX_BYTES];
-        at_lane(read_place(core, lane, places[lane], &mut buffer[..size], MemoryAccess::Load), lane)?;
-        if size < 4 {
-            let value = extend(&buffer[..size], signed);
-            buffer[..4].copy_from_slice(&value.to_le_bytes());
-        }
-        let width = size.max(4);
-        let at = at_lane(check_lds(core, m0.wrapping_add_signed(offset).wrapping_add((width * lane) as u64), width), lane)?;
-        core.note(Access::write(lane, at, &buffer[..width], 0));
-        core.lds[at..at + width].copy_from_slice(&buffer[..width]);
-    }
-    if core.launch.strict {
-        let kind = kind_at(core, op, places, mask);
-        core.wave.pending.issue(op, kind, &[]);
-    }
-    Ok(())
-}
-
 /// Runs [`Semantics::Store`].
 pub(super) fn store(core: &mut Core, op: &Op) -> Step {
     let Semantics::Store { bytes, high } = op.semantics else { return undefined("meaning") };
@@ -354,7 +323,7 @@ pub(super) fn store(core: &mut Core, op: &Op) -> Step {
     let places = places(core, op)?;
     let data = data_register(op, Role::Vdata)?;
     let dwords = size.div_ceil(4) as u16;
-    core.reading(op, data.file, data.first, dwords)?;
+    core.reading_data(op, data.file, data.first, dwords)?;
     let mask = core.wave.exec();
     order(core, op, false, range(&places, mask, size))?;
     let mut id = 0;
@@ -520,26 +489,6 @@ fn block(core: &mut Core, op: &Op, loads: bool) -> Step {
     Ok(())
 }
 
-/// `buffer_store_lds_dword`: a dword of LDS at M0 and the lane's place goes to memory.
-fn store_from_lds(core: &mut Core, op: &Op) -> Step {
-    if core.launch.strict {
-        core.passed(core.wave.hazards.check_m0())?;
-    }
-    let m0 = u64::from(core.scalar(op, scalar::M0)? & 0xffff);
-    let places = places(core, op)?;
-    order(core, op, true, ANYWHERE)?;
-    let mask = core.wave.exec();
-    count(core, &places, mask, 4);
-    for lane in active(mask) {
-        let at = at_lane(check_lds(core, m0 + 4 * lane as u64, 4), lane)?;
-        let bytes = [core.lds[at], core.lds[at + 1], core.lds[at + 2], core.lds[at + 3]];
-        core.note(Access::read(lane, at, 4, 0));
-        at_lane(write_place(core, lane, places[lane], &bytes, MemoryAccess::Store), lane)?;
-    }
-    issue_store(core, op);
-    Ok(())
-}
-
 /// Size, sign and half-register form of a load or store by the end of its name.
 fn shape(rest: &str) -> Option<(u8, bool, Option<bool>)> {
     Some(match rest {
@@ -569,7 +518,7 @@ pub(super) fn meaning(name: &str, inst: &Inst) -> Option<Meaning> {
     match name {
         "global_load_block" | "scratch_load_block" => return Some((|core, op| block(core, op, true), Semantics::Own)),
         "global_store_block" | "scratch_store_block" => return Some((|core, op| block(core, op, false), Semantics::Own)),
-        "buffer_store_lds_dword" => return Some((store_from_lds, Semantics::Own)),
+        "buffer_store_lds_dword" => return Some((direct_lds::store, Semantics::Own)),
         _ => {}
     }
     let rest = ["flat_", "global_", "scratch_", "buffer_", "cluster_"].iter().find_map(|prefix| name.strip_prefix(prefix))?;

@@ -2,7 +2,7 @@
 
 use super::settle::{self, Place};
 use crate::error::{Error, Result};
-use crate::isa::{self, Counter, Modifiers, Reg, Target, Value, WaitCount, WaitStates, scalar};
+use crate::isa::{self, Counter, Inst, Modifiers, Reg, Target, Value, WaitCount, WaitStates, scalar};
 use crate::kernel::edit::{Item, Label, Snippet};
 
 /// Most snippets have no more items than this: growing moves them, and they are large.
@@ -113,6 +113,11 @@ impl Asm {
         }
         self.items.push(Item::Inst(inst));
         Ok(())
+    }
+
+    /// An instruction as it is.
+    pub(super) fn copy(&mut self, inst: Inst) {
+        self.items.push(Item::Inst(inst));
     }
 
     pub(super) fn new_label(&mut self) -> Label {

@@ -59,6 +59,11 @@ fn clustered_ids(asm: &mut Asm, [x, y, z]: [u16; 3], other: u16) -> Result<()> {
     Ok(())
 }
 
+/// Whether waves begin at a kernel's entry whether its arguments are preloaded or not (gfx125x), and not behind code that loads them.
+pub(super) fn begins_with_arguments(target: Target) -> bool {
+    target.has_kernarg_preload() && !target.has_preload_prologue()
+}
+
 /// What inserted code needs of the prologue so that it reaches the wave's scratch memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ScratchAccess {
@@ -93,9 +98,11 @@ impl Entry {
     /// for the four registers that describe all of it: those the original has to have.
     pub(super) fn extend(target: Target, descriptor: &mut KernelDescriptor, scratch: ScratchAccess) -> Result<Entry, Stop> {
         // Without the preload the original code is run from its entry, where it begins by loading the arguments itself (AMDGPUUsage, "Preloaded Kernel
-        // Arguments"). The count of user SGPRs stays, so that what follows them stays where it is.
-        descriptor.set(Field::KERNARG_PRELOAD_LENGTH, 0)?;
-        descriptor.set(Field::KERNARG_PRELOAD_OFFSET, 0)?;
+        // Arguments"). The count of user SGPRs stays, so that what follows them stays where it is. Where waves begin at the entry they find the arguments as before.
+        if !begins_with_arguments(target) {
+            descriptor.set(Field::KERNARG_PRELOAD_LENGTH, 0)?;
+            descriptor.set(Field::KERNARG_PRELOAD_OFFSET, 0)?;
+        }
         let old = initial_registers(descriptor, target)?;
         let lacks_flat_scratch = scratch == ScratchAccess::FlatScratch && old.flat_scratch_init.is_none();
         let wanted = u32::from(old.used_user_sgprs)
@@ -254,8 +261,10 @@ impl Entry {
 }
 
 /// Where each value is, and how many registers it has.
-fn values(r: &InitialRegisters) -> [(Option<u16>, u16); 12] {
+fn values(r: &InitialRegisters) -> [(Option<u16>, u16); 13] {
+    let preload = r.kernarg_preload;
     [
+        (preload.map(|preload| preload.first), preload.map_or(0, |preload| preload.length)),
         (r.private_segment_buffer, 4),
         (r.dispatch_ptr, 2),
         (r.queue_ptr, 2),

@@ -1,5 +1,6 @@
 //! What must not be in a kernel, or not where code is inserted.
 
+use super::entry::begins_with_arguments;
 use crate::cfg::{Cfg, Program};
 use crate::code_object::{Field, KernelDescriptor, initial_registers};
 use crate::dataflow::{Indexing, Liveness, RegSet};
@@ -38,6 +39,9 @@ pub(super) fn check_allocation(body: &Body, descriptor: &KernelDescriptor) -> Re
 /// from the first reads what would be preloaded.
 pub(super) fn check_preload(body: &Body, liveness: &Liveness, descriptor: &KernelDescriptor) -> Result<(), Stop> {
     let Some(preload) = initial_registers(descriptor, body.target())?.kernarg_preload else { return Ok(()) };
+    if begins_with_arguments(body.target()) {
+        return Ok(());
+    }
     if !body.target().has_preload_prologue() {
         let detail = format!("{} dwords of kernel arguments are preloaded, and nothing else loads them", preload.length);
         return Err(Refusal::at(Reason::KernargPreload, body.entry_address(), detail).into());
@@ -147,7 +151,7 @@ pub(super) fn check_mode(body: &Body) -> Result<(), Refusal> {
             ));
         }
         // As far as it is followed, inserted code sees to it.
-        let followed = body.kind() == BodyKind::Kernel && body.sets_scheduling() && body.scheduling_after(id) != Scheduling::Unknown;
+        let followed = body.sets_scheduling() && body.scheduling_after(id) != Scheduling::Unknown;
         if body.target().hardware_register(register) == Some(SCHED_MODE) && !followed {
             let detail = format!("{} writes {SCHED_MODE}: dependences may be left to software", inst.name());
             return Err(Refusal::at(Reason::ModeWrite, body.address(id), detail));
@@ -156,16 +160,15 @@ pub(super) fn check_mode(body: &Body) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Refuses code that enters other code while dependences may be left to software, and code whose functions may leave them so: nothing follows that.
+/// Refuses code that enters other code while dependences may be left to software, and code that calls where a function does so: nothing follows that.
 pub(super) fn check_scheduling(program: &Program, body: &Body) -> Result<(), Refusal> {
-    let left = |id: &InstId| body.scheduling_before(*id) != Scheduling::Hardware;
-    let leaves = |id: &InstId| matches!(body.flow(*id), Flow::Call(_) | Flow::TailCall(_) | Flow::Return | Flow::IndirectJump);
-    if let Some(id) = body.ids().find(|id| left(id) && leaves(id)) {
+    if let Some(id) = body.leaves_without_checks() {
         let detail = format!("other code is entered while dependences may be left to software ({SCHED_MODE})");
         return Err(Refusal::at(Reason::ModeWrite, body.address(id), detail));
     }
-    let function_sets = || program.bodies().iter().any(|other| other.kind() == BodyKind::Function && other.sets_scheduling());
-    if let Some((id, _)) = body.calls().next().filter(|_| function_sets()) {
+    let function_leaves =
+        || program.bodies().iter().any(|other| other.kind() == BodyKind::Function && other.leaves_without_checks().is_some());
+    if let Some((id, _)) = body.calls().next().filter(|_| function_leaves()) {
         let detail = format!("a function leaves dependences to software ({SCHED_MODE})");
         return Err(Refusal::at(Reason::ModeWrite, body.address(id), detail));
     }

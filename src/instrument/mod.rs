@@ -15,6 +15,7 @@ mod borrow;
 mod branch_probe;
 mod entry;
 mod epilogue;
+mod first_vector;
 mod flat_scratch;
 mod group_memory;
 mod guards;
@@ -43,7 +44,7 @@ use crate::dataflow::{Assigned, Liveness, RegSet, Summaries, UsedRegisters, Wait
 use crate::entity::{ProgramPoint, Side};
 use crate::isa::{Condition, Loss, Reg, Target};
 use crate::kernel::edit::{Edits, FunctionEdits, Item, Snippet};
-use crate::kernel::{BodyKind, Image, Reason, Refusal, Stop};
+use crate::kernel::{Body, BodyKind, Image, Reason, Refusal, Stop};
 use crate::profile::map::{self, CounterMode, Resources, Site};
 use crate::profile::record::{COUNTER, HEADER};
 
@@ -356,7 +357,7 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply, at_retur
     };
     let (index, control) = (request.index, request.control);
     let plan = Plan { target, vectors, kept, slice_start, homes, sets_flat_scratch, slices, kernel: index, control };
-    let (prologue, prologue_end) = prologue::prologue(&plan, &entry)?;
+    let (prologue, prologue_end) = prologue::prologue(&plan, &entry, first_vector::sequence(parts[0].body, &entry)?)?;
     // FLAT_SCRATCH lies behind all numbered registers, also those of the original.
     let original_end = allocation.used.named.highest_sgpr().filter(|_| sets_flat_scratch).map_or(0, |highest| u32::from(highest) + 1);
     let keeps = kept.is_some() || homes.and_then(Homes::resource).is_some();
@@ -386,7 +387,7 @@ fn plan(analysis: &Analysis<'_>, request: &Request<'_>, supply: Supply, at_retur
         spare_scalar: kept.map(|scalars| Reg::scalar(scalars.saved_scc, 1)),
     };
 
-    if parts[0].body.sets_scheduling() {
+    if analysis.program.bodies().iter().any(Body::sets_scheduling) {
         scheduling::leave_nothing(target, &mut edits)?;
     }
     let extra = slices.map_or(0, |slices| slices.extra);

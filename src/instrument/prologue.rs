@@ -7,12 +7,13 @@ use super::asm::Global;
 use super::asm::{Asm, c, s, s2, v, v2};
 use super::borrow::store_record;
 use super::entry::Entry;
+use super::first_vector;
 use super::homes::Homes;
 use super::plan::{Plan, Slices};
 use super::registers::ScalarPool;
 use super::settle::Place;
 use crate::error::Result;
-use crate::isa::{self, EventHazards, Reg, Value};
+use crate::isa::{self, EventHazards, Inst, Reg, RegFile, Value};
 use crate::kernel::Stop;
 use crate::kernel::edit::{Label, Snippet};
 use crate::profile::control;
@@ -89,8 +90,8 @@ impl Scratch {
     }
 }
 
-/// The prologue. Also tells one more than the highest scalar register that it uses.
-pub(super) fn prologue(plan: &Plan, entry: &Entry) -> Result<(Snippet, u32), Stop> {
+/// The prologue, `first` before all. Also tells one more than the highest scalar register that it uses.
+pub(super) fn prologue(plan: &Plan, entry: &Entry, first: first_vector::Sequence) -> Result<(Snippet, u32), Stop> {
     let kept = plan.kept.map(|kept| kept.record);
     let kept_set = plan.own();
     let taken = |number: u16| kept_set.contains(Reg::scalar(number, 1));
@@ -103,6 +104,10 @@ pub(super) fn prologue(plan: &Plan, entry: &Entry) -> Result<(Snippet, u32), Sto
     let t = Scratch::take(&mut pool, record, through)?;
     let groups = entry.workgroup_id_registers(|| pool.take(1, 1))?;
     let mut asm = Asm::new(plan.target, Place::Entry(kept_set));
+    let numbered = plan.target.addressable_sgprs() as u16;
+    let numbered = first.iter().flat_map(Inst::writes).filter(|reg| reg.file == RegFile::Scalar && reg.first < numbered);
+    let first_end = numbered.map(|reg| u32::from(reg.first) + u32::from(reg.dwords)).max().unwrap_or(0);
+    first.into_iter().for_each(|inst| asm.copy(inst));
     let off = asm.new_label();
     let ready = asm.new_label();
     load(plan, entry, &mut asm, &t)?;
@@ -137,7 +142,7 @@ pub(super) fn prologue(plan: &Plan, entry: &Entry) -> Result<(Snippet, u32), Sto
     let (exec, kept_exec) = (asm.exec(), asm.mask(t.exec));
     asm.masks("s_mov_b", &[exec, kept_exec])?;
     entry.restore(&mut asm)?;
-    Ok((asm.finish()?, pool.end))
+    Ok((asm.finish()?, pool.end.max(first_end)))
 }
 
 /// Reads what the hardware and the host provide.

@@ -16,8 +16,10 @@ use crate::error::{Error, Result};
 const LITERAL: u64 = 255;
 /// Source operand codes from here on are vector registers.
 const FIRST_VECTOR: u64 = 256;
-/// Registers of a vector file.
+/// Registers of a vector file that have a number in a field.
 const VECTOR_REGISTERS: u64 = 256;
+/// Registers of a vector file whose numbers have high bits elsewhere: a run that begins below v256 may end above (LLVM, `AMDGPUDisassembler`).
+const ALL_VECTOR_REGISTERS: u64 = 1024;
 /// The bit of a field that says accumulation register.
 const ACCUM_BIT: u64 = 1 << 9;
 /// The bit of a 16-bit operand's field that says high half.
@@ -425,7 +427,8 @@ impl Reader<'_> {
         // Where both files are possible, memory instructions reach accumulation registers only if the allocation is one.
         let unreachable = accum && kind.coding == Coding::VectorAcc && !self.target.unified_accum();
         // Image addresses are as long as the image needs: `dwords` is the most, and the file ends the run.
-        let dwords = u64::from(kind.dwords).min(VECTOR_REGISTERS.checked_sub(number)?);
+        let file = if self.target.has_vgpr_msb() && !accum { ALL_VECTOR_REGISTERS } else { VECTOR_REGISTERS };
+        let dwords = u64::from(kind.dwords).min(file.checked_sub(number)?);
         if !kind.accepts.contains(wanted) || odd || unreachable || dwords < u64::from(kind.shown) {
             return None;
         }

@@ -49,6 +49,8 @@ bitflags::bitflags! {
         const VALU_READ_SGPR = 1 << 13;
         /// Vector registers between VALU and memory, where code has switched the hardware's checks off ([`Target::scheduling_mode_hwreg`]).
         const EXPERT_SCHEDULING = 1 << 14;
+        /// The first vector instruction of a wave must be `v_nop`, the first of vector memory in no clause.
+        const FIRST_VECTOR = 1 << 15;
     }
 }
 

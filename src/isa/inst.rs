@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::table::Variant;
+use super::table::{Branch, Variant};
 use super::traits::Traits;
 
 /// The register file a [`Reg`] belongs to.
@@ -501,6 +501,14 @@ impl Inst {
             read(Reg::M0);
         }
         self.variant.implicit_writes.regs(lanes).for_each(write);
+    }
+
+    /// Whether the hardware lets it pass only when all addresses are translated (gfx1250): messages, barriers, accesses of hardware registers, and whatever
+    /// changes the program counter (LLVM, SIInstrInfo, `isXcntDrain`). A conditional branch is among these for LLVM, though it changes nothing where it
+    /// is not taken.
+    #[must_use]
+    pub fn waits_for_translations(&self) -> bool {
+        self.variant.branch != Branch::None || self.variant.traits.contains(Traits::TRANSLATES)
     }
 
     /// What `s_getreg` and `s_setreg` access: the number of a hardware register, and which of its bits. None of other instructions.

@@ -108,6 +108,20 @@ static RDNA: [Row; 4] = [
 ];
 
 impl Target {
+    /// The bits of M0 that `ds_…_addtid` adds: 16 in all ISA guides, gfx950's too; 20 on gfx1250, whose first silicon
+    /// had 16 (ROCm/llvm-project pull request 2302).
+    #[must_use]
+    pub(crate) fn lane_address_mask(self) -> u32 {
+        if self.generation() >= 1250 { 0xf_ffff } else { 0xffff }
+    }
+
+    /// The bits of M0 that are an offset in LDS where instructions add it: as many as LDS needs (CDNA3 and CDNA4 ISA
+    /// guides, 9.1.9: 16 and 18).
+    #[must_use]
+    pub(crate) fn lds_offset_mask(self) -> u32 {
+        self.lds_bytes().next_power_of_two() - 1
+    }
+
     /// How the lanes of an LDS instruction of which each accesses `bytes` bytes are taken together. More than 16 bytes are taken as 16.
     ///
     /// ```

@@ -50,6 +50,8 @@ bitflags::bitflags! {
         const SET_VSKIP = 1 << 22;
         /// Loads into LDS, not into registers, but for those that a modifier makes do so.
         const TO_LDS = 1 << 23;
+        /// `s_barrier_signal*`, `s_barrier_wait`, `s_sendmsg*`, `s_getreg*` and `s_setreg*`: see [`super::Inst::waits_for_translations`].
+        const TRANSLATES = 1 << 24;
         /// Whatever makes registers depend on values.
         const CHOOSES_REGISTERS = 1 | 1 << 2 | 1 << 3 | 1 << 20;
     }
@@ -110,6 +112,7 @@ impl Traits {
             (Traits::DS_NOP, name == "ds_nop"),
             (Traits::SWAP_RELATIVE, starts(&["v_swaprel"])),
             (Traits::SET_VSKIP, name == "s_setvskip"),
+            (Traits::TRANSLATES, starts(&["s_barrier_signal", "s_barrier_wait", "s_sendmsg", "s_getreg", "s_setreg"])),
             (Traits::HARDWARE_REGISTER, starts(&["s_getreg", "s_setreg"])),
         ];
         known.into_iter().filter(|(_, is)| *is).fold(Traits::empty(), |all, (known, _)| all | known)

@@ -27,7 +27,8 @@ impl VgprMsb {
         mode & !(0xff << Self::MODE_FIRST) | u32::from(self.0.rotate_left(2)) << Self::MODE_FIRST
     }
 
-    /// The registers that `reg` means, an operand of this role; none if it is not known which bits concern a vector register of this role.
+    /// The registers that `reg` means, an operand of this role; none if it is not known which bits concern a vector register of this role, or if they end
+    /// past the last one.
     #[must_use]
     pub fn actual(self, inst: &Inst, role: Role, reg: Reg) -> Option<Reg> {
         if reg.file != RegFile::Vector {
@@ -35,10 +36,16 @@ impl VgprMsb {
         }
         Some(match place(inst, role)? {
             NOWHERE => reg,
-            place => Reg { first: reg.first + 256 * u16::from(self.0 >> (2 * place) & 3), ..reg },
+            place => {
+                let first = reg.first + 256 * u16::from(self.0 >> (2 * place) & 3);
+                (first + u16::from(reg.dwords) <= REGISTERS).then_some(Reg { first, ..reg })?
+            }
         })
     }
 }
+
+/// Vector registers that a wave can have.
+const REGISTERS: u16 = 1024;
 
 /// The place of an operand that has no high bits.
 const NOWHERE: u8 = 4;

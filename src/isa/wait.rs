@@ -132,6 +132,12 @@ impl Target {
         self.wait_format().flat_in_order
     }
 
+    /// Whether a load or a store of up to 16 bits accesses one half of a register and waits for nothing on account of the other half.
+    #[must_use]
+    pub fn halves_apart(self) -> bool {
+        self.wait_format().halves_apart
+    }
+
     /// The largest count that an instruction can name for a wait counter, which waits for nothing; none if the target lacks the counter.
     #[must_use]
     pub fn largest_wait(self, counter: Counter) -> Option<u8> {
@@ -151,6 +157,7 @@ impl Target {
 #[derive(Debug)]
 struct WaitFormat {
     flat_in_order: bool,
+    halves_apart: bool,
     /// By mnemonic, preferred ones first.
     instructions: &'static [(&'static str, &'static [WaitField])],
 }

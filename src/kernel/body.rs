@@ -271,6 +271,14 @@ impl Body {
         !self.scheduling.is_empty()
     }
 
+    /// The first instruction that enters other code, a caller's included, where dependences may be left to software. Functions of compilers have none: they are
+    /// entered and left with all checks (LLVM, SIInsertWaitcnts).
+    #[must_use]
+    pub fn leaves_without_checks(&self) -> Option<InstId> {
+        let leaves = |flow| matches!(flow, Flow::Call(_) | Flow::TailCall(_) | Flow::Return | Flow::IndirectJump);
+        self.ids().find(|id| self.scheduling_before(*id) != Scheduling::Hardware && leaves(self.flow(*id)))
+    }
+
     /// Whether an instruction is one that may be skipped where it is: what it says of registers and counters may then not happen.
     ///
     /// # Panics

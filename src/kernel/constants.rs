@@ -84,6 +84,7 @@ impl State {
         match inst.operand(role).map(|operand| operand.value) {
             Some(Value::Reg(reg)) if index < reg.dwords => self.word(reg, index),
             // Whether the literal of a 64-bit operation is zero- or sign-extended depends on the operation; inline integers are sign-extended.
+            Some(Value::Literal64(literal)) => Word::Known((literal >> (32 * u32::from(index))) as u32),
             Some(Value::Literal(literal)) if index == 0 || literal >> 31 == 0 => Word::Known(if index == 0 { literal } else { 0 }),
             Some(Value::InlineInt(value)) => {
                 Word::Known(if index == 0 { i32::from(value) as u32 } else { (i32::from(value) >> 31) as u32 })

@@ -99,8 +99,10 @@ mod tests {
             let listing = Listing::at(0).push(set(first, count, value)).push(end());
             assert_eq!(states_of("gfx1200", listing), [Hardware, Unknown], "{first} {count} {value}");
         }
-        let listing = Listing::at(0).push(set(0, 2, 2)).push(end());
-        assert_eq!(states_of("gfx1250", listing), [Hardware, Hardware]);
+        for (target, after) in [("gfx1250", Software), ("gfx1251", Software), ("gfx1100", Hardware)] {
+            let listing = Listing::at(0).push(set(0, 2, 2)).push(end());
+            assert_eq!(states_of(target, listing), [Hardware, after], "{target}");
+        }
     }
 
     #[test]

@@ -62,11 +62,21 @@ const OTHER_RUNTIMES: &[(&str, &str)] = &[
     (".nv_fatbin", "device code for NVIDIA GPUs"),
 ];
 
+/// The section by which a host file's device code is not HIP's, if there is one, and what it is.
+fn other_runtime<'e, 'd>(elf: &'e Elf<'d>) -> Option<(&'e Section<'d>, &'static str)> {
+    let named = |name: &str| elf.sections.iter().find(|section: &&Section<'_>| section.name == name);
+    OTHER_RUNTIMES.iter().find_map(|(name, what)| Some((named(name)?, *what)))
+}
+
+/// Whether a host file without bundles has no device code at all, HIP's or another's.
+pub(super) fn has_no_device_code(elf: &Elf<'_>) -> bool {
+    check_host(elf).is_ok() && other_runtime(elf).is_none()
+}
+
 /// A host file without bundles: what it has instead.
 pub(super) fn without_bundles(elf: &Elf<'_>) -> Error {
     debug_assert_eq!(elf.header.machine, EM_X86_64);
-    let named = |name: &str| elf.sections.iter().find(|section: &&Section<'_>| section.name == name);
-    match OTHER_RUNTIMES.iter().find_map(|(name, what)| Some((named(name)?, what))) {
+    match other_runtime(elf) {
         Some((section, what)) => {
             let name = section.name;
             Error::unsupported(format!("an x86-64 program with {what} (section {name}): only HIP's is handled")).at(section.offset)

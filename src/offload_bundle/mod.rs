@@ -8,7 +8,7 @@ use std::fmt;
 
 use crate::elf::constants::{EM_AMDGPU, EM_X86_64};
 use crate::elf::{self, Elf};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Error, Kind, Result, ResultExt};
 
 mod compressed;
 mod foreign;
@@ -169,6 +169,15 @@ impl<'d> Bundle<'d> {
         let size = plain::end_of(&entries);
         Ok(Bundle { offset, size, compressed: None, entries, content: Cow::Borrowed(&rest[..size as usize]) })
     }
+}
+
+/// Whether `data` is a program or library of the host without any device code, as interpreters and launchers are: what they run on a GPU they load.
+#[must_use]
+pub fn has_no_device_code(data: &[u8]) -> bool {
+    let host = |elf: &Elf<'_>| elf.header.machine == EM_X86_64 && foreign::has_no_device_code(elf);
+    elf::is_elf(data)
+        && Input::parse(data).is_err_and(|error| error.kind() == Kind::Unsupported)
+        && Elf::parse(data).is_ok_and(|elf| host(&elf))
 }
 
 impl<'d> Input<'d> {

@@ -2,6 +2,8 @@
 
 use crate::code_object::{Kernel, demangle};
 use crate::emit::Packing;
+use crate::error::{Error, Result};
+use crate::glob;
 use crate::offload_bundle::TargetId;
 
 /// What to count.
@@ -25,6 +27,19 @@ pub enum Counters {
     Register,
 }
 
+impl Counters {
+    /// Its name, as in `--counters`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Counters::Auto => "auto",
+            Counters::Lds => "lds",
+            Counters::Global => "global",
+            Counters::Register => "register",
+        }
+    }
+}
+
 /// How to rewrite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -41,6 +56,19 @@ pub struct Options {
     /// Whether the maps that are given back have the addresses of every instruction. They are inside the rewritten code objects in any case, and for
     /// large inputs need more memory than the code.
     pub keep_addresses: bool,
+}
+
+impl Options {
+    /// Refuses what is not available for any input.
+    ///
+    /// # Errors
+    /// Unsupported: counters in registers.
+    pub fn check(&self) -> Result<()> {
+        match self.counters {
+            Counters::Register => Err(Error::unsupported("counters in registers are not available yet: use lds, global or auto")),
+            Counters::Auto | Counters::Lds | Counters::Global => Ok(()),
+        }
+    }
 }
 
 impl Default for Options {
@@ -84,7 +112,7 @@ impl Selection {
         }
         let demangled = demangle(mangled);
         let bare = bare_name(&demangled);
-        self.kernels.iter().any(|pattern| [mangled, &demangled, bare].iter().any(|name| matches(pattern, name)))
+        self.kernels.iter().any(|pattern| [mangled, &demangled, bare].iter().any(|name| glob::matches(pattern, name)))
     }
 
     /// Whether a kernel is selected: by the name of its descriptor's symbol, or by the one that its metadata gives it, where that is another.
@@ -139,54 +167,9 @@ fn bare_name(demangled: &str) -> &str {
     &name[start..]
 }
 
-/// Whether `text` matches `pattern`, in which `*` stands for any characters and `?` for any one.
-fn matches(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
-    let (mut p, mut t) = (0, 0);
-    // Where to go on after a mismatch: behind the last `*`, which then takes one character more.
-    let mut retry: Option<(usize, usize)> = None;
-    while t < text.len() {
-        match pattern.get(p) {
-            Some('*') => {
-                retry = Some((p + 1, t));
-                p += 1;
-            }
-            Some(&c) if c == '?' || c == text[t] => {
-                p += 1;
-                t += 1;
-            }
-            _ => match &mut retry {
-                Some((behind_star, taken)) => {
-                    *taken += 1;
-                    (p, t) = (*behind_star, *taken);
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern[p..].iter().all(|c| *c == '*')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn patterns() {
-        for (pattern, text, expected) in [
-            ("", "", true),
-            ("", "a", false),
-            ("*", "", true),
-            ("a*c", "abbbc", true),
-            ("a*c", "abbbcd", false),
-            ("*b*b", "abab", true),
-            ("a?c", "abc", true),
-            ("a?c", "ac", false),
-            ("**x", "xx", true),
-        ] {
-            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
-        }
-    }
 
     #[test]
     fn names_without_parameters() {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use rustc_hash::{FxHashMap, FxHasher};
 
 use super::object::{digest, place, place_name, source, target_id};
-use super::options::{Counters, Options};
+use super::options::Options;
 use crate::code_object::{CodeObject, Kernel, LineTable, MalformedPart, PartKind, demangle, metadata};
 use crate::emit::code_object::{Changes, Plan};
 use crate::emit::{Kept, Merger, Output, Scratch};
@@ -106,9 +106,7 @@ pub fn rewrite_to<M: Send>(
     progress: impl FnMut(Progress) + Send,
 ) -> Result<Vec<M>> {
     let Destination { output, scratch } = destination;
-    if options.counters == Counters::Register {
-        return Err(Error::unsupported("counters in registers are not available yet: use lds, global or auto"));
-    }
+    options.check()?;
     let scratch = scratch.map(Arc::new);
     let input = Input::parse(data)?;
     let objects: Vec<Found<'_>> = input.code_objects().collect();

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use super::control::{Control, FLAG_SHARED};
 use super::file::{Backend, Counts, KernelTotals, Origin, Profile, SiteTotals, WaveCounts};
 use super::launches::{LaunchShape, UncountedDispatches};
-use super::map::{KernelMap, ObjectMap};
+use super::map::{KernelMap, ObjectMap, Refused};
 use super::record::{COUNTER, HEADER, Header};
 use crate::bytes;
 use crate::error::{Error, Result, ResultExt};
@@ -29,8 +29,8 @@ impl Collector {
     }
 
     /// Makes an object's refusals part of the profile. Call it once for each object that was loaded.
-    pub fn add_object(&mut self, map: &ObjectMap) {
-        for refused in &map.refused {
+    pub fn add_refused(&mut self, refused: &[Refused]) {
+        for refused in refused {
             if !self.profile.refused.contains(refused) {
                 self.profile.refused.push(refused.clone());
             }

@@ -1,11 +1,13 @@
 //! Several runs of one program side by side: do they count the same, and what does each way of counting cost?
 
+mod text;
+
 use serde::{Deserialize, Serialize};
 
 use super::model::{Kernel, Report, RunInfo};
-use super::table::{Align, Table, grouped};
-use super::text::{Style, counted, refused_line};
+use super::text::counted;
 use crate::profile::file::{Backend, Counts, KernelTotals, Profile, SiteTotals, Work};
+use crate::profile::launches::UncountedDispatches;
 use crate::profile::map::{Refused, Resources};
 
 /// Schema of a comparison.
@@ -110,8 +112,12 @@ pub struct ModeCost {
     pub counted: bool,
     /// Whether it counted what the others did.
     pub same_counts: bool,
-    /// Whether it counted what the emulator saw in the same run; none if that is not known.
+    /// Whether it counted what the emulator saw in the same run; none if that is not known. Of a kernel with uncounted
+    /// dispatches: whether it counted no more than that.
     pub exact: Option<bool>,
+    /// Dispatches of the kernel that this mode did not count, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncounted: Vec<UncountedDispatches>,
     /// The first thing in which it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<String>,
@@ -140,9 +146,12 @@ impl Compare {
             }
         }
         let mut seen: Vec<&KernelTotals> = Vec::new();
-        for kernel in runs.iter().flat_map(|run| &run.profile.kernels) {
-            if !seen.iter().any(|known| same_kernel(known, kernel)) {
-                seen.push(kernel);
+        for (run, kernel) in runs.iter().flat_map(|run| run.profile.kernels.iter().map(move |kernel| (run, kernel))) {
+            match seen.iter_mut().find(|known| same_kernel(known, kernel)) {
+                // Modes are compared with one that counted all dispatches, if there is one.
+                Some(known) if uncounted(run, kernel).is_empty() && known.dispatches < kernel.dispatches => *known = kernel,
+                Some(_) => {}
+                None => seen.push(kernel),
             }
         }
         let reports: Vec<Report> = runs.iter().map(|run| Report::new(run.profile, RunInfo::default())).collect();
@@ -154,7 +163,12 @@ impl Compare {
                     kernel: reports
                         .iter()
                         .flat_map(|report| &report.kernels)
-                        .find(|kernel| kernel.name == first.name && kernel.object == first.object && kernel.target == first.target)
+                        .find(|kernel| {
+                            kernel.name == first.name
+                                && kernel.object == first.object
+                                && kernel.target == first.target
+                                && kernel.dispatches == first.dispatches
+                        })
                         .cloned()
                         .unwrap_or_else(|| unreachable!("every report has the kernels of its profile")),
                     original_work: traced.and_then(|kernel| kernel.work),
@@ -202,6 +216,11 @@ impl Compare {
         if !self.exact {
             problems.push("the counts are not those of the emulator's trace".to_owned());
         }
+        let missing = |mode: &ModeCost| mode.uncounted.iter().map(|dispatches| dispatches.dispatches).sum::<u64>();
+        let missing: u64 = self.kernels.iter().flat_map(|kernel| &kernel.modes).map(missing).sum();
+        if missing > 0 {
+            problems.push(format!("{} not counted, see above", counted(missing, "dispatch is", "dispatches are")));
+        }
         if self.outputs.iter().any(|output| matches!(output.difference, OutputDifference::Different(_))) {
             problems.push("the output is not the same in all runs".to_owned());
         }
@@ -210,148 +229,29 @@ impl Compare {
         }
         problems
     }
-
-    /// The comparison as text.
-    #[must_use]
-    pub fn render(&self, style: Style) -> String {
-        let mut lines = Vec::new();
-        for kernel in &self.kernels {
-            kernel.lines(style, &mut lines);
-            lines.push(String::new());
-        }
-        if !self.kernels.is_empty() {
-            self.count_lines(style, &mut lines);
-        }
-        self.output_lines(style, &mut lines);
-        if !self.refused.is_empty() {
-            lines.push("left uncounted".to_owned());
-            lines.extend(self.refused.iter().map(|kernel| refused_line(kernel, style)));
-        }
-        lines.extend(self.problems.iter().map(|problem| style.warn(&format!("NOT as it should be: {problem}"))));
-        lines.push(String::new());
-        lines.join("\n")
-    }
-
-    fn count_lines(&self, style: Style, lines: &mut Vec<String>) {
-        let against = if self.checked_against_trace { ", and the emulator's trace of each run says the same" } else { "" };
-        lines.push(match (self.same_counts, self.exact) {
-            (true, true) => format!("counts: the same in all modes{against}"),
-            (false, true) => {
-                "counts: exact in all modes, by the emulator's trace of each run; executions differ between runs, see above".to_owned()
-            }
-            (_, false) => style.warn("counts: NOT those of the emulator's trace, see above"),
-        });
-        if !self.same_counts {
-            lines.push("  where what a kernel does depends on the order of its workgroups, --threads 1 runs them in one order".to_owned());
-        }
-    }
-
-    fn output_lines(&self, style: Style, lines: &mut Vec<String>) {
-        if self.outputs.is_empty() {
-            lines.push("output: the same bytes in all runs".to_owned());
-        }
-        for ModeOutput { mode, difference } in &self.outputs {
-            let (said, line) = match difference {
-                OutputDifference::Same => continue,
-                OutputDifference::Times(line) => (format!("output: {mode} differs only in numbers that look like times"), line),
-                OutputDifference::Different(line) => (style.warn(&format!("output: {mode} is NOT the same")), line),
-            };
-            lines.push(format!("{said}; the first line that differs is {}:", line.line));
-            let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "(the output has ended)".to_owned());
-            lines.push(format!("  original: {}", text(&line.original)));
-            lines.push(format!("  {mode}: {}", text(&line.found)));
-        }
-    }
-}
-
-impl ComparedKernel {
-    fn lines(&self, style: Style, lines: &mut Vec<String>) {
-        lines.push(style.bold(&style.name(&self.kernel.demangled)));
-        lines.push(style.dim(&format!(
-            "  {}, {}, {}",
-            self.kernel.target,
-            counted(self.kernel.dispatches, "dispatch", "dispatches"),
-            counted(self.kernel.waves, "wave", "waves")
-        )));
-        let mut table = Table::new(&[
-            ("mode", Align::Left),
-            ("counts", Align::Left),
-            ("instructions", Align::Right),
-            ("added", Align::Right),
-            ("global bytes", Align::Right),
-            ("added", Align::Right),
-            ("LDS bytes", Align::Right),
-            ("added", Align::Right),
-            ("SGPRs", Align::Right),
-            ("VGPRs", Align::Right),
-            ("LDS", Align::Right),
-            ("waves/SIMD", Align::Right),
-        ]);
-        table.row(cost_row("original", "", self.original_work, [None; 3], self.modes.iter().find_map(|mode| mode.before)));
-        for mode in &self.modes {
-            let counts = match (mode.counted, mode.exact, mode.same_counts) {
-                (false, ..) => "not counted",
-                (true, Some(false), _) => "NOT EXACT",
-                (true, Some(true), true) => "same, exact",
-                (true, Some(true), false) => "exact, differ",
-                (true, None, true) => "same",
-                (true, None, false) => "DIFFER",
-            };
-            table.row(cost_row(
-                &mode.mode,
-                counts,
-                mode.work,
-                [mode.instructions_added, mode.global_bytes_added, mode.lds_bytes_added],
-                mode.after,
-            ));
-        }
-        let mut table = table.lines(2).into_iter();
-        lines.extend(table.next().map(|head| style.dim(&head)));
-        lines.extend(table);
-        for mode in &self.modes {
-            lines.extend(mode.difference.as_ref().map(|difference| style.warn(&format!("  {}: {difference}", mode.mode))));
-        }
-    }
-}
-
-fn cost_row(mode: &str, counts: &str, work: Option<Work>, added: [Option<i64>; 3], resources: Option<Resources>) -> Vec<String> {
-    let number = |value: Option<u64>| value.map(grouped).unwrap_or_default();
-    let [instructions, global, lds] = added.map(|value| value.map(signed).unwrap_or_default());
-    vec![
-        mode.to_owned(),
-        counts.to_owned(),
-        number(work.map(|work| work.instructions)),
-        instructions,
-        number(work.map(|work| work.global_bytes)),
-        global,
-        number(work.map(|work| work.lds_bytes)),
-        lds,
-        number(resources.map(|r| r.sgprs.into())),
-        number(resources.map(|r| r.vgprs.into())),
-        number(resources.map(|r| r.lds_bytes.into())),
-        number(resources.map(|r| r.waves_per_simd.into())),
-    ]
-}
-
-fn signed(value: i64) -> String {
-    match value {
-        0 => "0".to_owned(),
-        1.. => format!("+{}", grouped(value.unsigned_abs())),
-        _ => format!("-{}", grouped(value.unsigned_abs())),
-    }
 }
 
 fn same_kernel(a: &KernelTotals, b: &KernelTotals) -> bool {
     a.name == b.name && a.object == b.object && a.target == b.target
 }
 
+/// The dispatches of a kernel that a run has not counted, though it was to.
+fn uncounted(run: &Run<'_>, kernel: &KernelTotals) -> Vec<UncountedDispatches> {
+    let same = |other: &&UncountedDispatches| {
+        other.why.is_gap() && other.name == kernel.name && other.object == kernel.object && other.target == kernel.target
+    };
+    run.profile.uncounted.iter().filter(same).cloned().collect()
+}
+
 fn cost(run: &Run<'_>, first: &KernelTotals, traced: Option<&KernelTotals>) -> ModeCost {
     let own = run.trace.map(|trace| trace.kernels.iter().find(|kernel| same_kernel(kernel, first)));
+    let uncounted = uncounted(run, first);
     let Some(kernel) = run.profile.kernels.iter().find(|kernel| same_kernel(kernel, first)) else {
         // A mode that refused a kernel said so; one that silently lost it counted something else than the others.
         let refused = run.profile.refused.iter().any(|refused| refused.name == first.name && refused.target == first.target);
-        let lost = !refused && own.is_none_or(|own| own.is_some());
-        let difference = match (refused, lost) {
+        let explained = refused || !uncounted.is_empty();
+        let lost = !explained && own.is_none_or(|own| own.is_some());
+        let difference = match (explained, lost) {
             (true, _) => None,
             (false, true) => Some("has no counts of this kernel and gives no reason".to_owned()),
             (false, false) => Some("did not dispatch this kernel".to_owned()),
@@ -359,8 +259,9 @@ fn cost(run: &Run<'_>, first: &KernelTotals, traced: Option<&KernelTotals>) -> M
         return ModeCost {
             mode: run.mode.to_owned(),
             counted: false,
-            same_counts: refused,
+            same_counts: explained,
             exact: Some(!lost),
+            uncounted,
             difference,
             work: None,
             instructions_added: None,
@@ -371,10 +272,12 @@ fn cost(run: &Run<'_>, first: &KernelTotals, traced: Option<&KernelTotals>) -> M
         };
     };
     let from_trace = own.map(|own| match own {
+        // The trace has all dispatches, and not which of them were counted.
+        Some(own) if !uncounted.is_empty() => more_than_traced(own, kernel, &uncounted),
         Some(own) => difference_from_trace(own, kernel).map(|different| format!("unlike the emulator's trace of this run: {different}")),
         None => Some("the emulator's trace of this run has no such kernel".to_owned()),
     });
-    let from_first = difference(first, kernel);
+    let from_first = difference(first, kernel).filter(|_| uncounted.is_empty());
     let same_counts = from_first.is_none();
     let exact = from_trace.as_ref().map(Option::is_none);
     let difference = from_trace.flatten().or(from_first);
@@ -385,6 +288,7 @@ fn cost(run: &Run<'_>, first: &KernelTotals, traced: Option<&KernelTotals>) -> M
         counted: true,
         same_counts,
         exact,
+        uncounted,
         difference,
         work: kernel.work,
         instructions_added: added(|work| work.instructions),
@@ -428,6 +332,20 @@ fn difference_from_trace(traced: &KernelTotals, found: &KernelTotals) -> Option<
     })
 }
 
+/// What a kernel of which some dispatches were not counted has more of than the emulator's trace of all of them.
+fn more_than_traced(traced: &KernelTotals, found: &KernelTotals, uncounted: &[UncountedDispatches]) -> Option<String> {
+    let missing: u64 = uncounted.iter().map(|dispatches| dispatches.dispatches).sum();
+    if found.dispatches + missing != traced.dispatches {
+        return Some(format!("{} dispatches and {missing} uncounted, the trace has {}", found.dispatches, traced.dispatches));
+    }
+    found.branches.iter().find_map(|site| {
+        let expected = traced.branches.iter().find(|traced| traced.address == site.address);
+        let expected = expected.map_or_else(|| Counts::zero(site.counts.kind()), |traced| traced.counts);
+        let more = site.counts.values().iter().zip(expected.values()).any(|(found, expected)| *found > expected);
+        more.then(|| different_counts(site, &expected)).flatten().map(|different| format!("more than the trace: {different}"))
+    })
+}
+
 fn different_waves(expected: &KernelTotals, found: &KernelTotals) -> Option<String> {
     [("dispatches", expected.dispatches, found.dispatches), ("waves", expected.waves, found.waves), ("dropped waves", 0, found.dropped)]
         .into_iter()
@@ -446,6 +364,8 @@ fn different_counts(found: &SiteTotals, expected: &Counts) -> Option<String> {
 mod tests {
     use super::*;
     use crate::profile::file::{Origin, ScalarCounts};
+    use crate::profile::launches::NotCounted;
+    use crate::report::text::Style;
 
     fn profile(taken: u64, instructions: u64) -> Profile {
         let mut profile = Profile::new(Origin::Counters, Backend::Emulator);
@@ -528,6 +448,44 @@ mod tests {
         let runs = [run("lds", &lds, None), run("global", &nothing, None)];
         let compare = Compare::new(Backend::Emulator, None, 0, &runs);
         assert!(compare.exact && !compare.same_counts);
+    }
+
+    #[test]
+    fn dispatches_that_were_not_counted_are_said_and_are_no_difference() {
+        let (mut all, mut lds) = (profile(3, 100), profile(2, 90));
+        all.kernels[0].dispatches = 2;
+        let global = all.clone();
+        lds.uncounted.push(UncountedDispatches {
+            name: "_Z1kv".to_owned(),
+            demangled: "k()".to_owned(),
+            target: "gfx90a".to_owned(),
+            object: "00".to_owned(),
+            why: NotCounted::LdsDoesNotFit,
+            detail: "no room".to_owned(),
+            dispatches: 1,
+        });
+        let runs = [run("lds", &lds, Some(&all)), run("global", &global, None)];
+        let compare = Compare::new(Backend::Emulator, Some(&all), 0, &runs);
+        assert!(compare.exact, "{compare:?}");
+        assert_eq!(compare.problems, ["1 dispatch is not counted, see above"]);
+        assert_eq!(compare.kernels[0].modes[0].uncounted.len(), 1);
+        assert_eq!(compare.kernels[0].kernel.dispatches, 2, "what is shown is of a mode that counted all");
+        let text = compare.render(Style::default());
+        assert!(text.contains("in part") && text.contains("lds: 1 dispatch: lds_does_not_fit: no room"), "{text}");
+        assert!(!text.contains("NOT EXACT") && !text.contains("expected 2"), "{text}");
+        // Of no dispatch at all: the reason is there, too.
+        lds.kernels.clear();
+        lds.uncounted[0].dispatches = 2;
+        let runs = [run("lds", &lds, Some(&all)), run("global", &global, None)];
+        let compare = Compare::new(Backend::Emulator, Some(&all), 0, &runs);
+        assert_eq!((compare.exact, compare.problems.as_slice()), (true, ["2 dispatches are not counted, see above".to_owned()].as_slice()));
+        // More than the trace of all dispatches is wrong in any case, and so is a dispatch that is in neither.
+        let mut lds = profile(4, 90);
+        lds.uncounted = vec![UncountedDispatches { dispatches: 1, ..compare.kernels[0].modes[0].uncounted[0].clone() }];
+        assert!(!Compare::new(Backend::Emulator, Some(&all), 0, &[run("lds", &lds, Some(&all))]).exact);
+        lds.kernels[0].branches.clear();
+        lds.uncounted[0].dispatches = 5;
+        assert!(!Compare::new(Backend::Emulator, Some(&all), 0, &[run("lds", &lds, Some(&all))]).exact);
     }
 
     #[test]

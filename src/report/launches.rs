@@ -102,9 +102,14 @@ fn line(kind: &Launch) -> String {
 /// Dispatches that were not counted in one line.
 #[must_use]
 pub fn uncounted_line(uncounted: &UncountedDispatches) -> String {
-    let UncountedDispatches { demangled, target, why, detail, dispatches, .. } = uncounted;
+    let UncountedDispatches { demangled, target, .. } = uncounted;
     let place = if target.is_empty() { String::new() } else { format!(" ({target})") };
-    format!("  {demangled}{place}: {}: {}: {detail}", counted(*dispatches, "dispatch", "dispatches"), why.name())
+    format!("  {demangled}{place}: {}", uncounted_reason(uncounted))
+}
+
+/// How many dispatches were not counted, and why.
+pub(super) fn uncounted_reason(uncounted: &UncountedDispatches) -> String {
+    format!("{}: {}: {}", counted(uncounted.dispatches, "dispatch", "dispatches"), uncounted.why.name(), uncounted.detail)
 }
 
 #[cfg(test)]

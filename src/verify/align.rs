@@ -7,7 +7,7 @@
 use rustc_hash::FxHashSet;
 
 use super::finding::{Finding, Rule};
-use super::scheduling;
+use super::{first_vector, scheduling};
 use crate::entity::InstId;
 use crate::isa::{Branch, Flags, Inst, Memory, RegFile, Role, Target, Traits, scalar};
 use crate::kernel::{Body, CallTarget, Flow};
@@ -75,7 +75,7 @@ impl Alignment {
         let new_of = new_of.into_iter().flatten().collect();
         let alignment = Alignment { original_of, new_of };
         alignment.check_flow(original, new, (new_code, calls), findings);
-        alignment.check_inserted(new, findings);
+        alignment.check_inserted(original, new, findings);
         (findings.len() == before).then_some(alignment)
     }
 
@@ -178,7 +178,7 @@ impl Alignment {
     }
 
     /// Inserted code computes, loads and stores; it does not synchronise, call, or change how instructions execute.
-    fn check_inserted(&self, new: &Body, findings: &mut Vec<Finding>) {
+    fn check_inserted(&self, original: &Body, new: &Body, findings: &mut Vec<Finding>) {
         for id in new.ids().filter(|id| self.original(*id).is_none()) {
             let inst = new.inst(id);
             if new.may_be_skipped(id) {
@@ -188,7 +188,8 @@ impl Alignment {
             let bad = match inst.variant.branch {
                 // Whether it may, is checked in `preserve` and `scheduling`.
                 Branch::None => {
-                    forbidden(inst) && !sets_flat_scratch(inst, new.target()) && !sets_high_bits(inst) && !scheduling::sets(new, id)
+                    let allowed = sets_flat_scratch(inst, new.target()) || sets_high_bits(inst) || scheduling::sets(new, id);
+                    forbidden(inst) && !allowed && !first_vector::repeats_mode(original, new, id)
                 }
                 Branch::Jump | Branch::Conditional(_) | Branch::End => false,
                 _ => true,
@@ -273,7 +274,7 @@ fn same(original: &Body, id: InstId, new: &Inst) -> bool {
 }
 
 /// Whether two instructions are the same but for a displacement or a delay.
-fn same_encoded(old: &Inst, new: &Inst) -> bool {
+pub(super) fn same_encoded(old: &Inst, new: &Inst) -> bool {
     let may_differ = |role: Role| {
         matches!(role, Role::SimmTarget | Role::Delay) || (role == Role::Simm16 && old.variant.traits.contains(Traits::CLAUSE))
     };

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
-use super::{adjacent, defined, events, forwarding, hazards, high_registers, outstanding, preserve, scheduling, scratch, translations};
+use super::{adjacent, defined, events, first_vector, forwarding, hazards, high_registers, outstanding, preserve, scheduling, scratch, translations};
 use crate::cfg::{BodyId, Cfg, Program};
 use crate::code_object::InitialRegisters;
 use crate::dataflow::{RegSet, Summaries, UsedRegisters, WaitSummaries};
@@ -227,10 +227,11 @@ impl Piece<'_> {
         let cfg = Cfg::build(new);
         adjacent::check(original, new, alignment, found);
         high_registers::check(original, new, alignment, found);
-        scheduling::check((code.program, code.program.body(code.kernel)), original, new, &cfg, alignment, found);
+        scheduling::check(code.program, original, new, &cfg, alignment, found);
         let changed = preserve::check(&subject, &cfg, found);
         if is_kernel {
             defined::check(new, &cfg, alignment, code.entry_after, found);
+            first_vector::check(new, alignment, found);
         }
         outstanding::check(new, &cfg, alignment, waits, code.used.named, found);
         translations::check(new, &cfg, alignment, found);

@@ -14,6 +14,8 @@ const WORK_ITEM_BITS: u32 = 10;
 pub(super) fn at_entry(subject: &Subject<'_>) -> State {
     let mut state = State::same();
     let Some((old, new)) = subject.entry else { return state };
+    // Where arguments are no longer preloaded, code at the original's entry loads them: `preload` checks that.
+    let old = &InitialRegisters { kernarg_preload: old.kernarg_preload.filter(|_| new.kernarg_preload.is_some()), ..*old };
     let numbered = subject.original.target().addressable_sgprs() as u16;
     let mut undefined: RegSet = (0..numbered).map(|code| Reg::scalar(code, 1)).collect();
     [Reg::VCC, Reg::SCC, Reg::M0].into_iter().for_each(|reg| undefined.insert(reg));
@@ -70,8 +72,10 @@ pub(super) fn at_entry(subject: &Subject<'_>) -> State {
 }
 
 /// The initial scalar registers: first register and width of each, in a fixed order.
-pub(super) fn fields(r: &InitialRegisters) -> [(Option<u16>, u16); 12] {
+pub(super) fn fields(r: &InitialRegisters) -> [(Option<u16>, u16); 13] {
+    let preload = r.kernarg_preload;
     [
+        (preload.map(|preload| preload.first), preload.map_or(0, |preload| preload.length)),
         (r.private_segment_buffer, 4),
         (r.dispatch_ptr, 2),
         (r.queue_ptr, 2),

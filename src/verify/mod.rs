@@ -30,6 +30,7 @@ mod entry;
 mod events;
 mod few;
 mod finding;
+mod first_vector;
 mod forwarding;
 mod hazards;
 mod high_registers;

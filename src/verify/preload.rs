@@ -1,4 +1,4 @@
-//! Preloaded kernel arguments (gfx90a and later): a rewritten descriptor asks for none, and the code loads them itself.
+//! Preloaded kernel arguments: a rewritten descriptor asks for none, and the code loads them itself (gfx90a, gfx94x, gfx950), or it asks for the same (gfx125x).
 //!
 //! A kernel with preloaded arguments starts, on firmware that preloads, 256 bytes behind its entry; in front of that are instructions that load the same
 //! registers for firmware that does not (AMDGPUUsage, "Preloaded Kernel Arguments"). The new code is made of the kernel from its entry on, so
@@ -24,6 +24,16 @@ pub(super) fn check(
     findings: &mut Vec<Finding>,
 ) {
     let mut complain = |message: String| findings.push(Finding::new(Rule::Descriptor, message));
+    let target = original.target();
+    if target.has_kernarg_preload() && !target.has_preload_prologue() {
+        let specification = |descriptor: &KernelDescriptor| {
+            [Field::KERNARG_PRELOAD_LENGTH, Field::KERNARG_PRELOAD_OFFSET].map(|field| descriptor.get(field))
+        };
+        if specification(before) != specification(after) {
+            complain("other kernel arguments are preloaded than in the original, and nothing else loads them".to_owned());
+        }
+        return;
+    }
     if after.get(Field::KERNARG_PRELOAD_LENGTH) != 0 {
         return complain("kernel arguments are preloaded, but the code does not start 256 bytes behind its entry".to_owned());
     }

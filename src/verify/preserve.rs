@@ -13,6 +13,7 @@ use super::adjacent;
 use super::align::Alignment;
 use super::entry::at_entry;
 use super::finding::{Finding, Rule};
+use super::first_vector;
 use super::homes;
 use super::scheduling;
 use super::scratch::{self, RESOURCE_CARRY};
@@ -138,6 +139,9 @@ impl Machine<'_> {
             Some(original) => self.original(state, original, id, report),
             None => {
                 self.lds_limit(state, id, &mut report);
+                if first_vector::repeats_mode(self.subject.original, self.subject.new, id) {
+                    return;
+                }
                 if !self.flat_scratch(state, id, &mut report) && !homes::moved(state, self.subject.new, id, &self.subject.scratch, report) {
                     inserted(state, self.subject.new, id);
                 }

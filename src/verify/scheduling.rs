@@ -19,24 +19,25 @@ pub(super) fn sets(body: &Body, id: InstId) -> bool {
 
 /// Checks one body's new code: a kernel's, or that of a function that was copied for it.
 pub(super) fn check(
-    (program, kernel): (&Program, &Body),
+    program: &Program,
     original: &Body,
     new: &Body,
     cfg: &Cfg,
     alignment: &Alignment,
     findings: &mut Vec<Finding>,
 ) {
-    let function_sets = || program.bodies().iter().any(|body| body.kind() == BodyKind::Function && body.sets_scheduling());
+    let of_functions = || program.bodies().iter().filter(|body| body.kind() == BodyKind::Function);
+    let function_leaves = || of_functions().any(|body| body.leaves_without_checks().is_some());
     if new.target().scheduling_mode_hwreg().is_none() {
         return;
     }
     let mut found = |id: InstId, what: &str| {
         findings.push(Finding::new(Rule::Hazard, format!("{}: {what} (HW_REG_WAVE_SCHED_MODE)", new.inst(id).name())).at(new.address(id)));
     };
-    if let Some((id, _)) = new.calls().next().filter(|_| function_sets()) {
-        found(id, "a function that may be called changes the mode");
+    if let Some((id, _)) = new.calls().next().filter(|_| function_leaves()) {
+        found(id, "a function that may be called changes the mode, and does not set it back");
     }
-    if kernel.sets_scheduling()
+    if program.bodies().iter().any(Body::sets_scheduling)
         && let Some(id) = disturbed(new, alignment)
     {
         found(id, "inserted code before it leaves something under way, and the original may switch the checks off");
@@ -64,7 +65,7 @@ pub(super) fn check(
             );
         }
     }
-    for (id, _) in new.calls().filter(|(id, _)| new.scheduling_before(*id) != Scheduling::Hardware) {
+    if let Some(id) = new.leaves_without_checks() {
         found(id, "other code is entered while dependences may be left to software");
     }
 }

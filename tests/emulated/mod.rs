@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub mod bare;
+pub mod newer;
 
 use std::path::Path;
 use std::process::Command;
@@ -247,9 +248,8 @@ pub struct Snippet {
     pub code: &'static str,
 }
 
-/// Assembles snippets to one code object, one kernel each.
-pub fn assemble(dir: &Path, target: &str, snippets: &[Snippet]) -> Result<Vec<u8>, String> {
-    let unified = matches!(target, "gfx90a" | "gfx942");
+/// The text of snippets, one kernel each.
+pub fn text_of(snippets: &[Snippet], unified: bool) -> String {
     let mut text = String::from(".amdhsa_code_object_version 5\n");
     for Snippet { name, code } in snippets {
         // `v255` is the scratch address of the template.
@@ -263,6 +263,12 @@ pub fn assemble(dir: &Path, target: &str, snippets: &[Snippet]) -> Result<Vec<u8
             accum = if unified { " .amdhsa_accum_offset 64\n" } else { "" },
         );
     }
+    text
+}
+
+/// Assembles snippets to one code object, one kernel each.
+pub fn assemble(dir: &Path, target: &str, snippets: &[Snippet]) -> Result<Vec<u8>, String> {
+    let text = text_of(snippets, matches!(target, "gfx90a" | "gfx942"));
     let (source, object, image) = (dir.join("snippets.s"), dir.join("snippets.o"), dir.join("snippets.co"));
     std::fs::write(&source, text).expect("written");
     let cpu = format!("-mcpu={target}");
@@ -276,6 +282,29 @@ pub fn assemble(dir: &Path, target: &str, snippets: &[Snippet]) -> Result<Vec<u8
     )?;
     run("ld.lld-19", &["-shared".as_ref(), object.as_ref(), "-o".as_ref(), image.as_ref()])?;
     Ok(std::fs::read(image).expect("code object"))
+}
+
+/// Assembles a text. What this LLVM does not know is assembled for its predecessor: for gfx950 as for gfx942, with
+/// what only it has as `.long`.
+pub fn assemble_text(dir: &Path, target: &str, text: &str) -> Vec<u8> {
+    let (source, object, image) = (dir.join("text.s"), dir.join("text.o"), dir.join("text.co"));
+    std::fs::write(&source, text).expect("written");
+    let cpu = format!("-mcpu={}", if target == "gfx950" { "gfx942" } else { target });
+    let run = |program: &str, arguments: &[&std::ffi::OsStr]| {
+        let output = Command::new(program).args(arguments).output().expect("it starts");
+        assert!(output.status.success(), "{target}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    run(
+        "clang-19",
+        &["-target".as_ref(), "amdgcn-amd-amdhsa".as_ref(), cpu.as_ref(), "-c".as_ref(), source.as_ref(), "-o".as_ref(), object.as_ref()],
+    );
+    run("ld.lld-19", &["-shared".as_ref(), object.as_ref(), "-o".as_ref(), image.as_ref()]);
+    let mut bytes = std::fs::read(image).expect("a code object");
+    if target == "gfx950" {
+        // EF_AMDGPU_MACH_AMDGCN_GFX950.
+        bytes[0x30] = 0x4f;
+    }
+    bytes
 }
 
 impl Bench {

@@ -64,6 +64,7 @@ pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
             counters: executable.is_some(),
             trace: true,
             timing: None,
+            at_load: None,
             stdout: Some(stdout),
         };
         let run = run.execute()?;

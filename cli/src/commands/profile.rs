@@ -1,9 +1,10 @@
 //! `wavetap profile`: rewrite, run and report in one go.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 
-use wavetap::error::{Result, ResultExt};
+use wavetap::error::{Error, Result, ResultExt};
 use wavetap::pipeline::{self, Inspected, Options, waits};
 use wavetap::profile::file::{Backend, Origin, Profile};
 use wavetap::profile::launches::NotCounted;
@@ -29,29 +30,40 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     }
     files::distinct([&args.output, &args.report.report].into_iter().flatten())?;
     let original = map_file::open(&app.path)?;
-    let folder = launch::scratch()?;
+    let (folder, originals) = (launch::scratch()?, launch::scratch()?);
     let executable = folder.path().join(app.path.file_name().unwrap_or("app".as_ref()));
     let options = args.instrument.options(&args.select);
-    let left = rewrite_keeping(&original, &app.path, &executable, &options, LeftOut::of)
-        .map_err(|error| launch::explain(&app, &original, error))?;
-    if let Some(nothing) = nothing_selected(&original, &options, left.iter().map(|left| left.selected).sum()) {
+    let loads_all = launch::has_no_code_of_its_own(&original);
+    let left = if loads_all {
+        options.check()?;
+        Vec::new()
+    } else {
+        rewrite_keeping(&original, &app.path, &executable, &options, LeftOut::of)?
+    };
+    if loads_all {
+        // Which kernels there are shows when they are loaded.
+    } else if let Some(nothing) = nothing_selected(&original, &options, left.iter().map(|left| left.selected).sum()) {
         eprintln!("wavetap: {}: {nothing}", app.path.display());
         return Ok(launch_code(REFUSED));
     }
 
     let run = launch::Run {
         app: &app,
-        executable: Some(&executable),
+        executable: (!loads_all).then_some(&executable),
         backend: &args.backend,
         target: args.select.target.first().map(String::as_str),
         counters: true,
         trace: false,
         timing: None,
+        at_load: Some(launch::AtLoad { options: &options, originals: originals.path() }),
         stdout: None,
     };
     let mut ended = run.execute()?;
     ended.explain(|profile| left.iter().for_each(|left| left.explain(profile)));
     ended.say();
+    if loads_all && ended.counters()?.is_none() && !ended.lacks_something() {
+        return nothing_loaded(&app, ended.code);
+    }
     let written = match &args.output {
         Some(path) => ended.write_counters(path, args.report.force).map(drop),
         None => Ok(()),
@@ -61,7 +73,10 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
         Profile { complete: ended.signal.is_none() && !ended.lacks_something(), ..Profile::new(Origin::Counters, Backend::Emulator) }
     });
     let mut report = Report::new(&profile, launch::info(&args.backend, &ended));
-    waits::explain(&mut report, &profile, &original).within(|| app.path.display().to_string())?;
+    if !loads_all {
+        waits::explain(&mut report, &profile, &original).within(|| app.path.display().to_string())?;
+    }
+    explain_loaded(&mut report, &profile, originals.path())?;
     if args.timing.wanted() {
         report.time = modelled(args, &app)?;
     }
@@ -71,6 +86,31 @@ pub fn run(args: &ProfileArgs, colour: ColorChoice) -> Result<ExitCode> {
     written?;
     let lacks = report.has_gaps() || ended.lacks_something() || ended.found;
     Ok(launch_code(if ended.code == 0 && lacks { REFUSED } else { ended.code }))
+}
+
+/// Says that neither an application nor what it started used the HIP runtime, although it has no device code itself.
+fn nothing_loaded(app: &launch::App, code: i32) -> Result<ExitCode> {
+    let message = format!(
+        "{}: it has no device code, and no process of it used the HIP runtime to load any: there is nothing to count",
+        app.path.display()
+    );
+    if code == 0 {
+        return Err(Error::unsupported(message));
+    }
+    eprintln!("wavetap: {message}");
+    Ok(launch_code(code))
+}
+
+/// Explains the waits of code that was loaded, from its originals.
+fn explain_loaded(report: &mut Report, profile: &Profile, originals: &Path) -> Result<()> {
+    let counted: BTreeSet<&str> = profile.kernels.iter().map(|kernel| kernel.object.as_str()).collect();
+    for object in counted {
+        let path = originals.join(format!("{object}.co"));
+        if path.exists() {
+            waits::explain(report, profile, &files::read(&path)?).within(|| format!("the code object {object}, which was loaded"))?;
+        }
+    }
+    Ok(())
 }
 
 /// Models the time of the application as it is: counting takes time that the original does not.
@@ -85,6 +125,7 @@ fn modelled(args: &ProfileArgs, app: &launch::App) -> Result<Option<TimeProfile>
         counters: false,
         trace: false,
         timing: Some(launch::Modelled { latencies: &args.timing.latency, samples: false, interval: None }),
+        at_load: None,
         stdout: Some(nowhere),
     };
     Ok(run.execute()?.time())
@@ -96,13 +137,16 @@ struct LeftOut {
     object: String,
     /// How many kernels of it were selected.
     selected: usize,
+    /// The kernels whose rewritten form counts.
+    counting: Vec<String>,
     refused: Vec<Refused>,
 }
 
 impl LeftOut {
     fn of(map: ObjectMap) -> LeftOut {
         let selected = map.kernels.len() + map.refused.len();
-        LeftOut { object: map.original, selected, refused: if map.kernels.is_empty() { map.refused } else { Vec::new() } }
+        let counting: Vec<String> = map.kernels.into_iter().map(|kernel| kernel.name).collect();
+        LeftOut { object: map.original, selected, refused: if counting.is_empty() { map.refused } else { Vec::new() }, counting }
     }
 
     /// Says of its kernels that were dispatched why they were not counted.
@@ -113,6 +157,11 @@ impl LeftOut {
             if let (NotCounted::NotRewritten, Some(refused)) = (uncounted.why, refused) {
                 (uncounted.why, uncounted.detail) = (NotCounted::Refused, format!("{}: {}", refused.reason, refused.detail));
                 dispatched = true;
+            } else if uncounted.why == NotCounted::NotRewritten && self.counting.contains(&uncounted.name) {
+                uncounted.why = NotCounted::OriginalRan;
+                uncounted.detail = "the application ran its original file, not the rewritten one: it executed itself by name, perhaps; \
+                                    /proc/self/exe is the rewritten one"
+                    .to_owned();
             } else if uncounted.why == NotCounted::NotRewritten {
                 (uncounted.why, uncounted.detail) = (NotCounted::NotSelected, "it was not selected".to_owned());
             }

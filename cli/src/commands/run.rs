@@ -36,6 +36,7 @@ pub fn run(args: &RunArgs, colour: ColorChoice) -> Result<ExitCode> {
             samples: args.samples.is_some(),
             interval: args.sample_interval,
         }),
+        at_load: None,
         stdout: None,
     };
     let ended = run.execute()?;

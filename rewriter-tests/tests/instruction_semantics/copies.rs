@@ -13,10 +13,11 @@ fn active(state: &State) -> Vec<usize> {
     (0..state.lanes).filter(|lane| state.is_active(*lane)).collect()
 }
 
-/// What goes to LDS: a dword or more for each lane, one after the other from M0 and the offset on.
+/// What goes to LDS: a dword for each lane, or up to four, one after the other from M0 and the offset on; three have
+/// a place for four.
 fn to_lds(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     let Access::Load { bytes, signed, .. } = access::parse(&inst.name().split_once('_')?.1.replace("lds_", ""))? else { return None };
-    let width = bytes.max(4);
+    let (width, stride) = (bytes.max(4), if bytes > 4 { 16 } else { 4 });
     let before = state.clone();
     for lane in active(&before) {
         let at = memory::place(inst, &before, lane, bytes, false)??;
@@ -26,7 +27,7 @@ fn to_lds(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
             let negative = signed && value[bytes - 1] >> 7 != 0;
             value.resize(4, if negative { 0xff } else { 0 });
         }
-        let to = (i64::from(before.sgpr[124] & 0xffff) + i64::from(inst.modifiers.offset)) as usize + lane * width;
+        let to = (i64::from(before.sgpr[124] & 0xffff) + i64::from(inst.modifiers.offset)) as usize + lane * stride;
         state.lds.get_mut(to..to + width)?.copy_from_slice(&value);
     }
     Some(())
@@ -95,34 +96,36 @@ fn prepare_beside(inst: &Inst, state: &mut State, random: &mut Random) {
     }
 }
 
-/// What lanes load and then exchange, by halfword: of each lane the ones that it loaded.
+/// Bytes that a lane of a transposing load has, and bits of a number: `ds_read_b96_tr_b6`, `ds_load_tr16_b128`.
+fn transposed_sizes(name: &str) -> Option<(usize, usize)> {
+    let bytes = [("b64", 8), ("b96", 12), ("b128", 16)].iter().find(|(size, _)| name.contains(size))?.1;
+    Some((bytes, name.rsplit_once("_tr_b").filter(|_| name.starts_with("ds_read")).map_or(Some(16), |(_, bits)| bits.parse().ok())?))
+}
+
+/// What lanes load and then exchange. Each group of lanes has loaded, one lane after the other, the rows of a matrix
+/// with as many columns as there are lanes, and each gets a column.
 fn transposed(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
     let dst = usize::from(inst.operand(Role::Vdst)?.reg()?.first);
     let local = inst.variant.encoding == Encoding::Ds;
-    let bytes = if inst.name().ends_with("b128") { 16 } else { 8 };
+    let (bytes, size) = transposed_sizes(inst.name())?;
     if state.exec() != u64::MAX >> (64 - state.lanes) || bytes == 16 && state.lanes == 64 {
         return None;
     }
-    let mut rows: Vec<Vec<u16>> = Vec::new();
+    let mut numbers: Vec<u8> = Vec::new();
     for lane in 0..state.lanes {
         let at = memory::place(inst, state, lane, bytes, false)??;
         let from = if local { &state.lds } else { &state.memory };
-        let halves = from.get(at..at + bytes)?.chunks(2).map(|half| u16::from_le_bytes([half[0], half[1]]));
-        rows.push(halves.collect());
+        let bit = |n: usize| from.get(at + n / 8).map(|byte| byte >> (n % 8) & 1);
+        numbers.extend((0..8 * bytes).map(bit).collect::<Option<Vec<_>>>()?);
     }
-    // Sixteen rows of four columns, of which a lane loaded four numbers of one column; or eight rows of as many columns.
-    let group = if bytes == 8 { 16 } else { 8 };
-    for first in (0..state.lanes).step_by(group) {
-        let mut matrix = vec![vec![0; bytes / 2]; group];
-        for (n, loaded) in rows[first..first + group].iter().enumerate() {
-            for (m, number) in loaded.iter().enumerate() {
-                let (row, column) = if bytes == 8 { (4 * (n % 4) + m, n / 4) } else { (m, n) };
-                matrix[row][column] = *number;
-            }
-        }
-        for (lane, row) in matrix.iter().enumerate() {
-            for (n, pair) in row.chunks(2).enumerate() {
-                state.vgpr[dst + n][first + lane] = u32::from(pair[0]) | u32::from(pair[1]) << 16;
+    let columns = if bytes == 16 { 8 } else { 16 };
+    for (group, matrix) in numbers.chunks(columns * 8 * bytes).enumerate() {
+        let rows: Vec<&[u8]> = matrix.chunks(columns * size).collect();
+        for column in 0..columns {
+            let of_column = rows.iter().flat_map(|row| &row[column * size..][..size]);
+            for (n, bit) in of_column.enumerate() {
+                let word = &mut state.vgpr[dst + n / 32][columns * group + column];
+                *word = *word & !(1 << (n % 32)) | u32::from(*bit) << (n % 32);
             }
         }
     }
@@ -130,8 +133,9 @@ fn transposed(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
 }
 
 fn prepare_transposed(inst: &Inst, state: &mut State, random: &mut Random) {
-    let bytes = if inst.name().ends_with("b128") { 16 } else { 8 };
-    memory::prepare_places(inst, state, random, bytes, bytes, false);
+    let Some((bytes, _)) = transposed_sizes(inst.name()) else { return };
+    let bytes = bytes as u64;
+    memory::prepare_places(inst, state, random, bytes, bytes.next_power_of_two(), false);
     state.set_mask(126, u64::MAX);
 }
 
@@ -247,7 +251,8 @@ pub fn definition(variant: &Variant) -> Option<Definition> {
         _ if name.starts_with("global_") && name.contains("_async_") => {
             Definition { memory: true, lds: true, ..of(beside, prepare_beside) }
         }
-        "ds_read_b64_tr_b16" | "ds_load_tr16_b128" => Definition { lds: true, ..of(transposed, prepare_transposed) },
+        "ds_load_tr16_b128" => Definition { lds: true, ..of(transposed, prepare_transposed) },
+        _ if name.starts_with("ds_read_b") && name.contains("_tr_") => Definition { lds: true, ..of(transposed, prepare_transposed) },
         "global_load_tr16_b128" | "global_load_tr_b128" => Definition { memory: true, ..of(transposed, prepare_transposed) },
         "global_load_addtid_b32" | "global_store_addtid_b32" | "global_load_dword_addtid" | "global_store_dword_addtid" => {
             Definition { memory: true, ..of(at_lane, prepare_at_lane) }

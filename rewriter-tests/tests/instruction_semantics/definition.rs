@@ -8,8 +8,8 @@ use super::machine::Registers;
 use super::random::{Bits, Random, bits};
 use super::state::{MEMORY, Place, REGISTERS, State};
 use super::{
-    brain, compare, control, convert, copies, cross, division, dots, exchange, float, formats, image, integer, matrix, matrix_mixed,
-    matrix_rdna, memory, odd, ordered, packed, pairs, scalar_float, scalars, small, smem,
+    brain, chance, compare, control, convert, copies, cross, division, dots, exchange, float, formats, image, integer, matrix,
+    matrix_mixed, matrix_rdna, memory, odd, ordered, packed, pairs, scalar_float, scalars, small, smem,
 };
 
 /// What an instruction does, said a second time.
@@ -126,6 +126,7 @@ pub fn of(variant: &Variant, target: Target) -> Option<Definition> {
         .or_else(|| odd::definition(name))
         .or_else(|| dots::definition(name))
         .or_else(|| small::definition(name))
+        .or_else(|| chance::definition(name))
         .or_else(|| brain::definition(name))
         .or_else(|| scalar_float::definition(name))
         .or_else(|| matrix_mixed::definition(name))

@@ -9,6 +9,7 @@
 
 mod access;
 mod brain;
+mod chance;
 mod choose;
 mod compare;
 mod control;

@@ -367,6 +367,8 @@ fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
                         let shift = 64 - 8 * bytes as u32;
                         let extended = if signed { ((raw << shift) as i64 >> shift) as u64 } else { raw } as u32;
                         let old = access::number(&words(&before, &result?, lane, 0, 1)?) as u32;
+                        // Error correction of registers writes all of one (CDNA5 ISA guide, D16 loads).
+                        let old = if target.supports_sramecc() { 0 } else { old };
                         value = match half {
                             None => extended,
                             Some(false) => old & 0xffff_0000 | extended & 0xffff,

@@ -30,8 +30,8 @@ pub enum Beyond {
 #[derive(Clone, Copy)]
 pub struct Small {
     pub bits: u32,
-    fraction: u32,
-    bias: i32,
+    pub fraction: u32,
+    pub bias: i32,
     pub beyond: Beyond,
 }
 
@@ -52,17 +52,17 @@ pub fn format(name: &str, unsigned_zero: bool) -> Option<Small> {
 
 impl Small {
     /// The number of a positive code, as if all exponents were of numbers.
-    fn magnitude(self, code: u64) -> f64 {
+    pub fn magnitude(self, code: u64) -> f64 {
         let (exponent, fraction) = ((code >> self.fraction) as i32, (code & ((1 << self.fraction) - 1)) as f64);
         let unit = 0.5_f64.powi(self.fraction as i32);
         if exponent == 0 { fraction * unit * 2_f64.powi(1 - self.bias) } else { (1.0 + fraction * unit) * 2_f64.powi(exponent - self.bias) }
     }
 
-    fn sign(self) -> u64 {
+    pub fn sign(self) -> u64 {
         1 << (self.bits - 1)
     }
 
-    fn largest(self) -> u64 {
+    pub fn largest(self) -> u64 {
         match self.beyond {
             Beyond::Saturates | Beyond::MinusZero => self.sign() - 1,
             Beyond::Nan => self.sign() - 2,
@@ -193,8 +193,7 @@ fn to_eight(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
     Some(())
 }
 
-/// A number to an 8-bit float by chance: up if the part that does not fit and random bits make a whole. Sources are in the range of the format's
-/// normal numbers.
+/// A number to an 8-bit float by chance: up if the part that does not fit and random bits make a whole. Sources are below the format's largest number.
 fn by_chance(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
     let (format, env) = (eight(inst, target)?, Env::of(inst, state));
     let (sources, written) = lane::gather(inst, state, target, &env, &[T::F32, T::U32])?;
@@ -208,8 +207,8 @@ fn by_chance(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
         let scale = 2_f64.powi(23 - format.fraction as i32);
         let part = (value.abs() - low) / (high - low) * scale;
         let up = part + (chance >> (9 + format.fraction)) as f64 >= scale;
-        let sign = if value < 0.0 { format.sign() } else { 0 };
-        let code = (below + u64::from(up)) | sign;
+        let has_sign = value < 0.0 && (format.beyond != Beyond::MinusZero || below + u64::from(up) > 0);
+        let code = (below + u64::from(up)) | if has_sign { format.sign() } else { 0 };
         let first = usize::from(inst.operand(Role::Vdst)?.reg()?.first);
         let old = state.vgpr[first][lane];
         state.vgpr[first][lane] = old & !(0xff << (8 * byte)) | (code as u32) << (8 * byte);
@@ -217,7 +216,8 @@ fn by_chance(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
     Some(())
 }
 
-fn fill(state: &mut State, operand: Option<&Operand>, mut next: impl FnMut() -> u32) {
+/// Fills the registers of an operand, lane by lane.
+pub fn fill(state: &mut State, operand: Option<&Operand>, mut next: impl FnMut() -> u32) {
     let Some(operand) = operand else { return };
     let Some(reg) = operand.reg() else { return };
     for n in 0..usize::from(operand.dwords) {
@@ -232,8 +232,8 @@ fn fill(state: &mut State, operand: Option<&Operand>, mut next: impl FnMut() -> 
 }
 
 fn in_range(inst: &Inst, state: &mut State, random: &mut Random) {
-    // The larger of the least normal numbers, the smaller of the largest ones.
-    let exponents = if inst.name().contains("bf8") { 113..141 } else { 121..133 };
+    // Down to what rounds to nothing; the smaller of the largest numbers.
+    let exponents = if inst.name().contains("bf8") { 104..141 } else { 112..133 };
     let one =
         |random: &mut Random| (random.below(2) << 31 | (exponents.start + random.below(exponents.end - exponents.start)) << 23) as u32;
     fill(state, inst.operand(Role::Src0), || one(random) | random.next() as u32 & 0x7f_ffff);
@@ -241,7 +241,7 @@ fn in_range(inst: &Inst, state: &mut State, random: &mut Random) {
 
 /// A kind of number.
 #[derive(Clone, Copy)]
-enum Kind {
+pub enum Kind {
     Single,
     Half,
     Brain,
@@ -249,7 +249,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(name: &str) -> Option<Kind> {
+    pub fn of(name: &str) -> Option<Kind> {
         match name {
             "f32" => Some(Kind::Single),
             "f16" => Some(Kind::Half),
@@ -258,7 +258,7 @@ impl Kind {
         }
     }
 
-    fn bits(self) -> usize {
+    pub fn bits(self) -> usize {
         match self {
             Kind::Single => 32,
             Kind::Half | Kind::Brain => 16,
@@ -266,7 +266,7 @@ impl Kind {
         }
     }
 
-    fn decode(self, bits: u64) -> f64 {
+    pub fn decode(self, bits: u64) -> f64 {
         match self {
             Kind::Single => single(bits),
             Kind::Half => super::state::half(bits as u32),
@@ -312,11 +312,12 @@ fn scaled(name: &str) -> Option<Scaled> {
 }
 
 /// Bits of consecutive registers.
-fn bits_at(state: &State, first: usize, lane: usize, at: usize, count: usize) -> u64 {
+pub fn bits_at(state: &State, first: usize, lane: usize, at: usize, count: usize) -> u64 {
     (0..count).map(|n| at + n).fold(0, |all, bit| all | u64::from(state.vgpr[first + bit / 32][lane] >> (bit % 32) & 1) << (bit - at))
 }
 
-fn set_bits_at(state: &mut State, first: usize, lane: usize, at: usize, count: usize, value: u64) {
+/// Sets bits of consecutive registers.
+pub fn set_bits_at(state: &mut State, first: usize, lane: usize, at: usize, count: usize, value: u64) {
     for n in 0..count {
         let word = &mut state.vgpr[first + (at + n) / 32][lane];
         let mask = 1 << ((at + n) % 32);
@@ -324,7 +325,8 @@ fn set_bits_at(state: &mut State, first: usize, lane: usize, at: usize, count: u
     }
 }
 
-fn vector(inst: &Inst, role: Role) -> Option<usize> {
+/// The vector register of an operand.
+pub fn vector(inst: &Inst, role: Role) -> Option<usize> {
     inst.operand(role)?.reg().filter(|reg| reg.file == RegFile::Vector).map(|reg| reg.first.into())
 }
 
@@ -524,7 +526,7 @@ pub fn definition(name: &str) -> Option<Definition> {
             Definition { wishes, modifier: Some(nothing), prepare: Some(small_numbers), ..Definition::whole(dot4) }
         }
         _ => {
-            scaled(name).filter(|_| !name.contains("_sr_"))?;
+            scaled(name)?;
             Definition { wishes: numbers, modifier: Some(parts), prepare: Some(prepare_scaled), ..Definition::whole(convert_scaled) }
         }
     })

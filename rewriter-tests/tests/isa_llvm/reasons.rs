@@ -99,7 +99,8 @@ pub const REASONS: &[Reason] = &[
         what: "vector registers that run out of the file",
         evidence: "there are 256, and llvm-mc takes no run beyond v255; AMDGPUDisassembler::createRegOperand forms one by number",
         how: How::WeRefuseOperand(|field| {
-            field.vector().is_some_and(|first| first + u64::from(field.spec.kind.shown.min(field.spec.kind.dwords)) > 256)
+            let past = |first| first + u64::from(field.spec.kind.shown.min(field.spec.kind.dwords)) > 256;
+            !field.target.has_vgpr_msb() && field.vector().is_some_and(past)
         }),
     },
     Reason {
@@ -199,6 +200,14 @@ pub const REASONS: &[Reason] = &[
         how: How::LlvmRefuses(|case| {
             let zeros = case.name_starts("tensor_") && case.word() & (1 << 22 | 1) == 0;
             zeros.then(|| case.with_word(case.word() | 0x7c << 56 | 1 << 22 | 1))
+        }),
+    },
+    Reason {
+        what: "scales of matrices with an inline 0 for the source that loading them does not have",
+        evidence: "LLVM 24 (in Triton 3.9) writes 0x80 there, LLVM 22 writes v0 and insists on it",
+        how: How::LlvmRefuses(|case| {
+            let scaled = case.name_starts("v_wmma_scale") || case.name_starts("v_wmma_ld_scale");
+            (scaled && case.word() >> 50 & 0x1ff == 0x80).then(|| case.with_word(case.word() & !(0x1ff << 50) | 0x100 << 50))
         }),
     },
     Reason {

@@ -2,8 +2,8 @@
 
 use wavetap::kernel::Reason;
 
-use super::assembly::on_lanes;
-use super::written::{Case, Outcome, refused};
+use super::assembly::{FINISH, START, on_lanes};
+use super::written::{Case, Outcome, address, kernel, refused};
 
 /// What only these targets have.
 const NEEDS: &str = "s_wait_loadcnt";
@@ -32,11 +32,39 @@ pub fn cases() -> Vec<Case> {
         ),
         is_refused("another_scheduling_mode", &format!("s_setreg_imm32_b32 hwreg(26, 0, 2), 1\n{}", on_lanes(0, 1))),
         is_refused("scheduling_mode_of_a_register", &format!("s_setreg_b32 hwreg(26, 0, 2), s20\n{}", on_lanes(0, 1))),
+        Case::file("functions_that_set_checks_of_vector_registers_back", &["k"], Outcome::Counted, calls(ON)).needing(NEEDS),
+        Case::file("function_that_leaves_without_checks_of_vector_registers", &["k"], refused(Reason::ModeWrite), calls("")).needing(NEEDS),
         is_refused(
             "call_without_checks_of_vector_registers",
             &format!("s_mov_b64 s[10:11], 0\n s_wait_alu 0x0\n{OFF}{}s_swappc_b64 s[10:11], s[10:11]\n{ON}", on_lanes(0, 1)),
         ),
     ]
+}
+
+/// A kernel and a function that both run without the checks, but for calls and returns, as compilers have it. At its end the function does this.
+fn calls(end: &str) -> String {
+    let function = format!("{OFF}s_wait_alu 0x0\n{}v_xor_b32 v1, 3, v1\n s_wait_alu 0x0\n{end}s_setpc_b64 s[30:31]\n", on_lanes(11, 11));
+    let caller = format!(
+        "{START}
+        s_mov_mask m12, EXEC
+        s_wait_alu 0x0
+        {OFF}
+        {}
+        s_wait_alu 0x0
+        {ON}
+        {}
+        s_swappc_b64 s[30:31], s[10:11]
+        {OFF}
+        s_mov_mask m30, m12
+        {}
+        s_wait_alu 0x0
+        {ON}
+        {FINISH}",
+        on_lanes(0, 1),
+        address(0, "first"),
+        on_lanes(1, 5)
+    );
+    kernel("k", &caller) + &kernel("first", &format!(".Lfirst:\n{function}"))
 }
 
 /// Loads, stores and vector instructions on the same registers, with the waits that they need, and sites next to them.

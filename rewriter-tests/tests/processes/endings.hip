@@ -26,6 +26,17 @@ static void wait_for(pid_t child) {
     if (waitpid(child, &status, 0) != child) exit(5);
 }
 
+// What is destroyed after main dispatches once more.
+static int at_exit;
+static void dispatch_at_exit() { dispatch(at_exit); }
+struct Last {
+    bool armed = false;
+    ~Last() {
+        if (armed) dispatch(at_exit);
+    }
+};
+static thread_local Last of_thread;
+
 int main(int argc, char** argv) {
     if (argc < 3) return 2;
     int times = atoi(argv[1]);
@@ -35,6 +46,17 @@ int main(int argc, char** argv) {
     printf("%s\n", how);
     if (is("fault")) *reinterpret_cast<volatile int*>(8) = 1;
     fflush(stdout);
+    if (is("atexit")) {
+        at_exit = times;
+        if (atexit(dispatch_at_exit) != 0) return 11;
+        exit(0);
+    }
+    if (is("destructors")) {
+        at_exit = times;
+        static Last of_program;
+        of_program.armed = of_thread.armed = true;
+        return 0;
+    }
     if (is("exit")) exit(0);
     if (is("_exit")) _exit(0);
     if (is("quick_exit")) quick_exit(0);

@@ -44,6 +44,49 @@ pub static FAULTS: &[Fault] = &[
         &["hazard on v8", "it is overwritten with no wait for vm_vsrc", "v_mov_b32"],
     ),
     lds(
+        "a wait for all vector instructions but two",
+        unchecked!("v_mov_b32_e32 v8, 4", "v_mov_b32_e32 v10, 0", "fix: s_wait_alu 0x1fff", "s_wait_alu 0x2fff", "ds_load_b32 v9, v8"),
+        &["hazard on v8", "VALU writes VGPR", "with no wait for va_vdst", "ds_load_b32"],
+    ),
+    lds(
+        "a wait for all vector instructions but a transcendental",
+        unchecked!(
+            "v_mov_b32_e32 v9, 0",
+            "v_mov_b32_e32 v8, 4",
+            "v_exp_f32_e32 v9, v9",
+            "fix: s_wait_alu 0xfff",
+            "s_wait_alu 0x1fff",
+            "ds_load_b32 v9, v8"
+        ),
+        &["hazard on v8", "VALU writes VGPR", "with no wait for va_vdst", "ds_load_b32"],
+    ),
+    lds(
+        "a wait for all sources but two",
+        unchecked!(
+            "v_mov_b32_e32 v7, v8",
+            "s_wait_alu 0xfff",
+            "ds_load_b32 v9, v8",
+            "ds_load_b32 v10, v7",
+            "fix: s_wait_alu 0xffe7",
+            "s_wait_alu 0xffeb",
+            "v_mov_b32_e32 v8, 8"
+        ),
+        &["hazard on v8", "it is overwritten with no wait for vm_vsrc", "v_mov_b32"],
+    ),
+    lds(
+        "a wait for all loads but two, of two",
+        unchecked!(
+            "v_mov_b32_e32 v7, v8",
+            "s_wait_alu 0xfff",
+            "ds_load_b32 v9, v8",
+            "ds_load_b32 v10, v7",
+            "fix: s_wait_dscnt 0x1",
+            "s_wait_dscnt 0x2",
+            "v_mov_b32_e32 v8, 8"
+        ),
+        &["hazard on v8", "it is overwritten with no wait for vm_vsrc", "v_mov_b32"],
+    ),
+    lds(
         "what is under way stays so when the mode changes",
         Edit::Insert(&[
             "s_wait_storecnt 0x0",

@@ -5,11 +5,12 @@ use std::path::Path;
 
 use crate::source::{is_word, strip};
 
-/// A module and the modules it may import; `error`, `bytes` and `entity` may be imported everywhere.
+/// A module and the modules it may import; `error`, `bytes`, `entity` and `glob` may be imported everywhere.
 const TABLE: &[(&str, &[&str])] = &[
     ("error", &[]),
     ("bytes", &[]),
     ("entity", &[]),
+    ("glob", &[]),
     ("elf", &[]),
     ("offload_bundle", &["elf"]),
     ("code_object", &["elf", "isa"]),
@@ -31,7 +32,7 @@ const TABLE: &[(&str, &[&str])] = &[
 
 const FORMATS: &[&str] = &["elf", "offload_bundle", "code_object", "isa", "profile"];
 const EVERYTHING: &[&str] = &["*"];
-const GROUND: &[&str] = &["error", "bytes", "entity"];
+const GROUND: &[&str] = &["error", "bytes", "entity", "glob"];
 
 /// What is wrong with the imports of `text`, the library's source file `inside` (relative to `src/`).
 pub fn complaints(inside: &Path, text: &str) -> Vec<String> {

@@ -108,6 +108,18 @@ pub const KINDS: &[Kind] = &[
         },
     },
     Kind {
+        name: "hazard_first_vector",
+        what: "the v_nop with which a wave begins is gone (gfx125x)",
+        rules: HAZARD,
+        harm: |t| t.each(|c, i| first(c, i, |inst| inst.name() == "v_nop")),
+    },
+    Kind {
+        name: "hazard_first_memory",
+        what: "the prefetch with which a wave begins is gone (gfx125x)",
+        rules: HAZARD,
+        harm: |t| t.each(|c, i| first(c, i, |inst| inst.name() == "global_prefetch_b8")),
+    },
+    Kind {
         name: "hazard_matrix_result",
         what: "inserted code reads the result of a matrix instruction at once (gfx908 and later)",
         rules: HAZARD,
@@ -288,6 +300,12 @@ fn strict(code: &Code, index: usize, insts: Sequence<'_>) -> Patch {
 /// Where the target has a hazard.
 fn event(code: &Code, index: usize, hazard: Rules, insts: Sequence<'_>) -> Patch {
     code.target.event_hazards().contains(hazard).then(|| code.sequence(index, insts)).flatten()
+}
+
+/// One of the instructions with which the entry begins does nothing.
+fn first(code: &Code, index: usize, is_it: impl Fn(&Inst) -> bool) -> Patch {
+    let begins = code.target.event_hazards().contains(Rules::FIRST_VECTOR) && index < 4;
+    (begins && is_it(&code.lines[index].inst)).then(|| code.nothing(index)).flatten()
 }
 
 /// In front of an original access by a scalar base, something that writes it.

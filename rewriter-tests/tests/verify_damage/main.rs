@@ -61,6 +61,7 @@ const SUBJECTS: &[What] = &[
     (OWN, "gfx1100", 32, "O2", Counters::Lds),
     (PRELOADED, "gfx90a", 64, "O2", Counters::Global),
     (SCHEDULED, "gfx1200", 32, "O2", Counters::Global),
+    ("memory", "gfx1250", 32, "O2", Counters::Lds),
     // Not all of its kernels are selected.
     ("memory", "gfx908", 64, "O2", Counters::Lds),
 ];

@@ -3,7 +3,7 @@
 use super::super::core::{Registers, active};
 use super::super::fault::FaultKind;
 use super::super::lds_row::LdsRow;
-use super::{Access, Cell, Clock, How, Operation, Races, View, Word, note, place_of_read};
+use super::{Access, Cell, Clocks, How, Operation, Races, View, Word, note, place_of_read};
 
 /// What was last found of a dword, while no clock changes: neighbours were mostly accessed by the same instructions.
 #[derive(Default)]
@@ -18,8 +18,8 @@ pub(super) struct Seen {
 
 /// Whether an access needs no more order to one of a wave: there is none, it is the wave's own, in the order of LDS operations, or known to be over.
 #[inline]
-fn is_behind(other: Access, wave: usize, clock: &Clock) -> bool {
-    other.id() == 0 || if other.wave() == wave { !other.is_loaded() } else { other.id() < clock[other.wave()] }
+fn is_behind(other: Access, wave: usize, clocks: &Clocks) -> bool {
+    other.id() == 0 || if other.wave() == wave { !other.is_copied() } else { other.is_before(clocks) }
 }
 
 impl Seen {

@@ -5,7 +5,7 @@ use std::io::{Seek, SeekFrom, Write};
 use super::*;
 use crate::emit::code_object::CODE_SECTION;
 use crate::offload_bundle::write_plain;
-use crate::pipeline::Probe;
+use crate::pipeline::{Counters, Probe};
 
 const HOST: &str = "host-x86_64-unknown-linux-gnu--";
 const ONE: &str = "hipv4-amdgcn-amd-amdhsa--gfx942";

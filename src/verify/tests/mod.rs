@@ -2,6 +2,7 @@
 
 mod accessed;
 mod events;
+mod first_vector;
 mod high_registers;
 mod homes;
 mod listing;

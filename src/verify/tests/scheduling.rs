@@ -19,7 +19,7 @@ fn without_checks(inserted: &[&str]) -> String {
 fn inserted_code_has_the_hardware_look_after_its_registers() {
     let inserted = "v_mov_b32_e32 v9, 0";
     let bracketed = [WAIT, ON, inserted, WAIT, OFF];
-    for target in ["gfx1200", "gfx1201"] {
+    for target in ["gfx1200", "gfx1201", "gfx1250", "gfx1251"] {
         accepts(target, &without_checks(&[]));
         accepts(target, &without_checks(&bracketed));
         // What has nothing to do with vector registers or memory may run as it is.

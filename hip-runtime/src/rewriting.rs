@@ -1,0 +1,124 @@
+//! Code that a program loads is made to count before it is loaded: modules that a just-in-time compiler has made, and libraries.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use wavetap::code_object::CodeObject;
+use wavetap::error::{Error, Kind, Result, ResultExt};
+use wavetap::pipeline::{self, Counters, Options, Probe, Selection};
+use wavetap::profile::map::{EVERY_KERNEL, Refused};
+
+use crate::runtime::complain;
+
+/// What the environment asks for.
+#[derive(Debug, Clone)]
+pub(crate) struct Rewriting {
+    options: Options,
+    /// The folder where originals are kept, by their MD5, for whoever explains the counts.
+    originals: Option<PathBuf>,
+}
+
+/// A code object as it is loaded.
+pub(crate) struct Prepared {
+    pub(crate) bytes: Vec<u8>,
+    /// Of an object of which no kernel counts although it was to be rewritten, the kernels that were selected and cannot. A rewritten object says so itself.
+    pub(crate) refused: Option<Vec<Refused>>,
+}
+
+impl Prepared {
+    /// An object that was not to be rewritten.
+    pub(crate) fn unchanged(bytes: Vec<u8>) -> Self {
+        Prepared { bytes, refused: None }
+    }
+}
+
+impl Rewriting {
+    /// The values of `WAVETAP_REWRITE`, `…_KERNELS`, `…_MAX_LOSS` and `WAVETAP_ORIGINALS`.
+    pub(crate) fn from(set: impl Fn(&str) -> Option<String>) -> std::result::Result<Option<Self>, String> {
+        let Some(counters) = set("WAVETAP_REWRITE") else { return Ok(None) };
+        let counters = match counters.as_str() {
+            "auto" => Counters::Auto,
+            "lds" => Counters::Lds,
+            "global" => Counters::Global,
+            other => return Err(format!("WAVETAP_REWRITE={other}: auto, lds or global expected")),
+        };
+        let kernels = set("WAVETAP_REWRITE_KERNELS").unwrap_or_default();
+        let kernels = kernels.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
+        let max_occupancy_loss = match set("WAVETAP_REWRITE_MAX_LOSS") {
+            None => None,
+            Some(text) => Some(text.parse().map_err(|_| format!("WAVETAP_REWRITE_MAX_LOSS={text}: not a number, or too large"))?),
+        };
+        let selection = Selection { kernels, targets: Vec::new() };
+        let options = Options { probes: vec![Probe::Branches], counters, selection, max_occupancy_loss, ..Options::default() };
+        Ok(Some(Rewriting { options, originals: set("WAVETAP_ORIGINALS").map(PathBuf::from) }))
+    }
+
+    /// The code object that is loaded instead of this one. One that counts already, or that cannot be rewritten, is loaded as it is: a program's modules load
+    /// whether or not they can be counted.
+    pub(crate) fn prepare(&self, bytes: Vec<u8>) -> Prepared {
+        let Ok(code) = CodeObject::parse(&bytes) else { return Prepared::unchanged(bytes) };
+        if code.is_rewritten() {
+            return Prepared::unchanged(bytes);
+        }
+        let target = code.target_id();
+        match self.rewrite(&bytes) {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                complain("a code object that was loaded is not counted", &error);
+                let every = EVERY_KERNEL.to_owned();
+                let reason = if error.kind() == Kind::Malformed { "malformed" } else { "unsupported_object" }.to_owned();
+                let refused = Refused { name: every.clone(), demangled: every, target, reason, detail: error.to_string(), address: None };
+                Prepared { bytes, refused: Some(vec![refused]) }
+            }
+        }
+    }
+
+    fn rewrite(&self, bytes: &[u8]) -> Result<Prepared> {
+        // Threads of its own, which end with it: those of a pool that lasts are not there in a process that splits off later.
+        let pool = rayon::ThreadPoolBuilder::new().build().map_err(|error| Error::limit(format!("no threads to rewrite with: {error}")))?;
+        let rewritten = pool.install(|| pipeline::rewrite(bytes, &self.options))?;
+        if let (Some(folder), Some(map)) = (&self.originals, rewritten.maps.first()) {
+            keep(folder, &map.original, bytes)?;
+        }
+        let counts = rewritten.maps.iter().any(|map| !map.kernels.is_empty());
+        let refused = (!counts).then(|| rewritten.maps.into_iter().flat_map(|map| map.refused).collect());
+        Ok(Prepared { bytes: rewritten.bytes, refused })
+    }
+}
+
+/// Writes an original to the folder, unless it is there. Several processes may do so at once.
+fn keep(folder: &Path, digest: &str, bytes: &[u8]) -> Result<()> {
+    let path = folder.join(format!("{digest}.co"));
+    if path.exists() {
+        return Ok(());
+    }
+    let unfinished = folder.join(format!("{digest}.{}", std::process::id()));
+    let written = fs::write(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, &path));
+    written.map_err(Error::from).within(|| path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(pairs: &[(&str, &str)]) -> std::result::Result<Option<Rewriting>, String> {
+        Rewriting::from(|name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
+    }
+
+    #[test]
+    fn nothing_is_rewritten_unless_the_environment_asks_for_it() {
+        assert!(parse(&[("WAVETAP_REWRITE_KERNELS", "a")]).unwrap().is_none());
+        let all = [("WAVETAP_REWRITE", "global"), ("WAVETAP_REWRITE_KERNELS", "a*\nb c\n"), ("WAVETAP_REWRITE_MAX_LOSS", "2")];
+        let rewriting = parse(&all).unwrap().unwrap();
+        assert_eq!(rewriting.options.selection.kernels, ["a*", "b c"]);
+        assert_eq!((rewriting.options.counters, rewriting.options.max_occupancy_loss), (Counters::Global, Some(2)));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for pair in [("WAVETAP_REWRITE", "register"), ("WAVETAP_REWRITE_MAX_LOSS", "few")] {
+            let error = parse(&[("WAVETAP_REWRITE", "lds"), pair]).or_else(|_| parse(&[pair, ("WAVETAP_REWRITE", "lds")])).unwrap_err();
+            assert!(error.starts_with(pair.0), "{error}");
+        }
+    }
+}
