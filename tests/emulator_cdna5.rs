@@ -416,3 +416,42 @@ fn transposing_loads() {
         assert!(matches!(fault.kind, FaultKind::UnknownInstruction { .. }), "{fault}");
     }
 }
+
+/// Bits that nothing has written go where the numbers go: of a tile whose column 3 is undefined one lane of each half of the wave is.
+#[test]
+fn undefined_numbers_of_a_tile() {
+    if !compiler_is_there() {
+        return;
+    }
+    for (name, words, bits) in [("eight", ".long 0xdbf40000, 0x08000002", 8), ("four", ".long 0xdbe80000, 0x08000002", 4)] {
+        // Row r of 16 numbers is at 16r for 8 bits, whose halves are in lanes of their own, and at 8r for 4 bits.
+        let place: [u32; LANES] = std::array::from_fn(|lane| {
+            let find = |row: &[usize]| row.iter().position(|of| *of == lane);
+            match (bits, find(&EIGHT[0]), find(&EIGHT[1])) {
+                (8, Some(k), _) => 16 * k as u32,
+                (8, _, Some(k)) => 16 * k as u32 + 8,
+                _ => 8 * FOUR.iter().position(|of| *of == lane).expect("a row") as u32,
+            }
+        });
+        let size = if bits == 8 { 16 } else { 8 };
+        // Lane r writes all of its row but the byte with column 3, of 4 bits with columns 2 and 3.
+        let writes: String =
+            (0..size).filter(|at| *at != if bits == 8 { 3 } else { 1 }).map(|at| format!("ds_write_b8 v3, v4 offset:{at}\n")).collect();
+        let body = |bad: bool| {
+            let lane = if bad { 3 } else { 5 };
+            format!(
+                "v_lshlrev_b32 v1, 2, v0\nglobal_load_dword v2, v1, s[4:5]\nv_mul_u32_u24 v3, {size}, v0\nv_mov_b32 v4, 0x11\ns_wait_loadcnt 0\n{writes}s_wait_dscnt 0\n\
+                 {words}\ns_wait_dscnt 0\ns_mov_b32 exec_lo, {:#x}\nglobal_store_dword v1, v8, s[6:7]",
+                1 << lane | 1 << (16 + lane)
+            )
+        };
+        let text = bare::kernel("gfx1250", "good", 512, &body(false)) + &bare::kernel("gfx1250", "bad", 512, &body(true));
+        let mut bench = bare::bench("gfx1250", true, 1, &bare::assemble("gfx1250", &text));
+        let (from, to) = (bench.buffer(&place), bench.buffer(&[0; LANES]));
+        bench.run("good", 1, LANES as u16, 0, &[from, to]).unwrap_or_else(|fault| panic!("{name}: {fault}"));
+        let found = bench.read(to, LANES);
+        assert_eq!([found[5], found[21]], [0x1111_1111; 2], "{name}");
+        let fault = bench.run("bad", 1, LANES as u16, 0, &[from, to]).expect_err("undefined numbers");
+        assert!(matches!(fault.kind, FaultKind::Uninitialised { .. }), "{name}: {fault}");
+    }
+}

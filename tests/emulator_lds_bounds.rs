@@ -22,7 +22,7 @@ enum What {
         bytes: usize,
         elements: usize,
     },
-    /// The upper half of a register.
+    /// To the upper half of a register, which is what is compared.
     LoadHigh,
     Store {
         bytes: usize,
@@ -84,7 +84,7 @@ fn expected(what: What, addresses: &[u32; LANES]) -> ([[u32; 4]; LANES], Vec<u8>
         let at = at.then_some(addresses[lane] as usize);
         match what {
             What::Load { bytes: 1, .. } => result[0] = at.map_or(0, |at| lds[at].into()),
-            What::LoadHigh => result[0] = BEFORE & 0xffff | at.map_or(0, |at| word(&lds, at) << 16),
+            What::LoadHigh => result[0] = at.map_or(0, |at| word(&lds, at) << 16),
             What::Load { bytes, elements } => {
                 for (n, word_of) in result.iter_mut().take(bytes * elements / 4).enumerate() {
                     *word_of = at.map_or(0, |at| word(&lds, at + 4 * n));
@@ -153,9 +153,12 @@ fn accesses_far_out_of_bounds_are_dropped() {
                 ran.unwrap_or_else(|fault| panic!("{target} `{operation}` {far:#x} strict {strict}: {fault}"));
                 let found = bench.read(to, 8 * LANES);
                 let (results, lds) = expected(*what, &addresses);
+                // Not all targets keep the other half of a register.
+                let whole = if matches!(what, What::LoadHigh) { 0xffff_0000 } else { u32::MAX };
                 for (lane, row) in found.chunks(8).enumerate() {
+                    let loaded = [row[0] & whole, row[1], row[2], row[3]];
                     let of_lds: Vec<u8> = row[4..].iter().flat_map(|word| word.to_le_bytes()).collect();
-                    assert_eq!(row[..4], results[lane], "{target} `{operation}` {far:#x} strict {strict}, lane {lane}");
+                    assert_eq!(loaded, results[lane], "{target} `{operation}` {far:#x} strict {strict}, lane {lane}");
                     assert_eq!(of_lds, lds[16 * lane..][..16], "{target} `{operation}` {far:#x} strict {strict}, LDS of lane {lane}");
                 }
             }

@@ -12,8 +12,8 @@ use super::op::{Meaning, Op};
 use super::spare::Spare;
 use super::{
     async_copy, brain, compare, convert, dot, fork, gws, image, lane_access, lds, matrix, movement, packed, pair, scalar, scalar_control,
-    scalar_memory, scaled, scaled_matrix, sparse, sparse_wave, tensor, transposing, typed, vector_float, vector_int, vector_memory,
-    wave_matrix, wave_scaled, wave_transposing,
+    scalar_memory, scaled, scaled_matrix, scaled_pack, sparse, sparse_wave, tensor, transposing, typed, vector_float, vector_int,
+    vector_memory, wave_matrix, wave_scaled, wave_transposing,
 };
 
 /// The longest instruction in bytes.
@@ -242,6 +242,7 @@ pub(super) fn meaning(target: Target, inst: &Inst) -> Option<Meaning> {
             .or_else(|| vector_float::meaning(name))
             .or_else(|| convert::meaning(target, name))
             .or_else(|| brain::meaning(name))
+            .or_else(|| scaled_pack::meaning(name))
             .or_else(|| scaled::meaning(name))
             .or_else(|| scalar_control::meaning(name)),
     }

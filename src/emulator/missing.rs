@@ -40,15 +40,8 @@ const REASONS: &[(&[&str], &str)] = &[
     ),
     (&["v_mfma_ld_scale_", "v_wmma_ld_scale"], "the first half of a matrix instruction with scales, alone"),
     (
-        &[
-            "v_cvt_scale_pk",
-            "v_cvt_scalef32_pk8_",
-            "v_cvt_scalef32_pk16_",
-            "v_cvt_scalef32_sr_pk8_",
-            "v_cvt_scalef32_sr_pk16_",
-            "v_perm_pk16_",
-        ],
-        "conversions of 8 and 16 numbers of gfx1250",
+        &["v_cvt_scalef32_sr_pk8_", "v_cvt_scalef32_sr_pk16_"],
+        "conversions of 8 and 16 numbers of gfx1250 by random bits: how these are aligned is not documented",
     ),
     (&["v_cvt_sr_pk_", "v_cvt_sr_bf8_f16", "v_cvt_sr_fp8_f16"], "which of the random bits are added is not documented"),
     (

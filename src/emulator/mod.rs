@@ -83,6 +83,7 @@ mod scalar_float;
 mod scalar_memory;
 mod scaled;
 mod scaled_matrix;
+mod scaled_pack;
 mod scratch_fast;
 mod small_float;
 mod spare;

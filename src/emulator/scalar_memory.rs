@@ -37,6 +37,10 @@ pub(super) fn address(core: &mut Core, op: &Op, size: u64) -> Step<(u64, u64)> {
     let (start, records, stride) = buffer::extent_of(core.launch.target, words);
     let length = records.saturating_mul(stride.max(1));
     let offset = offset & !low;
+    if core.launch.target.has_wide_buffers() && stride > 1 && offset < length && offset.saturating_add(size) > records {
+        // The CDNA5 ISA guide multiplies by the stride in one place (8.1.2), and not in another (9.4.1.4).
+        return undefined("scalar memory beyond the records of a buffer with a stride on gfx125x");
+    }
     // The first byte of a dword decides for all of it (ISA guides, scalar memory, "Address range checking").
     let valid = length.saturating_sub(offset).checked_next_multiple_of(low + 1).unwrap_or(u64::MAX).min(size);
     Ok((start.wrapping_add(offset), valid))

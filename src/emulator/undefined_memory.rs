@@ -11,6 +11,7 @@ use super::races::How;
 use super::strict::{Access, WaveChecks};
 use super::transposing;
 use super::undefined::report;
+use super::wave_transposing;
 
 /// The undefined bits of bytes that an access touches, those of a dword together.
 fn bits_of(core: &Core, access: &Access, word: usize, bytes: usize) -> u32 {
@@ -107,6 +108,7 @@ pub(super) fn values(core: &mut Core, op: &Op, accesses: &[Access]) {
         }
     }
     transposing::exchange_undefined(&mut core.wave.checks.known, &op.inst, op.dst);
+    wave_transposing::exchange_undefined(&mut core.wave.checks.known, &op.inst, op.dst);
 }
 
 /// Notes where undefined bits that are stored come from: from the register with the word, by the slot of the first.

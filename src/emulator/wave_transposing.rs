@@ -8,8 +8,12 @@
 //!
 //! With all lanes off a load from memory does nothing (CDNA5 ISA guide); with some of them off it is undefined. Those from LDS ignore EXEC, it says, which others doubt: refused.
 
+use crate::isa::{Inst, Reg};
+
 use super::core::{Core, LANES, Step, undefined};
+use super::known::Known;
 use super::op::{Meaning, Op, Semantics};
+use super::pending::slot;
 use super::{lds, vector_memory};
 
 /// Lanes of a wave.
@@ -75,6 +79,20 @@ fn load(core: &mut Core, op: &Op, each: impl Fn(&mut Core, &Op) -> Step) -> Step
         register.0 = row;
     }
     Ok(())
+}
+
+/// Undefined bits go with the numbers that they are of, once each lane has those that it loaded.
+pub(super) fn exchange_undefined(known: &mut Known, inst: &Inst, dst: Option<Reg>) {
+    let (Some(bits), Some(dst)) = (bits_of(inst.variant.name), dst) else { return };
+    let slots: [usize; WORDS] = std::array::from_fn(|n| slot(dst.file, dst.first) + n);
+    // Whatever is undefined has come with one of the registers.
+    let Some(from) = slots.into_iter().find(|slot| known.lanes(*slot) != 0) else { return };
+    let origin = known.origin(from);
+    let loaded = slots.map(|slot| std::array::from_fn(|lane| known.vector(slot).get(lane)));
+    for (slot, row) in slots.into_iter().zip(exchange(bits, &loaded)) {
+        (0..WAVE).for_each(|lane| known.vector_mut(slot).set(lane, row[lane]));
+        known.set_origin(slot, origin);
+    }
 }
 
 /// The meaning of such a load.
