@@ -4,7 +4,8 @@
 use smallvec::SmallVec;
 
 use crate::isa::{
-    self, Access, AluWait, Branch, Counter, Encoding, EventHazards as Rules, Flags, Inst, Reg, RegFile, Role, Traits, Value, Variant, WaitCount, scalar,
+    self, Access, AluWait, Branch, Counter, Encoding, EventHazards as Rules, Flags, Inst, Reg, RegFile, Role, Traits, Value, Variant,
+    WaitCount, scalar,
 };
 
 use super::core::{Core, Step, register_name, stop};
