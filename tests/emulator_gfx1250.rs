@@ -142,6 +142,13 @@ fn large_matrices_are_counted_down_in_order() {
         &[&before, "v_mov_b32 v8, 4", MATRIX, MATRIX, "fix: s_wait_alu 0x2fff", "s_wait_alu 0x3fff", store],
         &["hazard on v8", "with no wait for va_vdst"],
     );
+    // What they read they have read when a vector instruction after them is done.
+    let overwrites = "global_load_b32 v64, v1, s[4:5]";
+    let moves = "v_mov_b32 v20, 0\nv_mov_b32 v21, 0";
+    needs(
+        &[&before, MATRIX, moves, "fix: s_wait_alu 0x1fff", "s_wait_alu 0x3fff", overwrites, "s_wait_loadcnt 0x0"],
+        &["hazard on v64", "VALU reads VGPR", "with no wait for va_vdst"],
+    );
     // Transcendentals overtake.
     needs(
         &[&before, "v_mov_b32 v8, 4", "v_exp_f32 v9, v64", "fix: s_wait_alu 0xfff", "s_wait_alu 0x1fff", store],

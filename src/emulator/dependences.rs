@@ -26,6 +26,9 @@ const HALVES: usize = 2 * 1024;
 /// Classes of each kind: at most this many.
 const CLASSES: usize = 4;
 
+/// The class of ordinary vector instructions.
+const ORDINARY: usize = 0;
+
 /// The class of a vector instruction: what is neither of the next ones, transcendentals, 64-bit floats, matrix instructions.
 fn vector_class(op: &Op, facts: &Facts) -> usize {
     match op.inst.variant.latency {
@@ -193,12 +196,15 @@ impl Dependences {
         if valu {
             let class = vector_class(op, facts);
             let large = facts.is_matrix() && facts.results.iter().any(|(_, count)| *count >= ORDERED_MATRIX);
-            let number = match large && target.has_coexecution() {
-                true => self.vector.issue_in_order(class, facts.counted_writes()),
-                false => self.vector.issue(class, facts.counted_writes()),
-            };
+            let ordered = large && target.has_coexecution();
+            let count = facts.counted_writes();
+            let number = if ordered { self.vector.issue_in_order(class, count) } else { self.vector.issue(class, count) };
             self.vector.wait(COUNTED);
-            self.vector_reads.add(sources, class, number);
+            // The hardware lets no vector instruction overwrite what an earlier one has yet to read.
+            self.vector_reads.forget(results);
+            // Code of Triton 3.9's LLVM relies on ordered matrices having read when ordinary instructions after them are done.
+            let read_class = if ordered { ORDINARY } else { class };
+            self.vector_reads.add(sources, read_class, self.vector.issued[read_class]);
             // Vector instructions write in their order, of whatever class they are.
             self.vector_writes.forget(results);
             self.vector_writes.add(results, class, number);
