@@ -282,8 +282,9 @@ fn check(row: &Row, language: Language) {
             _ => !kernel.within || row.apart,
         };
         assert_eq!(!waits.is_empty(), needs, "{name} {}: {waits:?}", kernel.name);
-        // FLAT stores of gfx8, and flags in LDS, are seldom overtaken: `docs/memory-scopes.md`.
-        if language == Language::OpenCl || !needs || row.target == "gfx803" || kernel.name == "by_lds" {
+        // Flags that are FLAT stores of gfx8, and those in LDS, seldom overtake: `docs/memory-scopes.md`.
+        let seldom = kernel.name == "by_lds" || row.target == "gfx803" && !kernel.name.ends_with("_atomic");
+        if language == Language::OpenCl || !needs || seldom {
             continue;
         }
         let image = assemble(dir.path(), row, &without);
