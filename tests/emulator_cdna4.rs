@@ -287,7 +287,7 @@ fn numbers_that_are_exact_need_no_random_bits_and_others_are_refused() {
         assert!(fault.to_string().contains("random bits are not documented"), "{fault}");
         let input: Words = std::array::from_fn(|_| [0, 0, 0, 0x7f80_0000]);
         let fault = bench.snippet(name, &input).expect_err("the scale is NaN");
-        assert!(fault.to_string().contains("scale NaN"), "{fault}");
+        assert!(fault.to_string().contains("the scale NaN"), "{fault}");
     }
 }
 

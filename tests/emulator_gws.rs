@@ -56,6 +56,28 @@ KERNEL void sets_up(u32 *out, u64 others) {
     }
     out[global_id()] = global_id();
 }
+KERNEL void one_by_one(u32 *count, u64 places) {
+    if (global_id() == 0) __builtin_amdgcn_ds_gws_init((u32)places, 9);
+    __builtin_amdgcn_ds_gws_sema_p(9);
+    __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent");
+    volatile u32 *shared = count;
+    u32 seen = shared[0];
+    for (u32 n = 0; n < group_id() % 5; ++n) __builtin_amdgcn_s_sleep(1);
+    shared[0] = seen + 1;
+    __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent");
+    __builtin_amdgcn_ds_gws_sema_v(9);
+}
+KERNEL void in_turn(u32 *out, u64 many) {
+    if (group_id() == 0) {
+        out[1] = 7;
+        __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent");
+        __builtin_amdgcn_ds_gws_sema_br((u32)many, 4);
+    } else {
+        __builtin_amdgcn_ds_gws_sema_p(4);
+        __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent");
+        out[group_id() + 1] = ((volatile u32 *)out)[1];
+    }
+}
 "#;
 
 /// The same on the host.
@@ -148,5 +170,36 @@ fn a_kernel_sets_a_resource_up_itself() {
         run(&mut bench, waves - 1).unwrap_or_else(|fault| panic!("{target}: {fault}"));
         assert_eq!(bench.read(out, ITEMS), (0..ITEMS as u32).collect::<Vec<_>>(), "{target}");
         run(&mut bench, waves).expect_err("one more than there are");
+    });
+}
+
+/// One wave at a time, as the counter of a semaphore says; with no place none ever comes through.
+#[test]
+fn a_semaphore_lets_waves_through_one_by_one() {
+    images(|target, image| {
+        for (strict, threads) in [(true, 1), (false, 1), (false, 3)] {
+            let mut bench = Bench::new(target, 1, image);
+            let options = bench.device.options_mut();
+            (options.strict, options.threads) = (strict, threads);
+            let count = bench.buffer(&[0]);
+            let run = |bench: &mut Bench, places: u64| bench.run("one_by_one", GROUPS, GROUP, 0, &[count, places]);
+            run(&mut bench, 1).unwrap_or_else(|fault| panic!("{target}: {fault}"));
+            let waves = u32::from(GROUP) / if target.starts_with("gfx1") { 32 } else { 64 } * GROUPS;
+            assert_eq!(bench.read(count, 1), [waves], "{target}, strict {strict}, {threads} threads");
+            let fault = run(&mut bench, 0).expect_err("none comes through");
+            assert!(fault.to_string().contains("global wave sync"), "{target}: {fault}");
+        }
+    });
+}
+
+#[test]
+fn a_semaphore_is_counted_up_by_more_than_one() {
+    images(|target, image| {
+        let mut bench = Bench::new(target, 2, image);
+        let waves = u32::from(GROUP) / if target.starts_with("gfx1") { 32 } else { 64 };
+        let out = bench.buffer(&[0; 32]);
+        // Each wave of the first workgroup lets as many through as the others of the grid have for each of its own.
+        bench.run("in_turn", GROUPS, GROUP, 0, &[out, u64::from(GROUPS - 1)]).unwrap_or_else(|fault| panic!("{target}: {fault}"));
+        assert_eq!(bench.read(out, GROUPS as usize + 1)[1..], [7; GROUPS as usize], "{target}, {waves} waves");
     });
 }

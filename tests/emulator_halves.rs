@@ -158,3 +158,48 @@ fn error_correction_writes_whole_registers() {
         run("gfx900", &piece("gfx900", "ds_read_u16_d16 v10, v2\ns_waitcnt lgkmcnt(0)\nv_mov_b32 v8, v10")).expect("no error correction");
     assert!(found.iter().all(|word| *word == 0xbb_00aa), "{found:x?}");
 }
+
+/// Where code looks after vector registers by itself (SCHED_MODE), waits are counted, and halves are apart but for what VALU overwrites: as LLVM 24 has it for gfx12.
+#[test]
+fn counted_waits_for_registers() {
+    if !compiler_is_there() {
+        return;
+    }
+    const START: &str = "v_mov_b32 v11, 1\nv_mov_b32 v13, 2\ns_wait_alu 0x0\ns_setreg_imm32_b32 hwreg(26, 0, 2), 2\n";
+    const END: &str = "\ns_wait_dscnt 0\ns_wait_alu 0x0\ns_setreg_imm32_b32 hwreg(26, 0, 2), 0\n";
+    // v_mov_b16 v10.h, v3.l; s_wait_alu va_vdst(1) and vm_vsrc(1).
+    let (high, vdst_1, vsrc_1) = (".long 0x7f143903\n", "s_wait_alu 0x1fff\n", "s_wait_alu 0xffe7\n");
+    let low = "v_mov_b32 v10, 5\n";
+    let store = "ds_store_b16 v2, v10 offset:1024\n";
+    let two = "ds_store_b32 v2, v10 offset:1024\nds_store_b32 v2, v11 offset:2048\n";
+    for (code, register) in [
+        // The low half was written before the high one, which may still be.
+        (format!("{low}{high}{vdst_1}{store}"), None),
+        (format!("{low}{high}{store}"), Some("v10")),
+        (format!("{low}{high}{vdst_1}ds_store_b32 v2, v10 offset:1024\n"), Some("v10")),
+        // A transcendental runs beside the others.
+        (format!("{low}v_exp_f32 v12, v11\n{vdst_1}{store}"), Some("v10")),
+        (format!("v_exp_f32 v10, v11\nv_mov_b32 v12, 0\n{vdst_1}{store}"), Some("v10")),
+        (format!("{low}v_mov_b32 v12, 0\n{vdst_1}{store}"), None),
+        // What LDS has yet to read: VALU may overwrite all of the register, a load its half.
+        (format!("{store}{high}"), Some("v10")),
+        (format!("{store}ds_load_u16_d16_hi v10, v2\n"), None),
+        (format!("{store}ds_load_u16_d16 v10, v2\n"), Some("v10")),
+        (format!("{two}{vsrc_1}v_mov_b32 v10, 0\n"), None),
+        (format!("{two}{vsrc_1}v_mov_b32 v11, 0\n"), Some("v11")),
+        (format!("{two}s_wait_dscnt 1\nv_mov_b32 v10, 0\n"), None),
+        (format!("{two}s_wait_dscnt 1\nv_mov_b32 v11, 0\n"), Some("v11")),
+        (format!("{store}global_store_b32 v1, v11, s[6:7]\n{vsrc_1}v_mov_b32 v10, 0\n"), Some("v10")),
+        (format!("{store}global_store_b32 v1, v11, s[6:7]\ns_wait_storecnt 0\nv_mov_b32 v10, 0\n"), Some("v10")),
+    ] {
+        match (run("gfx1201", &piece("gfx1201", &format!("{START}{code}{END}"))), register) {
+            (Ok(_), None) => {}
+            (Err(fault), Some(register)) => {
+                let found = matches!(&fault.kind, FaultKind::Hazard { resource, .. } if **resource == *register);
+                assert!(found, "{code}: {fault}");
+            }
+            (Ok(_), Some(_)) => panic!("{code}: nothing was found"),
+            (Err(fault), None) => panic!("{code}: {fault}"),
+        }
+    }
+}

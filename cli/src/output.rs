@@ -106,7 +106,7 @@ pub fn say_missing(uncounted: &[UncountedDispatches]) {
 
 fn say_lines<'u>(missing: impl Iterator<Item = &'u UncountedDispatches>) {
     for uncounted in missing.take(REFUSALS_SAID) {
-        eprintln!("wavetap: not counted: {}", uncounted_line(uncounted).trim_start().replace(['\n', '\r'], " "));
+        eprintln!("wavetap: not counted: {}", uncounted_line(uncounted, None).trim_start().replace(['\n', '\r'], " "));
     }
 }
 

@@ -24,6 +24,8 @@ from narrow import FORMATS, decode, from_bf16
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 MODES = ("original", "lds", "global")
+# What the command says behind a fault that ended the process.
+TAIL = r" wavetap: (?:the application was|the profile is|not counted)"
 # Wave-instructions of a launch, far more than any case needs.
 FUEL = 50_000_000
 # Targets that are only decoded: their code is that of another one of the list.
@@ -120,7 +122,8 @@ def run(wavetap, arch, folder, names, seed, scratch):
                 with np.load(scratch / f"{name}.npz") as arrays:
                     outcome[name] = ("results", dict(arrays), lines)
             else:
-                outcome[name] = ("fault", " ".join((failed.get(name, "") + " " + messages.get(name, "")).split()), "")
+                text_of = " ".join((failed.get(name, "") + " " + messages.get(name, "")).split())
+                outcome[name] = ("fault", re.split(TAIL, text_of)[0], "")
         counted |= counts(folder, launched, profile, trace)
         if not launched:
             for name in left:
@@ -219,6 +222,24 @@ def try_target(wavetap, arch, folder, work, names, seeds, modes):
     return found
 
 
+def just_in_time(wavetap, arch):
+    """What is wrong where Triton's own compiler and launcher work in a process: run, and counted by `profile`."""
+    problems = []
+    outputs = []
+    for words in (["run"], ["profile", "--counters", "global"], ["profile", "--counters", "lds"]):
+        result = wavetap.call(*words, "--target", arch, "--", sys.executable, HERE / "jit.py", timeout=900)
+        lines = [line for line in result.stdout.splitlines() if " numpy, sum " in line.lower()]
+        outputs.append(lines)
+        if result.returncode != 0 or len(lines) != 6:
+            problems.append(f"{arch} jit.py: {' '.join(words)} ended with {result.returncode}: "
+                            + " ".join((result.stdout[-300:] + result.stderr[-300:]).split()))
+        elif words[0] == "profile" and "variant 3 of 3: code object" not in result.stdout:
+            problems.append(f"{arch} jit.py: the report does not tell the three variants of matmul apart")
+    if any(lines != outputs[0] for lines in outputs):
+        problems.append(f"{arch} jit.py: what it prints depends on how it is run")
+    return problems
+
+
 def shown(findings):
     if not findings:
         return "pass"
@@ -287,11 +308,15 @@ def main():
         list(pool.map(one, archs))
     lines = [f"Triton {triton.__version__}, {options.seeds} seeds, strict", ""]
     lines += table(archs, names, found) + [""] + details(archs, names, found)
+    in_time = []
+    if not options.kernel:
+        in_time = [problem for arch in archs if arch not in ONLY_DECODED for problem in just_in_time(wavetap, arch)]
+        lines += in_time or ["jit.py: the same original and counted"]
     print("\n".join(lines))
     if options.report:
         options.report.write_text("\n".join(lines) + "\n")
     bad = any(shown(f) in ("wrong", "fault", "counts", "not compiled") for arch in archs for f in found[arch].values())
-    sys.exit(1 if bad or new else 0)
+    sys.exit(1 if bad or new or in_time else 0)
 
 
 if __name__ == "__main__":

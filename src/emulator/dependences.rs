@@ -5,17 +5,23 @@
 //! Instructions of one class complete in their order, those of different classes in any (LLVM, AMDGPUHWEvents). So a wait
 //! that leaves N in flight proves those done that have N or more of their own class after them: were one of them in
 //! flight, so would these be.
+//!
+//! Halves of registers are apart (LLVM tracks 16-bit registers), but for what a vector instruction overwrites: it may write
+//! all of a register (`d16-write-vgpr32`).
 
 use std::collections::VecDeque;
+
+use smallvec::SmallVec;
 
 use super::core::{Step, register_name, stop};
 use super::events::Facts;
 use super::fault::FaultKind;
+use super::halves::{Run, whole};
 use super::op::{Class, Op};
 use crate::isa::{Counter, Encoding, Flags, Latency, RegFile, Target};
 
-/// Vector registers that a wave can have.
-const REGISTERS: usize = 1024;
+/// Halves of vector registers that a wave can have.
+const HALVES: usize = 2 * 1024;
 
 /// Classes of each kind: at most this many.
 const CLASSES: usize = 4;
@@ -73,32 +79,32 @@ impl Progress {
     }
 }
 
-/// The number of the last instruction of each class that did something with each register; 0 for none.
+/// The number of the last instruction of each class that did something with each half of a register; 0 for none.
 #[derive(Default)]
 struct Last(Vec<[u32; CLASSES]>);
 
 impl Last {
-    fn slots(&mut self, &(first, count): &(u16, u16)) -> &mut [[u32; CLASSES]] {
+    fn slots(&mut self, &(first, count): &Run) -> &mut [[u32; CLASSES]] {
         self.0.get_mut(usize::from(first)..usize::from(first + count)).unwrap_or_default()
     }
 
-    fn add(&mut self, runs: &[(u16, u16)], class: usize, number: u32) {
+    fn add(&mut self, runs: &[Run], class: usize, number: u32) {
         if self.0.is_empty() && !runs.is_empty() {
-            self.0 = vec![[0; CLASSES]; REGISTERS];
+            self.0 = vec![[0; CLASSES]; HALVES];
         }
         runs.iter().for_each(|run| self.slots(run).iter_mut().for_each(|slot| slot[class] = number));
     }
 
-    /// Nothing is in flight for these registers.
-    fn forget(&mut self, runs: &[(u16, u16)]) {
+    /// Nothing is in flight for these halves.
+    fn forget(&mut self, runs: &[Run]) {
         runs.iter().for_each(|run| self.slots(run).fill([0; CLASSES]));
     }
 
-    /// The first of these registers for which something may be in flight.
-    fn pending(&self, runs: &[(u16, u16)], progress: &Progress) -> Option<u16> {
+    /// The register of the first of these halves for which something may be in flight.
+    fn pending(&self, runs: &[Run], progress: &Progress) -> Option<u16> {
         let in_flight = |last: &[u32; CLASSES]| last.iter().zip(progress.done).any(|(last, done)| *last > done);
-        let mut registers = runs.iter().flat_map(|&(first, count)| first..first + count);
-        registers.find(|&register| self.0.get(usize::from(register)).is_some_and(in_flight))
+        let mut halves = runs.iter().flat_map(|&(first, count)| first..first + count);
+        halves.find(|&half| self.0.get(usize::from(half)).is_some_and(in_flight)).map(|half| half / 2)
     }
 }
 
@@ -180,8 +186,10 @@ impl Dependences {
             _ => Ok(()),
         };
         let rule = "vector memory, LDS or export reads VGPR, it is overwritten with no wait for vm_vsrc, and the hardware does not check that (SCHED_MODE)";
-        wait(self.memory_reads.pending(&facts.results, &self.memory), rule)?;
-        self.memory_reads.forget(&facts.results);
+        let (sources, results) = (&facts.sources_by_half[..], &facts.results_by_half[..]);
+        let overwritten: SmallVec<[Run; 2]> = results.iter().map(|run| if valu { whole(*run) } else { *run }).collect();
+        wait(self.memory_reads.pending(&overwritten, &self.memory), rule)?;
+        self.memory_reads.forget(&overwritten);
         if valu {
             let class = vector_class(op, facts);
             let large = facts.is_matrix() && facts.results.iter().any(|(_, count)| *count >= ORDERED_MATRIX);
@@ -190,23 +198,23 @@ impl Dependences {
                 false => self.vector.issue(class, facts.counted_writes()),
             };
             self.vector.wait(COUNTED);
-            self.vector_reads.add(&facts.sources, class, number);
+            self.vector_reads.add(sources, class, number);
             // Vector instructions write in their order, of whatever class they are.
-            self.vector_writes.forget(&facts.results);
-            self.vector_writes.add(&facts.results, class, number);
+            self.vector_writes.forget(results);
+            self.vector_writes.add(results, class, number);
             return Ok(());
         }
         let rule = "VALU writes VGPR, vector memory, LDS or export uses it with no wait for va_vdst, and the hardware does not check that (SCHED_MODE)";
-        for runs in [&facts.sources[..], &facts.results[..]] {
+        for runs in [sources, results] {
             wait(self.vector_writes.pending(runs, &self.vector), rule)?;
             self.vector_writes.forget(runs);
         }
         let rule = "VALU reads VGPR, vector memory or LDS overwrites it with no wait for va_vdst, and the hardware does not check that (SCHED_MODE)";
-        wait(self.vector_reads.pending(&facts.results, &self.vector), rule)?;
-        self.vector_reads.forget(&facts.results);
+        wait(self.vector_reads.pending(results, &self.vector), rule)?;
+        self.vector_reads.forget(results);
         let class = memory_class(op);
         let number = self.memory.issue(class, 1);
-        self.memory_reads.add(&facts.sources, class, number);
+        self.memory_reads.add(sources, class, number);
         for (counted, _) in self.counted.iter_mut().zip(COUNTERS).filter(|(_, counter)| op.counters.contains(counter.flag())) {
             counted.push((class, number), op.inst.variant.encoding == Encoding::Flat);
         }

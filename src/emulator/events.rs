@@ -4,12 +4,14 @@
 use smallvec::SmallVec;
 
 use crate::isa::{
-    self, Access, AluWait, Branch, Counter, Encoding, EventHazards as Rules, Flags, Inst, Reg, RegFile, Role, Traits, Value, Variant, WaitCount, scalar,
+    self, Access, AluWait, Branch, Counter, Encoding, EventHazards as Rules, Flags, Half, Inst, Reg, RegFile, Role, Traits, Value, Variant,
+    WaitCount, scalar,
 };
 
 use super::core::{Core, Step, register_name, stop};
 use super::dependences::Dependences;
 use super::fault::FaultKind;
+use super::halves::{self, Run};
 use super::op::{Class, Op};
 use super::pending::{ACCUM_SLOTS, slot};
 use super::scalar_control::SOFTWARE;
@@ -157,6 +159,9 @@ pub(super) struct Facts {
     /// The vector registers that it names as sources, and all that it writes: first ones and how many.
     pub(super) sources: SmallVec<[(u16, u16); 4]>,
     pub(super) results: SmallVec<[(u16, u16); 2]>,
+    /// The same by half.
+    pub(super) sources_by_half: SmallVec<[Run; 4]>,
+    pub(super) results_by_half: SmallVec<[Run; 4]>,
     /// It waits until a field of the dependency counters is zero.
     waits_for_scalar: bool,
     waits_for_vmem_reads: bool,
@@ -184,7 +189,7 @@ impl Facts {
         1 + u32::from(self.names.is_scaled)
     }
 
-    pub(super) fn new(inst: &Inst, names: EventNames, waits: &WaitCount) -> Facts {
+    pub(super) fn new(inst: &Inst, names: EventNames, waits: &WaitCount, data_half: Half) -> Facts {
         let explicit = |not: Access| inst.operands.iter().filter(move |operand| operand.access != not).filter_map(|operand| operand.reg());
         let codes = |all: Codes, reg: Reg| Codes(all.0 | Codes::of(reg).0);
         let vector = |reg: &Reg| reg.file == RegFile::Vector;
@@ -200,6 +205,8 @@ impl Facts {
             mask: if names.takes_mask { Codes::of(named_mask.filter(|_| !names.divides).unwrap_or(Reg::VCC)) } else { none },
             sources: explicit(Access::Write).filter(vector).map(run).collect(),
             results: inst.writes().filter(vector).map(run).collect(),
+            sources_by_half: halves::named(inst, Access::Write, data_half),
+            results_by_half: halves::named(inst, Access::Read, data_half),
             waits_for_scalar: waits_for(inst, Field::SaSdst),
             waits_for_vmem_reads: waits_for(inst, Field::VmVsrc),
             waits_for_vector: waits_for(inst, Field::VaVdst),

@@ -3,6 +3,9 @@
 //! A resource has a counter. A wave that comes to a barrier waits and counts it down; the one that finds it 0 lets all go and sets it to its own number, which
 //! is one less than the waves that meet (Vega ISA guide, `DS_GWS_INIT`, `DS_GWS_BARRIER`). The driver shares out resources and sets them up before a cooperative
 //! launch; here a resource that the dispatch has not set up itself begins with the number that the first wave brings.
+//!
+//! The counter may be a semaphore's, too (`DS_GWS_SEMA_P`, `_V`, `_BR`, `_RELEASE_ALL` of the same guide): a wave waits
+//! until it is not 0 and counts it down, others count it up, or let all go that wait. Not set up it is 0.
 
 use std::collections::BTreeMap;
 
@@ -25,6 +28,23 @@ pub(super) enum Ask {
     Barrier { resource: u32, number: u32 },
     /// To be told that the barrier has gone into another phase.
     Phase { resource: u32, phase: u64 },
+    /// To count a semaphore down.
+    Down { resource: u32 },
+    /// The same, or to be let go with all that wait since they were last let go so often.
+    Queued { resource: u32, released: u64 },
+    /// To count a semaphore up.
+    Up { resource: u32, by: u32 },
+    /// To let all go that wait for a semaphore.
+    Release { resource: u32 },
+}
+
+impl Ask {
+    fn resource(self) -> u32 {
+        match self {
+            Ask::Init { resource, .. } | Ask::Barrier { resource, .. } | Ask::Phase { resource, .. } => resource,
+            Ask::Down { resource } | Ask::Queued { resource, .. } | Ask::Up { resource, .. } | Ask::Release { resource } => resource,
+        }
+    }
 }
 
 /// One resource.
@@ -33,6 +53,17 @@ struct Resource {
     counter: Option<u32>,
     /// How often all have met.
     phase: u64,
+    /// How often all that waited for the semaphore were let go.
+    released: u64,
+}
+
+impl Resource {
+    /// Counts the semaphore down if it can.
+    fn counts_down(&mut self) -> bool {
+        let less = self.counter.and_then(|counter| counter.checked_sub(1));
+        self.counter = less.or(self.counter);
+        less.is_some()
+    }
 }
 
 /// The resources of a dispatch, and who of those that run it has nothing to do but to wait for the others.
@@ -56,13 +87,28 @@ impl Default for Gws {
 impl Gws {
     /// Grants what a wave asks for, or else says what it waits for.
     pub(super) fn ask(&mut self, ask: Ask) -> Option<Ask> {
-        let (Ask::Init { resource, .. } | Ask::Barrier { resource, .. } | Ask::Phase { resource, .. }) = ask;
+        let resource = ask.resource();
         let state = self.resources.entry(resource).or_default();
         match ask {
             Ask::Init { number, .. } => {
                 state.counter = Some(number);
+                // What waits for a semaphore has to look again.
+                self.let_go();
                 None
             }
+            Ask::Up { by, .. } => {
+                state.counter = Some(state.counter.unwrap_or(0).saturating_add(by));
+                self.let_go();
+                None
+            }
+            Ask::Release { .. } => {
+                state.counter = Some(0);
+                state.released += 1;
+                self.let_go();
+                None
+            }
+            Ask::Down { .. } => (!state.counts_down()).then_some(Ask::Queued { resource, released: state.released }),
+            Ask::Queued { released, .. } => (released == state.released && !state.counts_down()).then_some(ask),
             Ask::Phase { phase, .. } => (state.phase == phase).then_some(ask),
             Ask::Barrier { number, .. } => {
                 let counter = state.counter.get_or_insert(number);
@@ -72,11 +118,16 @@ impl Gws {
                 }
                 *counter = number;
                 state.phase += 1;
-                self.releases += 1;
-                self.waiting = 0;
+                self.let_go();
                 None
             }
         }
+    }
+
+    /// Somebody may go on.
+    fn let_go(&mut self) {
+        self.releases += 1;
+        self.waiting = 0;
     }
 
     /// More workers begin.
@@ -100,12 +151,16 @@ impl Gws {
     }
 }
 
-/// Resource and number of an instruction: the number is that of the first active lane.
-fn operands(core: &mut Core, op: &Op) -> Step<(u32, u32)> {
+fn resource(core: &mut Core, op: &Op) -> Step<u32> {
     if core.launch.strict {
         core.passed(core.wave.hazards.check_m0())?;
     }
-    let resource = (op.inst.modifiers.offset as u32).wrapping_add(core.scalar(op, scalar::M0)? >> BASE_SHIFT) % RESOURCES;
+    Ok((op.inst.modifiers.offset as u32).wrapping_add(core.scalar(op, scalar::M0)? >> BASE_SHIFT) % RESOURCES)
+}
+
+/// Resource and number of an instruction: the number is that of the first active lane.
+fn operands(core: &mut Core, op: &Op) -> Step<(u32, u32)> {
+    let resource = resource(core, op)?;
     let Some(source) = op.inst.operands.iter().find_map(|operand| operand.reg()) else { return undefined("no data") };
     core.reading(op, source.file, source.first, 1)?;
     let Some(lane) = active(core.wave.exec()).next() else { return undefined(format!("{} without active lanes", op.inst.name())) };
@@ -122,6 +177,17 @@ fn barrier(core: &mut Core, op: &Op) -> Step {
     ask(core, Ask::Barrier { resource, number })
 }
 
+fn add(core: &mut Core, op: &Op) -> Step {
+    let (resource, by) = operands(core, op)?;
+    ask(core, Ask::Up { resource, by })
+}
+
+/// What needs no number.
+fn alone(core: &mut Core, op: &Op, of: fn(u32) -> Ask) -> Step {
+    let resource = resource(core, op)?;
+    ask(core, of(resource))
+}
+
 fn ask(core: &mut Core, ask: Ask) -> Step {
     core.wave.asks = Some(ask);
     core.wave.status = Status::AtGws;
@@ -133,6 +199,10 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
     match name {
         "ds_gws_init" => Some((init, Semantics::Own)),
         "ds_gws_barrier" => Some((barrier, Semantics::Own)),
+        "ds_gws_sema_br" => Some((add, Semantics::Own)),
+        "ds_gws_sema_p" => Some((|core, op| alone(core, op, |resource| Ask::Down { resource }), Semantics::Own)),
+        "ds_gws_sema_v" => Some((|core, op| alone(core, op, |resource| Ask::Up { resource, by: 1 }), Semantics::Own)),
+        "ds_gws_sema_release_all" => Some((|core, op| alone(core, op, |resource| Ask::Release { resource }), Semantics::Own)),
         _ => None,
     }
 }
@@ -156,6 +226,21 @@ mod tests {
         assert_eq!(gws.ask(barrier), Some(Ask::Phase { resource: 3, phase: 1 }));
         assert_eq!(gws.ask(Ask::Init { resource: 3, number: 0 }), None);
         assert_eq!(gws.ask(barrier), None);
+    }
+
+    #[test]
+    fn a_semaphore_lets_as_many_through_as_it_was_counted_up() {
+        let mut gws = Gws::default();
+        let (down, queued) = (Ask::Down { resource: 9 }, Some(Ask::Queued { resource: 9, released: 0 }));
+        assert_eq!(gws.ask(down), queued);
+        assert_eq!(gws.ask(Ask::Up { resource: 9, by: 2 }), None);
+        assert_eq!((gws.ask(down), gws.ask(Ask::Queued { resource: 9, released: 0 }), gws.ask(down)), (None, None, queued));
+        // Those that wait now and no others.
+        assert_eq!(gws.ask(Ask::Release { resource: 9 }), None);
+        assert_eq!(gws.ask(Ask::Queued { resource: 9, released: 0 }), None);
+        assert_eq!(gws.ask(down), Some(Ask::Queued { resource: 9, released: 1 }));
+        assert_eq!(gws.ask(Ask::Init { resource: 9, number: 1 }), None);
+        assert_eq!((gws.ask(down), gws.ask(down)), (None, Some(Ask::Queued { resource: 9, released: 1 })));
     }
 
     #[test]

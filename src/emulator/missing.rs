@@ -29,7 +29,7 @@ const REASONS: &[(&[&str], &str)] = &[
         "typed buffers with 16-bit data: how the conversion rounds is not documented",
     ),
     (
-        &["ds_gws_sema_", "ds_ordered_count", "ds_add_gs_reg_rtn", "ds_sub_gs_reg_rtn", "global_atomic_ordered_add_b64"],
+        &["ds_ordered_count", "ds_add_gs_reg_rtn", "ds_sub_gs_reg_rtn", "global_atomic_ordered_add_b64"],
         "resources that the driver shares out between dispatches, and the order of waves of a pipeline",
     ),
     (&["s_rfe_"], "returns from a trap handler, of which there is none"),

@@ -51,6 +51,7 @@ mod float_order;
 mod fork;
 mod global_fast;
 mod gws;
+mod halves;
 mod hazard;
 mod image;
 mod known;

@@ -416,7 +416,7 @@ impl Op {
         let counters = counters.difference(Counters::X);
         let waits_for_translations = inst.waits_for_translations();
         let unknown = Rule::new(&inst, class, &named.traits);
-        let facts = named.events.map(|names| Box::new(super::events::Facts::new(&inst, names, &waits)));
+        let facts = named.events.map(|names| Box::new(super::events::Facts::new(&inst, names, &waits, data_half)));
         let of_registers = super::hazard::named(&inst, class);
         Op {
             run,

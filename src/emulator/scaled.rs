@@ -6,8 +6,8 @@
 //! The `sr` forms round by random bits ([`encode_stochastic`]). Which of these the second and later numbers of a
 //! register take is told in two ways: by HIP's headers all take the same, by AMD's emulator (rocm-systems, rocjitsu)
 //! each the successor of those before, as `v_prng_b32` has it. Where it matters, and where the two round what is too
-//! small for the format differently, the kernel ends. So it does where the scale's exponent is 255: one has NaN for
-//! it, the other leaves the destination as it is.
+//! small for the format differently, the kernel ends. A scale with the exponent 255 is NaN: from small floats so is the
+//! result; to small ones the kernel ends, since one of the two has NaN and the other leaves the destination as it is.
 
 use crate::isa::{Operand, Reg, RegFile, Role};
 
@@ -182,8 +182,9 @@ fn run(core: &mut Core, op: &Op) -> Step {
     core.writing(op, RegFile::Vector, dst.first, words as u16)?;
     for lane in active(core.wave.exec()) {
         let exponent = (scales[0][lane] >> 23 & 0xff) as i32 - 127;
-        if exponent == 128 {
-            return undefined("a conversion with the scale NaN");
+        let small = matches!(from, Number::Small(_));
+        if exponent == 128 && !small {
+            return undefined("a conversion to small floats with the scale NaN");
         }
         let mut result = vec![0_u32; words];
         for n in 0..count {
@@ -199,7 +200,7 @@ fn run(core: &mut Core, op: &Op) -> Step {
             if value.is_nan() && matches!(to, Number::Small(format) if format.bits() < 8) {
                 return undefined("the conversion of NaN to a float that has none");
             }
-            let small = matches!(from, Number::Small(_));
+            let value = if exponent == 128 { f64::NAN } else { value };
             let (scaled, saturate) = (ldexp64(value, if small { exponent } else { -exponent }), env.half_overflow || env.clamp);
             let code = match &randoms {
                 Some(randoms) => conversion.rounded(scaled, (n, randoms[0][lane]), saturate)?,

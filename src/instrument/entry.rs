@@ -279,3 +279,35 @@ fn values(r: &InitialRegisters) -> [(Option<u16>, u16); 13] {
         (r.private_segment_wave_offset, 1),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Preloaded arguments, for which there is no code, come where they were after two registers were put before them.
+    #[test]
+    fn preloaded_arguments_are_put_back() {
+        let entry = |name: &str| {
+            let mut descriptor = KernelDescriptor::from_bytes([0; 64]);
+            let waves_of_32 = u32::from(name == "gfx1250");
+            for (field, value) in [
+                (Field::ENABLE_SGPR_KERNARG_SEGMENT_PTR, 1),
+                (Field::KERNARG_PRELOAD_LENGTH, 5),
+                (Field::KERNARG_PRELOAD_OFFSET, 1),
+                (Field::USER_SGPR_COUNT, 7),
+                (Field::ENABLE_WAVEFRONT_SIZE32, waves_of_32),
+            ] {
+                descriptor.set(field, value).expect("fits");
+            }
+            let target = Target::by_name(name).expect("a target");
+            let entry = Entry::extend(target, &mut descriptor, ScratchAccess::Given).expect("an entry");
+            (entry, [Field::KERNARG_PRELOAD_LENGTH, Field::KERNARG_PRELOAD_OFFSET].map(|field| descriptor.get(field)))
+        };
+        let (gfx1250, preloads) = entry("gfx1250");
+        assert_eq!((gfx1250.moves(), preloads), (vec![(0, 2, 2), (2, 4, 5)], [5, 1]));
+        assert_eq!(gfx1250.dispatch_ptr().expect("an address"), 0);
+        // Where code loads them, nothing is preloaded any more.
+        let (gfx942, preloads) = entry("gfx942");
+        assert_eq!((gfx942.moves(), preloads), (vec![(0, 2, 2)], [0, 0]));
+    }
+}

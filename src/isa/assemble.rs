@@ -40,7 +40,8 @@ pub(super) fn build(target: Target, mnemonic: &str, values: &[Value]) -> Result<
     let mut hasher = FxHasher::default();
     (target.name(), target.wave_size(), mnemonic, values).hash(&mut hasher);
     let place = hasher.finish() as usize % REMEMBERED;
-    BUILT.with_borrow_mut(|all| {
+    let built = BUILT.try_with(|all| {
+        let mut all = all.borrow_mut();
         if let Some(built) = &all[place]
             && (built.target, &*built.mnemonic, &built.values[..]) == (target, mnemonic, values)
         {
@@ -49,7 +50,9 @@ pub(super) fn build(target: Target, mnemonic: &str, values: &[Value]) -> Result<
         let inst = build_anew(target, mnemonic, values)?;
         all[place] = Some(Built { target, mnemonic: mnemonic.into(), values: values.into(), inst: inst.clone() });
         Ok(inst)
-    })
+    });
+    // A thread that ends has no memory any more.
+    built.unwrap_or_else(|_| build_anew(target, mnemonic, values))
 }
 
 fn build_anew(target: Target, mnemonic: &str, values: &[Value]) -> Result<Inst> {

@@ -141,7 +141,7 @@ impl Reason {
                 "The command processor can fill 16 scalar registers, and the kernel has asked for so many that what the counters need is not among them."
             }
             Reason::KernargPreload => {
-                "Kernel arguments come preloaded in registers, and the code at the entry does not load them, as it does for firmware that leaves them out."
+                "Kernel arguments come preloaded in registers, and the code at the entry does not load them, as it does for firmware that leaves them out (not on gfx125x, where waves begin at the entry in any case)."
             }
             Reason::VectorAllocation => {
                 "The number of its vector registers changes while it runs, the halves of a wave share some, some are accumulation registers as well, or it depends on the path which of those above v255 its instructions mean at a branch to be counted."

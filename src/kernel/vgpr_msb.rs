@@ -119,7 +119,10 @@ pub(super) fn states(body: &Body) -> Result<Vec<Option<VgprMsb>>> {
             Some(State::Known(msb)) => {
                 let known = |operand: &Operand| operand.reg().is_none_or(|reg| msb.actual(inst, operand.role, reg).is_some());
                 if msb != VgprMsb::default() && !inst.operands.iter().all(known) {
-                    return refuse(id, "it is not known which of its vector registers s_set_vgpr_msb concerns, or they end past the last one");
+                    return refuse(
+                        id,
+                        "it is not known which of its vector registers s_set_vgpr_msb concerns, or they end past the last one",
+                    );
                 }
                 states.push(Some(msb));
             }

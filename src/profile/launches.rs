@@ -54,8 +54,6 @@ pub enum NotCounted {
     NotSelected,
     /// Its code object has no counters: the file that it came from was not rewritten, or none of its kernels could be.
     NotRewritten,
-    /// The original of a rewritten file ran, for example because the application executed itself by its name.
-    OriginalRan,
     /// Its counters and the dynamic LDS of the launch do not fit in LDS together.
     LdsDoesNotFit,
     /// The launch was refused, with counters or without.
@@ -74,7 +72,6 @@ impl NotCounted {
             NotCounted::Refused => "refused",
             NotCounted::NotSelected => "not_selected",
             NotCounted::NotRewritten => "not_rewritten",
-            NotCounted::OriginalRan => "original_ran",
             NotCounted::LdsDoesNotFit => "lds_does_not_fit",
             NotCounted::LaunchFailed => "launch_failed",
             NotCounted::Faulted => "faulted",
@@ -86,8 +83,7 @@ impl NotCounted {
     #[must_use]
     pub fn is_gap(self) -> bool {
         match self {
-            NotCounted::Refused | NotCounted::OriginalRan | NotCounted::LdsDoesNotFit => true,
-            NotCounted::Faulted | NotCounted::NoCode => true,
+            NotCounted::Refused | NotCounted::LdsDoesNotFit | NotCounted::Faulted | NotCounted::NoCode => true,
             NotCounted::NotSelected | NotCounted::NotRewritten | NotCounted::LaunchFailed => false,
         }
     }

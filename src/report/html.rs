@@ -6,6 +6,7 @@ use super::launches;
 use super::model::{Branch, BranchCounts, Kernel, Report};
 use super::table::grouped;
 use super::text::{Style, cut_short, mode_name, operation_text, ran_on};
+use super::variants::{self, Variant};
 use crate::profile::map::Source;
 
 /// Follows the reader's light or dark setting; a bar shows how often a branch diverges.
@@ -39,7 +40,7 @@ pub fn render(report: &Report) -> String {
                 h1 { "Wavetap report" }
                 p { (ran_on(report)) }
                 @if let Some(said) = cut_short(report) { p.note { (said) } }
-                @for kernel in &report.kernels { (kernel_section(kernel)) }
+                @for (kernel, variant) in variants::in_order(&report.kernels, Kernel::key) { (kernel_section(kernel, variant)) }
                 @if report.kernels.is_empty() { p { "No instrumented kernel was dispatched." } }
                 @if !report.uncounted.is_empty() { (uncounted_section(report)) }
                 @if !report.refused.is_empty() { (refused_section(report)) }
@@ -52,10 +53,11 @@ pub fn render(report: &Report) -> String {
     page.into_string()
 }
 
-fn kernel_section(kernel: &Kernel) -> Markup {
+fn kernel_section(kernel: &Kernel, variant: Option<Variant<'_>>) -> Markup {
     html! {
         section {
             h2 { (kernel.demangled) }
+            @if let Some(variant) = variant { p.facts { (variant.launched(&kernel.launches)) } }
             p.facts {
                 (kernel.target) " · " (grouped(kernel.dispatches)) " dispatches · " (grouped(kernel.waves)) " waves"
                 @if let Some(mode) = kernel.mode { " · counters in " (mode_name(mode)) }
@@ -163,7 +165,7 @@ fn uncounted_section(report: &Report) -> Markup {
                 tr { th { "Kernel" } th { "Target" } th.n { "Dispatches" } th { "Reason" } th { "Detail" } }
                 @for uncounted in &report.uncounted {
                     tr {
-                        td { code { (uncounted.demangled) } } td { (uncounted.target) } td.n { (grouped(uncounted.dispatches)) }
+                        td { code { (uncounted.demangled) } } td { (uncounted.target) @if let Some(object) = report.variant_object(uncounted) { ", code object " (object) } } td.n { (grouped(uncounted.dispatches)) }
                         td { (uncounted.why.name()) } td { (uncounted.detail) }
                     }
                 }

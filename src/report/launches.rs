@@ -99,11 +99,12 @@ fn line(kind: &Launch) -> String {
     format!("{} of {x}×{y}×{z}{lds}: {occupancy}", counted(kind.shape.dispatches, "dispatch", "dispatches"))
 }
 
-/// Dispatches that were not counted in one line.
+/// Dispatches that were not counted in one line, with their code object if there is one to be named.
 #[must_use]
-pub fn uncounted_line(uncounted: &UncountedDispatches) -> String {
+pub fn uncounted_line(uncounted: &UncountedDispatches, object: Option<&str>) -> String {
     let UncountedDispatches { demangled, target, .. } = uncounted;
-    let place = if target.is_empty() { String::new() } else { format!(" ({target})") };
+    let object = object.map_or_else(String::new, |object| format!(", code object {object}"));
+    let place = if target.is_empty() { String::new() } else { format!(" ({target}{object})") };
     format!("  {demangled}{place}: {}", uncounted_reason(uncounted))
 }
 

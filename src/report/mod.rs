@@ -22,6 +22,7 @@ pub mod slice;
 pub mod table;
 pub mod text;
 pub mod time;
+mod variants;
 pub mod verify;
 
 pub use model::{Branch, BranchCounts, Kernel, REPORT_SCHEMA, Report, RunInfo};

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::launches::{self, Launch, LaunchOccupancy};
+use super::variants::{self, Key};
+use crate::isa::Target;
 use crate::profile::file::{Backend, Counts, ExecCounts, KernelTotals, Origin, Profile, ScalarCounts, SiteTotals, Work};
 use crate::profile::hex;
 use crate::profile::launches::UncountedDispatches;
@@ -10,6 +12,9 @@ use crate::profile::map::{CounterMode, Refused, Resources, Source};
 use crate::profile::time::TimeProfile;
 use crate::slice::WaitSlice;
 use crate::slice::chains::Chain;
+
+/// Lanes that a wave may have: many targets have both kinds.
+const WAVE_SIZES: [u32; 2] = [32, 64];
 
 /// Schema of a report.
 pub const REPORT_SCHEMA: &str = "wavetap.report/1";
@@ -177,7 +182,29 @@ impl Report {
     }
 }
 
+impl Report {
+    /// Which code object what was not counted is of, where there are several with a kernel of its name.
+    pub(super) fn variant_object<'r>(&'r self, uncounted: &'r UncountedDispatches) -> Option<&'r str> {
+        let others = self.uncounted.iter().map(|other| Key { name: &other.name, target: &other.target, object: &other.object });
+        variants::object_of(uncounted, self.kernels.iter().map(Kernel::key).chain(others))
+    }
+}
+
 impl Kernel {
+    /// What it is known by.
+    pub(super) fn key(&self) -> Key<'_> {
+        Key { name: &self.name, target: &self.target, object: &self.object }
+    }
+
+    /// Lanes of its waves; nothing where neither its resources nor its target say.
+    pub(super) fn wave_size(&self) -> Option<u32> {
+        let known = self.before.map(|resources| resources.wave_size).filter(|lanes| *lanes > 0);
+        let target = Target::by_name(self.target.split(':').next().unwrap_or_default());
+        let possible = |lanes: &u32| target.is_some_and(|target| target.with_wave_size(*lanes).is_some());
+        let [wave32, wave64] = WAVE_SIZES.map(|lanes| Some(lanes).filter(possible));
+        known.or_else(|| wave32.xor(wave64))
+    }
+
     /// The occupancy of its launches in a few words; nothing where nothing is known of it.
     pub(super) fn occupancy(&self) -> Option<String> {
         let at_best = self.before.zip(self.after);

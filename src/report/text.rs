@@ -7,6 +7,7 @@ use super::model::{Branch, BranchCounts, Kernel, Report, RunInfo};
 use super::names::short;
 use super::slice::chain_lines;
 use super::table::{Align, Table, grouped};
+use super::variants::{self, Variant};
 use crate::profile::file::{Backend, Origin};
 use crate::profile::map::{CounterMode, Refused, Source};
 use crate::slice::blame::Blame;
@@ -79,15 +80,15 @@ pub fn render(report: &Report, style: Style) -> String {
     if report.kernels.is_empty() {
         lines.push("no instrumented kernel was dispatched".to_owned());
     }
-    for kernel in &report.kernels {
+    for (kernel, variant) in variants::in_order(&report.kernels, Kernel::key) {
         lines.push(String::new());
-        kernel_lines(kernel, style, &mut lines);
+        kernel_lines(kernel, variant, style, &mut lines);
     }
     if !report.uncounted.is_empty() {
         lines.push(String::new());
         lines.push(style.bold("dispatched and not counted"));
         lines.extend(report.uncounted.iter().map(|uncounted| {
-            let line = uncounted_line(uncounted);
+            let line = uncounted_line(uncounted, report.variant_object(uncounted));
             if uncounted.why.is_gap() { style.warn(&line) } else { line }
         }));
     }
@@ -143,8 +144,9 @@ fn counted_processes(processes: u32) -> String {
     format!("the sum of {}", self::counted(processes.into(), "process", "processes"))
 }
 
-fn kernel_lines(kernel: &Kernel, style: Style, lines: &mut Vec<String>) {
+fn kernel_lines(kernel: &Kernel, variant: Option<Variant<'_>>, style: Style, lines: &mut Vec<String>) {
     lines.push(style.bold(&style.name(&kernel.demangled)));
+    lines.extend(variant.map(|variant| style.dim(&format!("  {}", variant.launched(&kernel.launches)))));
     lines.push(style.dim(&format!("  {}", facts(kernel))));
     lines.extend(launches::lines(&kernel.launches).into_iter().map(|line| style.dim(&format!("    {line}"))));
     lines.extend(missing_waves(kernel.dropped, kernel.unfinished).map(|line| style.warn(&format!("  {line}"))));
@@ -152,7 +154,7 @@ fn kernel_lines(kernel: &Kernel, style: Style, lines: &mut Vec<String>) {
     if kernel.branches.is_empty() {
         lines.push("  no branches".to_owned());
     }
-    exec_lines(&kernel.branches, style, lines);
+    exec_lines(kernel, style, lines);
     scalar_lines(&kernel.branches, style, lines);
     wait_lines(&kernel.waits, style, lines);
     chain_lines(&kernel.chains, (Blame::Exposed, "samples"), CHAINS_SHOWN, style, lines);
@@ -224,7 +226,8 @@ pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }
 
-fn exec_lines(branches: &[Branch], style: Style, lines: &mut Vec<String>) {
+fn exec_lines(kernel: &Kernel, style: Style, lines: &mut Vec<String>) {
+    let lanes = kernel.wave_size().map_or_else(|| "active lanes".to_owned(), |lanes| format!("lanes of {lanes}"));
     let mut table = Table::new(&[
         ("address", Align::Right),
         ("instruction", Align::Left),
@@ -233,10 +236,10 @@ fn exec_lines(branches: &[Branch], style: Style, lines: &mut Vec<String>) {
         ("agreements", Align::Right),
         ("divergences", Align::Right),
         ("empty", Align::Right),
-        ("lanes of 64", Align::Left),
+        (&lanes, Align::Left),
         ("verdict", Align::Left),
     ]);
-    for branch in branches {
+    for branch in &kernel.branches {
         let BranchCounts::Exec { executions, agreements, divergences, empty, .. } = branch.counts else { continue };
         table.row([
             format!("{:#x}", branch.address),
@@ -367,6 +370,9 @@ pub fn place(source: Option<&Source>) -> String {
 mod tests {
     use super::*;
     use crate::profile::file::{Counts, ExecCounts, KernelTotals, Profile, ScalarCounts, SiteTotals};
+    use crate::profile::launches::LaunchShape;
+    use crate::profile::map::Resources;
+    use crate::report::launches::Launch;
 
     /// A profile with one kernel that diverges in half of its executions; its name needs escaping in HTML.
     fn report() -> Report {
@@ -415,6 +421,43 @@ void k<int>()
    0x1a44  s_cbranch_execz 4  k.hip:7          32      0  never taken
 ";
         assert_eq!(render(&report(), Style::default()), expected);
+    }
+
+    #[test]
+    fn lanes_are_of_the_waves_that_the_kernel_has() {
+        let lanes = |target: &str, wave_size: Option<u32>| {
+            let mut report = report();
+            report.kernels[0].target = target.to_owned();
+            report.kernels[0].before = wave_size.map(|wave_size| Resources { wave_size, ..Resources::default() });
+            let text = render(&report, Style::default());
+            text.lines().find_map(|line| Some(line.split_once("divergences  ")?.1.split_once("  ")?.0.to_owned())).unwrap()
+        };
+        assert_eq!(lanes("gfx1100", Some(32)), "lanes of 32");
+        assert_eq!(lanes("gfx1100", Some(64)), "lanes of 64");
+        assert_eq!(lanes("gfx942:sramecc+:xnack-", None), "lanes of 64");
+        assert_eq!(lanes("gfx1250", None), "lanes of 32");
+        // A trace does not say, nor do maps of versions that did not.
+        assert_eq!(lanes("gfx1100", None), "active lanes");
+        assert_eq!(lanes("gfx1100", Some(0)), "active lanes");
+    }
+
+    #[test]
+    fn variants_of_a_kernel_are_told_apart() {
+        let mut report = report();
+        let mut other = report.kernels[0].clone();
+        report.kernels[0].object = "3f2a91bc44".to_owned();
+        other.object = "77aa00ff12".to_owned();
+        let shape = LaunchShape { grid: Some([256, 2, 1]), workgroup: [64, 1, 1], dynamic_lds: 4096, dispatches: 1 };
+        other.launches = vec![Launch { shape, occupancy: None }];
+        report.kernels.push(Kernel { name: "between".to_owned(), demangled: "between".to_owned(), ..other.clone() });
+        report.kernels.push(other);
+        let text = render(&report, Style::default());
+        let first = "void k<int>()\n  variant 1 of 2: code object 3f2a91bc\n";
+        let second = "void k<int>()\n  variant 2 of 2: code object 77aa00ff, launched as 4×2×1 workgroups of 64×1×1 with 4096 bytes of dynamic LDS\n";
+        let places = [first, second, "between\n  gfx90a"].map(|part| text.find(part).unwrap_or_else(|| panic!("{part}\n{text}")));
+        assert!(places.is_sorted(), "{text}");
+        let page = crate::report::html::render(&report);
+        assert!(page.contains("variant 2 of 2: code object 77aa00ff, launched as"), "{page}");
     }
 
     #[test]

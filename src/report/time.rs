@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::table::{Align, Table, grouped};
 use super::text::{Style, counted, place};
+use super::variants::{self, Key, Variant};
 use crate::profile::time::{InstructionCycles, KernelTime, TimeProfile};
 
 /// Instructions listed for each kernel: the costliest. JSON has all of them.
@@ -34,14 +35,19 @@ pub(super) fn render_to(time: &TimeProfile, style: Style, lines: &mut Vec<String
     if time.kernels.is_empty() {
         lines.push("  no kernel was dispatched".to_owned());
     }
-    for kernel in &time.kernels {
+    for (kernel, variant) in variants::in_order(&time.kernels, key) {
         lines.push(String::new());
-        kernel_lines(kernel, style, lines);
+        kernel_lines(kernel, variant, style, lines);
     }
 }
 
-fn kernel_lines(kernel: &KernelTime, style: Style, lines: &mut Vec<String>) {
+fn key(kernel: &KernelTime) -> Key<'_> {
+    Key { name: &kernel.name, target: &kernel.target, object: &kernel.object }
+}
+
+fn kernel_lines(kernel: &KernelTime, variant: Option<Variant<'_>>, style: Style, lines: &mut Vec<String>) {
     lines.push(style.bold(&style.name(&kernel.demangled)));
+    lines.extend(variant.map(|variant| style.dim(&format!("  {}", variant.text()))));
     let mut facts = vec![
         kernel.target.clone(),
         counted(kernel.dispatches.len() as u64, "dispatch", "dispatches"),

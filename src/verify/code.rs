@@ -7,7 +7,9 @@ use rustc_hash::FxHashMap;
 
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
-use super::{adjacent, defined, events, first_vector, forwarding, hazards, high_registers, outstanding, preserve, scheduling, scratch, translations};
+use super::{
+    adjacent, defined, events, first_vector, forwarding, hazards, high_registers, outstanding, preserve, scheduling, scratch, translations,
+};
 use crate::cfg::{BodyId, Cfg, Program};
 use crate::code_object::InitialRegisters;
 use crate::dataflow::{RegSet, Summaries, UsedRegisters, WaitSummaries};

@@ -88,3 +88,41 @@ pub(super) fn check(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isa::Target;
+    use crate::kernel::{BodyKind, Image};
+
+    /// What is found where waves begin at the entry with so many arguments, from a dword on, before and after.
+    fn findings(target: &str, before: [u32; 2], after: [u32; 2]) -> usize {
+        let target = Target::by_name(target).expect("a target");
+        let end = 0xbfb0_0000_u32.to_le_bytes();
+        let mut image = Image::new();
+        image.add_code(0x1000, &end);
+        let body = Body::decode(target, &image, "kernel", BodyKind::Kernel, 0x1000).expect("a body");
+        let descriptor = |[length, offset]: [u32; 2]| {
+            let mut descriptor = KernelDescriptor::from_bytes([0; 64]);
+            descriptor.set(Field::KERNARG_PRELOAD_LENGTH, length).expect("fits");
+            descriptor.set(Field::KERNARG_PRELOAD_OFFSET, offset).expect("fits");
+            descriptor
+        };
+        let mut found = Vec::new();
+        let registers = InitialRegisters::default();
+        check((&descriptor(before), &descriptor(after)), &registers, &body, &Summaries::none(), &mut found);
+        found.len()
+    }
+
+    #[test]
+    fn waves_that_begin_at_the_entry_have_the_same_arguments() {
+        for target in ["gfx1250", "gfx1251"] {
+            assert_eq!(findings(target, [5, 0], [5, 0]), 0);
+            assert_eq!(findings(target, [0, 0], [0, 0]), 0);
+            for after in [[0, 0], [4, 0], [6, 0], [5, 1]] {
+                assert_eq!(findings(target, [5, 0], after), 1, "{after:?}");
+            }
+            assert_eq!(findings(target, [0, 0], [2, 0]), 1);
+        }
+    }
+}

@@ -18,14 +18,7 @@ pub(super) fn sets(body: &Body, id: InstId) -> bool {
 }
 
 /// Checks one body's new code: a kernel's, or that of a function that was copied for it.
-pub(super) fn check(
-    program: &Program,
-    original: &Body,
-    new: &Body,
-    cfg: &Cfg,
-    alignment: &Alignment,
-    findings: &mut Vec<Finding>,
-) {
+pub(super) fn check(program: &Program, original: &Body, new: &Body, cfg: &Cfg, alignment: &Alignment, findings: &mut Vec<Finding>) {
     let of_functions = || program.bodies().iter().filter(|body| body.kind() == BodyKind::Function);
     let function_leaves = || of_functions().any(|body| body.leaves_without_checks().is_some());
     if new.target().scheduling_mode_hwreg().is_none() {

@@ -137,16 +137,13 @@ struct LeftOut {
     object: String,
     /// How many kernels of it were selected.
     selected: usize,
-    /// The kernels whose rewritten form counts.
-    counting: Vec<String>,
     refused: Vec<Refused>,
 }
 
 impl LeftOut {
     fn of(map: ObjectMap) -> LeftOut {
         let selected = map.kernels.len() + map.refused.len();
-        let counting: Vec<String> = map.kernels.into_iter().map(|kernel| kernel.name).collect();
-        LeftOut { object: map.original, selected, refused: if counting.is_empty() { map.refused } else { Vec::new() }, counting }
+        LeftOut { object: map.original, selected, refused: if map.kernels.is_empty() { map.refused } else { Vec::new() } }
     }
 
     /// Says of its kernels that were dispatched why they were not counted.
@@ -157,11 +154,6 @@ impl LeftOut {
             if let (NotCounted::NotRewritten, Some(refused)) = (uncounted.why, refused) {
                 (uncounted.why, uncounted.detail) = (NotCounted::Refused, format!("{}: {}", refused.reason, refused.detail));
                 dispatched = true;
-            } else if uncounted.why == NotCounted::NotRewritten && self.counting.contains(&uncounted.name) {
-                uncounted.why = NotCounted::OriginalRan;
-                uncounted.detail = "the application ran its original file, not the rewritten one: it executed itself by name, perhaps; \
-                                    /proc/self/exe is the rewritten one"
-                    .to_owned();
             } else if uncounted.why == NotCounted::NotRewritten {
                 (uncounted.why, uncounted.detail) = (NotCounted::NotSelected, "it was not selected".to_owned());
             }

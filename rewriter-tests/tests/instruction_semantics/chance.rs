@@ -73,6 +73,7 @@ fn convert_scaled(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
 fn prepare_scaled(inst: &Inst, state: &mut State, random: &mut Random) {
     let Some(Scaled { count, from, to }) = scaled(inst.name()) else { return };
     let exponent = random.below(15) as i32 - 7;
+    state.sgpr[124] = ((exponent + 127) as u32) << 23;
     fill(state, inst.operand(Role::Src2), || ((exponent + 127) as u32) << 23);
     let (smallest, largest) = (1 - to.bias, to.magnitude(to.largest()).log2() as i32);
     let mut one = |kind: Kind| {

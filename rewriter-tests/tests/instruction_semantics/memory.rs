@@ -330,7 +330,7 @@ fn floats(inst: &Inst, state: &mut State, random: &mut Random, operation: access
     }
 }
 
-fn execute(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
+fn execute(inst: &Inst, state: &mut State, target: Target) -> Option<()> {
     let (access, lds) = access(inst)?;
     let m = &inst.modifiers;
     if m.lds || m.tfe || m.gds {

@@ -357,7 +357,12 @@ fn convert_scaled(inst: &Inst, state: &mut State, _: Target) -> Option<()> {
             if value.is_nan() && matches!(to, Kind::Small(format) if format.beyond == Beyond::Saturates) {
                 return None;
             }
-            let value = if matches!(from, Kind::Small(_)) { value * factor } else { value / factor };
+            // As a number, a scale of 255 is NaN.
+            let value = match from {
+                Kind::Small(_) if factor == 2_f64.powi(128) => f64::NAN,
+                Kind::Small(_) => value * factor,
+                _ => value / factor,
+            };
             set_bits_at(state, to_at, lane, result_at + n * to.bits(), to.bits(), to.encode(value));
         }
     }
@@ -402,6 +407,7 @@ fn prepare_scaled(inst: &Inst, state: &mut State, random: &mut Random) {
         Kind::Small(_) => random.next() as u32,
     };
     if matches!(to, Kind::Small(_)) {
+        state.sgpr[124] = 127 << 23;
         fill(state, inst.operand(Role::Src0), || numbers(from, random));
         if two {
             fill(state, inst.operand(Role::Src1), || numbers(from, random));
