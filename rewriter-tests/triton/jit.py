@@ -70,7 +70,7 @@ def main():
     kernels.vector_add[(4,)](Buffer(x), Buffer(y), out, 1000, BLOCK=256)
     same.append(report("vector_add", out.numpy(), (x + y).astype(np.float64), 0))
 
-    # One kernel in three variants: of the same name, each compiled for constants of its own.
+    # One kernel for other constants: two code objects of one name. The last two launches come to the same code.
     for m, block, warps in ((32, 16, 2), (64, 32, 4), (50, 32, 4)):
         a, b = random.standard_normal((m, 64)).astype(np.float16), random.standard_normal((64, 64)).astype(np.float16)
         c = Buffer(np.zeros((m, 64), dtype=np.float16))
