@@ -59,17 +59,16 @@ impl Layout {
     fn exchange(self, loaded: &Rows, lanes: usize) -> Rows {
         let mut result = [[0; LANES]; MOST];
         let of_lane = 8 * usize::from(self.bytes) / self.bits;
-        for lane in 0..lanes {
-            for n in 0..of_lane {
-                // Number n of the lane's column is in row n.
-                let at = self.group * n + lane % self.group;
-                let from = lane / self.group * self.group + at / of_lane;
-                let number = field(loaded, from, at % of_lane * self.bits, self.bits);
-                let (word, shift) = (n * self.bits / 32, n * self.bits % 32);
-                result[word][lane] |= (number << shift) as u32;
-                if shift + self.bits > 32 {
-                    result[word + 1][lane] |= (number << shift >> 32) as u32;
-                }
+        for place in 0..lanes * of_lane {
+            // Number n of the lane's column is in row n.
+            let (lane, n) = (place / of_lane, place % of_lane);
+            let at = self.group * n + lane % self.group;
+            let from = lane / self.group * self.group + at / of_lane;
+            let number = field(loaded, from, at % of_lane * self.bits, self.bits);
+            let (word, shift) = (n * self.bits / 32, n * self.bits % 32);
+            result[word][lane] |= (number << shift) as u32;
+            if shift + self.bits > 32 {
+                result[word + 1][lane] |= (number << shift >> 32) as u32;
             }
         }
         result
