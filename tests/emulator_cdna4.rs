@@ -161,7 +161,7 @@ fn numbers(format: Format, n: usize) -> f32 {
         2 => step * part / 8.0,
         _ => low + between * part,
     } as f32;
-    if n % 3 == 0 { -value } else { value }
+    if n.is_multiple_of(3) { -value } else { value }
 }
 
 /// Conversions of one number by random bits: v4 is it, v5 the random number, v6 the scale; format, what is above the

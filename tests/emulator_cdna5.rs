@@ -127,7 +127,7 @@ impl Product {
         mut number: impl FnMut(usize, usize, usize) -> u32,
         mut scale: impl FnMut(usize, usize, usize) -> u32,
     ) -> Product {
-        let blocks = if fields.block == 0 { 0 } else { K / fields.block };
+        let blocks = K.checked_div(fields.block).unwrap_or(0);
         let lines = |side| Self::lines(fields, side);
         let numbers = [0, 1].map(|side| (0..lines(side)).map(|line| (0..K).map(|k| number(side, line, k)).collect()).collect());
         let scales = [0, 1].map(|side| (0..lines(side)).map(|line| (0..blocks).map(|n| scale(side, line, n)).collect()).collect());

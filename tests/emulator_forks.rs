@@ -54,7 +54,7 @@ fn expected(words: &[[u32; 4]; 64]) -> Vec<[u32; 4]> {
         }
     };
     let count = |which: u32| words.iter().filter(|words| side(words) == which).count() as u32;
-    words.iter().map(|words| side(words)).map(|side| [side, count(side), 16 + u32::from(side != 8), 0]).collect()
+    words.iter().map(side).map(|side| [side, count(side), 16 + u32::from(side != 8), 0]).collect()
 }
 
 #[test]

@@ -89,7 +89,7 @@ impl Float {
         let here = distance(magnitude);
         let near = [magnitude.checked_sub(1), (magnitude < largest).then_some(magnitude + 1)];
         magnitude <= largest
-            && near.into_iter().flatten().all(|other| here < distance(other) || here == distance(other) && magnitude % 2 == 0)
+            && near.into_iter().flatten().all(|other| here < distance(other) || here == distance(other) && magnitude.is_multiple_of(2))
     }
 }
 

@@ -185,7 +185,7 @@ fn kernarg(kernel: &Kernel, arguments: &[Argument], addresses: &[u64]) -> Result
             Some(Argument::Int(value)) => value.to_le_bytes().to_vec(),
             None => continue,
         };
-        if value.len() as u64 != u64::from(argument.size) {
+        if value.len() as u64 != argument.size {
             return Err(format!("an argument of {} bytes at {}, and the case has one of {}", argument.size, argument.offset, value.len()));
         }
         bytes[argument.offset as usize..][..value.len()].copy_from_slice(&value);

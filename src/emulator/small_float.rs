@@ -264,7 +264,7 @@ mod tests {
                 for eighths in 0..8_u32 {
                     let value = low + (high - low) * f64::from(eighths) / 8.0;
                     let ups = (0..8_u32).filter(|n| {
-                        let found = encode_stochastic(format, value, SINGLE, n << 29 | (1 << step) - 1, false);
+                        let found = encode_stochastic(format, value, SINGLE, (n << 29) | ((1 << step) - 1), false);
                         assert!(found == code || found == code + 1, "{format:?} {value}: {found}");
                         found == code + 1
                     });

@@ -103,7 +103,10 @@ mod tests {
     const B: &str = "bbbbbbbb00000000";
     const LIKE_A: &str = "aaaaaaaa11111111";
 
-    fn shown<'k>(kernels: &'k [(&'k str, &'k str, &'k str)]) -> Vec<(&'k str, Option<(usize, usize, &'k str)>)> {
+    /// A kernel's name, and of a variant its number, of how many, and its object.
+    type Shown<'k> = (&'k str, Option<(usize, usize, &'k str)>);
+
+    fn shown<'k>(kernels: &'k [(&'k str, &'k str, &'k str)]) -> Vec<Shown<'k>> {
         let key = |&(name, target, object): &'k (&'k str, &'k str, &'k str)| Key { name, target, object };
         let each = in_order(kernels, key).into_iter();
         each.map(|(kernel, variant)| (kernel.0, variant.map(|v| (v.number, v.of, v.object)))).collect()
