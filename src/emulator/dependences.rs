@@ -33,8 +33,8 @@ const ORDINARY: usize = 0;
 fn vector_class(op: &Op, facts: &Facts) -> usize {
     match op.inst.variant.latency {
         _ if facts.is_matrix() => 3,
-        Latency::ValuF64 => 2,
         _ if op.trans => 1,
+        Latency::ValuF64 => 2,
         _ => 0,
     }
 }
@@ -194,17 +194,16 @@ impl Dependences {
         wait(self.memory_reads.pending(&overwritten, &self.memory), rule)?;
         self.memory_reads.forget(&overwritten);
         if valu {
-            let class = vector_class(op, facts);
             let large = facts.is_matrix() && facts.results.iter().any(|(_, count)| *count >= ORDERED_MATRIX);
             let ordered = large && target.has_coexecution();
+            // Code of Triton 3.9's LLVM relies on ordered matrices being done when ordinary instructions after them are.
+            let class = if ordered { ORDINARY } else { vector_class(op, facts) };
             let count = facts.counted_writes();
             let number = if ordered { self.vector.issue_in_order(class, count) } else { self.vector.issue(class, count) };
             self.vector.wait(COUNTED);
             // The hardware lets no vector instruction overwrite what an earlier one has yet to read.
             self.vector_reads.forget(results);
-            // Code of Triton 3.9's LLVM relies on ordered matrices having read when ordinary instructions after them are done.
-            let read_class = if ordered { ORDINARY } else { class };
-            self.vector_reads.add(sources, read_class, self.vector.issued[read_class]);
+            self.vector_reads.add(sources, class, number);
             // Vector instructions write in their order, of whatever class they are.
             self.vector_writes.forget(results);
             self.vector_writes.add(results, class, number);
