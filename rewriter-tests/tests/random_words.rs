@@ -121,16 +121,18 @@ fn ask(target: Target, bytes: &[u8], inst: &Inst) {
     assert!(!text.is_empty() && text.len() <= TEXT_BYTES, "{} is printed as {text:?}", what());
     assert!(cost <= PRINT_BYTES, "{}: printing allocates {cost} bytes", what());
     for reg in inst.reads().chain(inst.writes()) {
-        assert!(exists(reg), "{} uses {reg:?}", what());
+        assert!(exists(target, reg), "{} uses {reg:?}", what());
     }
     let _ = inst.branch_displacement();
 }
 
 /// Whether these registers are in their file.
-fn exists(reg: Reg) -> bool {
+fn exists(target: Target, reg: Reg) -> bool {
     let end = reg.first + u16::from(reg.dwords);
     let registers = match reg.file {
         RegFile::Scalar => 512,
+        // A run begins below v256.
+        RegFile::Vector if target.has_vgpr_msb() => 256 + u16::from(reg.dwords) - 1,
         RegFile::Vector | RegFile::Accum => 256,
     };
     (1..=MAX_DWORDS).contains(&reg.dwords) && end <= registers
