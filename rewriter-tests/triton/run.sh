@@ -12,6 +12,7 @@ while [ $# -gt 0 ]; do
     case $1 in
         --triton) triton=${2:?--triton needs a version}; shift 2 ;;
         --triton=*) triton=${1#*=}; shift ;;
+        -h | --help) sed -n '2,3s/^# //p' "$0"; exit 0 ;;
         *) arguments+=("$1"); shift ;;
     esac
 done
