@@ -11,7 +11,7 @@ const LANES: usize = 32;
 /// Bytes of LDS: 16 for each lane.
 const LDS: usize = 512;
 /// Addresses that no LDS has.
-const FAR: [u32; 4] = [0x7fff_ffff, 0x7fff_fff0, 0x8000_0000, 0x0010_0000];
+const FAR: [u32; 4] = [0x7fff_ffff, 0x7fff_fff0, 0x8000_0000, 0x4000_0000];
 /// What a result register holds before.
 const BEFORE: u32 = 0xeeee_eeee;
 
@@ -166,7 +166,7 @@ fn accesses_far_out_of_bounds_are_dropped() {
     }
 }
 
-/// A wrong index is told in strict mode: what is nearer to the allocation than LDS is large. Otherwise it is dropped, but for the rest of the allocation's last unit.
+/// A wrong index is told in strict mode: what is nearer to the allocation than 1 GiB. Otherwise it is dropped, but for the rest of the allocation's last unit.
 #[test]
 fn accesses_near_the_allocation_are_findings() {
     if !compiler_is_there() {
@@ -184,8 +184,12 @@ fn accesses_near_the_allocation_are_findings() {
             (LDS as u32 - 2, true, true),
             (unit, true, false),
             (most - 4, true, false),
-            (most, false, false),
-            (most.wrapping_neg() - 4, false, false),
+            (most, true, false),
+            (0x0040_0000, true, false),
+            (0x3fff_fffc, true, false),
+            (0x4000_0000, false, false),
+            (0xbfff_fffc, false, false),
+            (0xc000_0000, true, false),
             (most.wrapping_neg(), true, false),
             (0xffff_fffc, true, false),
             (0xffff_fffe, true, true),

@@ -116,9 +116,9 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for pair in [("WAVETAP_REWRITE", "register"), ("WAVETAP_REWRITE_MAX_LOSS", "few")] {
-            let error = parse(&[("WAVETAP_REWRITE", "lds"), pair]).or_else(|_| parse(&[pair, ("WAVETAP_REWRITE", "lds")])).unwrap_err();
-            assert!(error.starts_with(pair.0), "{error}");
-        }
+        let error = parse(&[("WAVETAP_REWRITE", "register")]).unwrap_err();
+        assert!(error.starts_with("WAVETAP_REWRITE"), "{error}");
+        let error = parse(&[("WAVETAP_REWRITE", "lds"), ("WAVETAP_REWRITE_MAX_LOSS", "few")]).unwrap_err();
+        assert!(error.starts_with("WAVETAP_REWRITE_MAX_LOSS"), "{error}");
     }
 }

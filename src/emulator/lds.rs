@@ -43,15 +43,19 @@ fn check(core: &Core, offset: u64, size: usize, lane: usize) -> Step<usize> {
     at_lane(result, lane)
 }
 
+/// Strict mode takes what is nearer to the allocation than this for a wrong index.
+const NO_INDEX: u64 = 1 << 30;
+
 /// Whether an access that is out of bounds is one that the hardware drops, and that is no finding: loads there return 0, stores and atomics do nothing. Compilers
 /// mask lanes so, with an address that no LDS has (Triton: 0x7fffffff). `docs/strict-mode.md` has the sources.
 ///
-/// Strict mode takes what is nearer to the allocation than LDS is large, before it or after it, for a wrong index. Otherwise everything after the last unit of
-/// the allocation is dropped; the rest of that unit exists on hardware, and its contents are not known.
+/// Strict mode takes what is nearer to the allocation than [`NO_INDEX`], before it or after it, for a wrong index. Otherwise
+/// everything after the last unit of the allocation is dropped; the rest of that unit exists on hardware, and its contents
+/// are not known.
 pub(super) fn is_dropped(core: &Core, offset: u64, size: usize) -> bool {
     let Launch { target, strict, lds_size, .. } = *core.launch;
     let (first, last) = if strict {
-        (u64::from(target.lds_bytes()), (1 << 32) - u64::from(target.lds_bytes()))
+        (NO_INDEX, (1 << 32) - NO_INDEX)
     } else {
         (u64::from(lds_size).next_multiple_of(target.lds_granule().max(1).into()), 1 << 32)
     };
