@@ -72,7 +72,7 @@ const REASONS: &[(&[&str], &str)] = &[
 /// use wavetap::isa::Target;
 /// let missing = missing(Target::by_name("gfx90a").unwrap());
 /// assert!(missing.iter().all(|(name, _)| *name != "v_add_f32"));
-/// assert!(missing.iter().any(|(name, reason)| *name == "ds_gws_sema_v" && reason.is_some()));
+/// assert!(missing.iter().any(|(name, reason)| *name == "v_screen_partition_4se_b32" && reason.is_some()));
 /// ```
 #[must_use]
 pub fn missing(target: Target) -> Vec<(&'static str, Option<&'static str>)> {
