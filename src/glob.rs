@@ -4,7 +4,7 @@
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut p, mut t) = (0, 0);
-    // Where to go on after a mismatch: behind the last `*`, which then takes one character more.
+    // Where to go on after a mismatch: after the last `*`, which then takes one character more.
     let mut retry: Option<(usize, usize)> = None;
     while t < text.len() {
         match pattern.get(p) {
@@ -17,9 +17,9 @@ pub(crate) fn matches(pattern: &str, text: &str) -> bool {
                 t += 1;
             }
             _ => match &mut retry {
-                Some((behind_star, taken)) => {
+                Some((after_star, taken)) => {
                     *taken += 1;
-                    (p, t) = (*behind_star, *taken);
+                    (p, t) = (*after_star, *taken);
                 }
                 None => return false,
             },
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_kernels() {
+    fn patterns() {
         for (pattern, name, fits) in [
             ("*", "", true),
             ("a*c", "abbc", true),
@@ -43,17 +43,8 @@ mod tests {
             ("merge", "merge2", false),
             ("a*b*a", "aba", true),
             ("a*b*a", "ab", false),
-        ] {
-            assert_eq!(matches(pattern, name), fits, "{pattern} {name}");
-        }
-    }
-
-    #[test]
-    fn patterns() {
-        for (pattern, text, expected) in [
             ("", "", true),
             ("", "a", false),
-            ("*", "", true),
             ("a*c", "abbbc", true),
             ("a*c", "abbbcd", false),
             ("*b*b", "abab", true),
@@ -61,7 +52,7 @@ mod tests {
             ("a?c", "ac", false),
             ("**x", "xx", true),
         ] {
-            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
+            assert_eq!(matches(pattern, name), fits, "{pattern} {name}");
         }
     }
 }

@@ -284,12 +284,16 @@ pub fn assemble(dir: &Path, target: &str, snippets: &[Snippet]) -> Result<Vec<u8
     Ok(std::fs::read(image).expect("code object"))
 }
 
-/// Assembles a text. What this LLVM does not know is assembled for its predecessor: for gfx950 as for gfx942, with
-/// what only it has as `.long`.
+/// Processors whose code is assembled for a predecessor, which has the same encodings of most instructions; and their
+/// EF_AMDGPU_MACH. What the predecessor lacks is written as words.
+const NEWER: [(&str, &str, u8); 2] = [("gfx950", "gfx942", 0x4f), ("gfx1250", "gfx1200", 0x49)];
+
+/// Assembles a text, for a target that this LLVM does not know as for its predecessor.
 pub fn assemble_text(dir: &Path, target: &str, text: &str) -> Vec<u8> {
     let (source, object, image) = (dir.join("text.s"), dir.join("text.o"), dir.join("text.co"));
     std::fs::write(&source, text).expect("written");
-    let cpu = format!("-mcpu={}", if target == "gfx950" { "gfx942" } else { target });
+    let newer = NEWER.iter().find(|(name, ..)| *name == target);
+    let cpu = format!("-mcpu={}", newer.map_or(target, |(_, known, _)| known));
     let run = |program: &str, arguments: &[&std::ffi::OsStr]| {
         let output = Command::new(program).args(arguments).output().expect("it starts");
         assert!(output.status.success(), "{target}: {}", String::from_utf8_lossy(&output.stderr));
@@ -300,9 +304,8 @@ pub fn assemble_text(dir: &Path, target: &str, text: &str) -> Vec<u8> {
     );
     run("ld.lld-19", &["-shared".as_ref(), object.as_ref(), "-o".as_ref(), image.as_ref()]);
     let mut bytes = std::fs::read(image).expect("a code object");
-    if target == "gfx950" {
-        // EF_AMDGPU_MACH_AMDGCN_GFX950.
-        bytes[0x30] = 0x4f;
+    if let Some((.., mach)) = newer {
+        bytes[0x30] = *mach;
     }
     bytes
 }

@@ -1,13 +1,8 @@
 //! Pieces of code for every target, also for those that the assembler here does not know.
 
 use std::path::Path;
-use std::process::Command;
 
 use wavetap::isa::{Target, Value, build, encode};
-
-/// Processors whose code is assembled for a predecessor, which has the same encodings of most instructions; and their EF_AMDGPU_MACH. What the predecessor
-/// lacks is written as words.
-const NEWER: [(&str, &str, u8); 2] = [("gfx950", "gfx942", 0x4f), ("gfx1250", "gfx1200", 0x49)];
 
 /// The line that has the words of an instruction with immediate operands.
 pub fn words(target: &str, mnemonic: &str, immediates: &[i64]) -> String {
@@ -18,11 +13,10 @@ pub fn words(target: &str, mnemonic: &str, immediates: &[i64]) -> String {
     format!(".long {}", words.join(", "))
 }
 
-/// A code object of one kernel, `it`, in waves of 32 where the target has them: `v0` is the work-item, `v1` 16 times that, `s[4:5]` the input and `s[6:7]` the
+/// A code object of one kernel, `it`, in wave32 where the target has it: `v0` is the work-item, `v1` 16 times that, `s[4:5]` the input and `s[6:7]` the
 /// output; each work-item stores `v8..v11` at its place.
 pub fn object(dir: &Path, target: &str, code: &str) -> Vec<u8> {
     let generation = Target::by_name(target).expect("a target").generation();
-    let newer = NEWER.iter().find(|(name, ..)| *name == target);
     let (scalar, all) = match generation {
         12.. => ("s_wait_kmcnt 0", "s_wait_loadcnt_dscnt 0\n s_wait_kmcnt 0"),
         _ => ("s_waitcnt lgkmcnt(0)", "s_waitcnt vmcnt(0) lgkmcnt(0)"),
@@ -38,21 +32,5 @@ pub fn object(dir: &Path, target: &str, code: &str) -> Vec<u8> {
          global_store_dwordx4 v1, v[8:11], s[6:7]\n s_endpgm\n.rodata\n.p2align 6\n.amdhsa_kernel it\n .amdhsa_user_sgpr_kernarg_segment_ptr 1\n \
          .amdhsa_next_free_vgpr 64\n .amdhsa_next_free_sgpr 40\n .amdhsa_group_segment_fixed_size 4096\n {descriptor}.end_amdhsa_kernel\n"
     );
-    let [source, object, image] = ["piece.s", "piece.o", "piece.co"].map(|name| dir.join(name));
-    std::fs::write(&source, text).expect("written");
-    let cpu = format!("-mcpu={}", newer.map_or(target, |(_, known, _)| known));
-    let run = |program: &str, arguments: &[&std::ffi::OsStr]| {
-        let output = Command::new(program).args(arguments).output().expect("it starts");
-        assert!(output.status.success(), "{target}: {}", String::from_utf8_lossy(&output.stderr));
-    };
-    run(
-        "clang-19",
-        &["-target".as_ref(), "amdgcn-amd-amdhsa".as_ref(), cpu.as_ref(), "-c".as_ref(), source.as_ref(), "-o".as_ref(), object.as_ref()],
-    );
-    run("ld.lld-19", &["-shared".as_ref(), object.as_ref(), "-o".as_ref(), image.as_ref()]);
-    let mut bytes = std::fs::read(image).expect("a code object");
-    if let Some((.., mach)) = newer {
-        bytes[0x30] = *mach;
-    }
-    bytes
+    super::assemble_text(dir, target, &text)
 }
