@@ -3,25 +3,12 @@
 
 mod emulated;
 
+use emulated::small_float::{Float, float};
 use emulated::{Bench, bare, compiler_is_there, patterns};
 use wavetap::emulator::{Fault, FaultKind};
 
 const LANES: usize = 32;
 const K: usize = 128;
-
-/// A float of few bits: bits of exponent and of fraction, bias, and whether the largest exponent is as in IEEE formats; `nan` is the only NaN otherwise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Float {
-    exponent: u32,
-    fraction: u32,
-    bias: i32,
-    ieee: bool,
-    nan: Option<u32>,
-}
-
-const fn float(exponent: u32, fraction: u32, bias: i32, ieee: bool, nan: Option<u32>) -> Float {
-    Float { exponent, fraction, bias, ieee, nan }
-}
 
 /// By the code in the instruction: E4M3, E5M2, E2M3, E3M2, E2M1.
 const FLOATS: [Float; 5] = [
@@ -31,27 +18,6 @@ const FLOATS: [Float; 5] = [
     float(3, 2, 3, false, None),
     float(2, 1, 1, false, None),
 ];
-
-impl Float {
-    fn bits(self) -> usize {
-        1 + (self.exponent + self.fraction) as usize
-    }
-
-    fn value(self, code: u32) -> f64 {
-        let size = self.exponent + self.fraction;
-        let (sign, rest) = (if code >> size & 1 != 0 { -1.0 } else { 1.0 }, code & ((1 << size) - 1));
-        let (exponent, fraction) = (rest >> self.fraction, rest & ((1 << self.fraction) - 1));
-        if self.nan == Some(rest) {
-            return f64::NAN;
-        }
-        if self.ieee && exponent == (1 << self.exponent) - 1 {
-            return if fraction == 0 { sign * f64::INFINITY } else { f64::NAN };
-        }
-        let one = f64::from(1 << self.fraction);
-        let (whole, power) = if exponent == 0 { (f64::from(fraction), 1) } else { (one + f64::from(fraction), exponent as i32) };
-        sign * whole / one * 2f64.powi(power - self.bias)
-    }
-}
 
 /// What a scale's code stands for; formats by their codes: E8M0, E5M3, E4M3.
 fn scale(format: u32, code: u32) -> f64 {

@@ -3,26 +3,13 @@
 
 mod emulated;
 
+use emulated::small_float::{Float, float};
 use emulated::{Bench, bare, compiler_is_there, patterns};
 use wavetap::emulator::FaultKind;
 
 const LANES: usize = 32;
 /// Words of a lane's sources: v[16:31] the first, v32 to v34 the others.
 const INPUT: usize = 20;
-
-/// A float: bits of exponent and fraction, bias, whether its largest exponent is as in IEEE formats, the only NaN otherwise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Float {
-    exponent: u32,
-    fraction: u32,
-    bias: i32,
-    ieee: bool,
-    nan: Option<u32>,
-}
-
-const fn float(exponent: u32, fraction: u32, bias: i32, ieee: bool, nan: Option<u32>) -> Float {
-    Float { exponent, fraction, bias, ieee, nan }
-}
 
 const FP8: Float = float(4, 3, 7, false, Some(0x7f));
 const BF8: Float = float(5, 2, 15, true, None);
@@ -34,25 +21,6 @@ const F16: Float = float(5, 10, 15, true, None);
 const BF16: Float = float(8, 7, 127, true, None);
 
 impl Float {
-    fn bits(self) -> usize {
-        1 + (self.exponent + self.fraction) as usize
-    }
-
-    fn value(self, code: u32) -> f64 {
-        let size = self.exponent + self.fraction;
-        let (sign, rest) = (if code >> size & 1 != 0 { -1.0 } else { 1.0 }, code & ((1 << size) - 1));
-        let (exponent, fraction) = (rest >> self.fraction, rest & ((1 << self.fraction) - 1));
-        if self.nan == Some(rest) {
-            return f64::NAN;
-        }
-        if self.ieee && exponent == (1 << self.exponent) - 1 {
-            return if fraction == 0 { sign * f64::INFINITY } else { f64::NAN };
-        }
-        let one = f64::from(1 << self.fraction);
-        let (whole, power) = if exponent == 0 { (f64::from(fraction), 1) } else { (one + f64::from(fraction), exponent as i32) };
-        sign * whole / one * 2f64.powi(power - self.bias)
-    }
-
     /// The largest code of a number.
     fn largest(self) -> u32 {
         let all = (1 << (self.exponent + self.fraction)) - 1;

@@ -3,6 +3,7 @@
 
 pub mod bare;
 pub mod newer;
+pub mod small_float;
 
 use std::path::Path;
 use std::process::Command;
