@@ -149,6 +149,11 @@ fn large_matrices_are_counted_down_in_order() {
         &[&before, MATRIX, moves, "fix: s_wait_alu 0x1fff", "s_wait_alu 0x3fff", overwrites, "s_wait_loadcnt 0x0"],
         &["hazard on v64", "VALU reads VGPR", "with no wait for va_vdst"],
     );
+    // Conversions to 64 bits are ordinary; arithmetic on 64 bits overtakes.
+    let convert = "v_cvt_f64_u32 v[8:9], v4";
+    needs(&[convert, moves, "fix: s_wait_alu 0x2fff", "s_wait_alu 0x3fff", store], &["hazard on v8", "with no wait for va_vdst"]);
+    let add = "v_add_f64 v[8:9], v[4:5], v[6:7]";
+    needs(&[add, moves, "fix: s_wait_alu 0xfff", "s_wait_alu 0x2fff", store], &["hazard on v8", "with no wait for va_vdst"]);
     // Transcendentals overtake.
     needs(
         &[&before, "v_mov_b32 v8, 4", "v_exp_f32 v9, v64", "fix: s_wait_alu 0xfff", "s_wait_alu 0x1fff", store],

@@ -29,12 +29,13 @@ const CLASSES: usize = 4;
 /// The class of ordinary vector instructions.
 const ORDINARY: usize = 0;
 
-/// The class of a vector instruction: what is neither of the next ones, transcendentals, 64-bit floats, matrix instructions.
+/// The class of a vector instruction: what is neither of the next ones, transcendentals, arithmetic on 64-bit floats,
+/// matrix instructions. Conversions to 64-bit floats are none (what LLVM 24 waits for after each was asked).
 fn vector_class(op: &Op, facts: &Facts) -> usize {
     match op.inst.variant.latency {
         _ if facts.is_matrix() => 3,
         _ if op.trans => 1,
-        Latency::ValuF64 => 2,
+        Latency::ValuF64 if op.inst.operands.iter().any(|operand| operand.access.reads() && operand.dwords == 2) => 2,
         _ => 0,
     }
 }
