@@ -163,7 +163,7 @@ def counters_of(generation, base, family, memory, flags):
     if base.startswith("tensor_"):
         return ["tensor"]
     if "_async_" in base:
-        # LLVM 24 puts no wait for xcnt behind copies that asynccnt counts, and leaves them out where it counts others.
+        # LLVM 24 puts no wait for xcnt after copies that asynccnt counts, and leaves them out where it counts others.
         return ["async"]
     if "prefetch" in base:
         return translated

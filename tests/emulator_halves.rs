@@ -59,7 +59,7 @@ fn memory_instructions_use_the_other_half() {
         for (load, use_of_other, then, expected) in stores {
             let code = piece(target, &format!("{load}\n{use_of_other}\n{}", back(target, then)));
             let found = run(target, &code).unwrap_or_else(|fault| panic!("{target} {use_of_other}: {fault}"));
-            // The last work-item reads behind what was written.
+            // The last work-item reads past what was written.
             assert!(found[..ITEMS - 1].iter().all(|word| *word == expected), "{target} {use_of_other}: {found:x?}");
         }
         // The same half, and all of it.
@@ -159,7 +159,7 @@ fn error_correction_writes_whole_registers() {
     assert!(found.iter().all(|word| *word == 0xbb_00aa), "{found:x?}");
 }
 
-/// Where code looks after vector registers by itself (SCHED_MODE), waits are counted, and halves are apart but for what VALU overwrites: as LLVM 24 has it for gfx12.
+/// In expert scheduling mode, waits are counted, and halves are apart but for what VALU overwrites: as LLVM 24 has it for gfx12.
 #[test]
 fn counted_waits_for_registers() {
     if !compiler_is_there() {

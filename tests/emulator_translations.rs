@@ -25,7 +25,7 @@ fn too_early(code: &str) -> bool {
     }
 }
 
-/// What LLVM 24 puts no wait behind, and what it does (SIInstrInfo, `isXcntDrain`; SIInsertWaitcnts).
+/// What LLVM 24 puts no wait after, and what it does (SIInstrInfo, `isXcntDrain`; SIInsertWaitcnts).
 #[test]
 fn what_waits_for_translations() {
     if !compiler_is_there() {
@@ -85,7 +85,7 @@ fn copies_that_run_by_themselves_are_not_translated_again() {
     // global_load_async_to_lds_b32 v20, v21, s[4:5]; s_wait_asynccnt 0
     let copy = "v_lshlrev_b32 v20, 2, v0\nv_mov_b32 v21, v1\n.long 0xee180004, 0x14, 0x15\n";
     run(&format!("{copy}v_mov_b32 v20, 0\nv_mov_b32 v21, 0\n.long 0xbfca0000")).expect("none of them is read again");
-    // One behind a store is not counted with it.
+    // One after a store is not counted with it.
     let store = "v_mov_b32 v2, v1\nv_mov_b32 v3, 5\nglobal_store_b32 v2, v3, s[6:7]\n";
     let wait = |count: i64| newer::words("gfx1250", "s_wait_xcnt", &[count]);
     assert!(too_early(&format!("{store}{copy}{}\nv_mov_b32 v2, 0\n.long 0xbfca0000", wait(1))));

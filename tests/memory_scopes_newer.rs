@@ -96,7 +96,7 @@ fn run_in(
     all.collect()
 }
 
-/// Each wave stores what the other loads behind the barrier.
+/// Each wave stores what the other loads after the barrier.
 const BY_BARRIER: &str = "v_lshlrev_b32 v2, 2, v0\nv_xor_b32 v3, 0xMASK, v2\nv_mov_b32 v4, v0\nglobal_store_dword v2, v4, s[6:7] offset:3000\nSTORES\nBARRIER\n\
                           global_load_dword v8, v3, s[6:7] offset:3000\nLOADS";
 /// The first workgroup stores data and then a flag that the second waits for; only that one has results.

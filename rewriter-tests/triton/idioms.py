@@ -59,7 +59,7 @@ def compare(theirs, ours):
             return f"{ours[at][0]} {ours[at][1]} is {step[0]} {step[1]} in the assembly text"
         at += 1
     rest = [step for step in ours[at:] if step[0] not in ("s_code_end", "s_nop") and step != (".long", "0x00000000")]
-    return f"the disassembly has {rest[0][0]} {rest[0][1]} behind the end" if rest else None
+    return f"the disassembly has {rest[0][0]} {rest[0][1]} after the end" if rest else None
 
 
 def prologue(steps):

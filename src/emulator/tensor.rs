@@ -5,7 +5,7 @@
 //! is not stored in memory. In LDS elements lie one after the other, and every so many bytes a load leaves some out. A tile may also be rows whose
 //! numbers the descriptor has. `tensorcnt` counts copies, which end in their order.
 //!
-//! Refused: tiles that are repeated, which nobody describes at the tensor's edges, arrivals at barriers in LDS, other workgroups of a cluster, and what the guide says must be 0.
+//! Refused: tiles that are repeated, of which no source describes the tensor's edges, arrivals at barriers in LDS, other workgroups of a cluster, and what the guide says must be 0.
 
 use crate::isa::{Operand, RegFile, Role, scalar};
 

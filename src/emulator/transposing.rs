@@ -4,9 +4,9 @@
 //! On gfx950 the 16 lanes of a group have rows of 16 numbers, one after the other, and lane n gets column n: with 16
 //! bits a lane has a quarter of a row, with 8 bits half of it, else all of it. So AMD's rocRoller tests it on
 //! hardware (`TransposeLoadsTest`, all four sizes); AMD's emulator (rocm-systems, rocjitsu) agrees on 16 and 8 bits,
-//! and has what nobody has checked on others. gfx12 loads a row of eight numbers of 16 bits into each of 8 lanes, and
+//! and has what is not checked on others. gfx12 loads a row of eight numbers of 16 bits into each of 8 lanes, and
 //! gives each lane a column: rocjitsu and IREE agree on that. What happens to lanes that are off is said of gfx1250
-//! alone, and only in one place: with such lanes they are refused, as is gfx12 in waves of 64. gfx950 wants addresses
+//! alone, and only in one place: with such lanes they are refused, as is gfx12 in wave64. gfx950 wants addresses
 //! that are aligned (CDNA4 ISA guide, 11.4; 6 bits: to 16 bytes, rocRoller).
 
 use crate::isa::{Inst, Reg};

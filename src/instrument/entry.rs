@@ -59,7 +59,7 @@ fn clustered_ids(asm: &mut Asm, [x, y, z]: [u16; 3], other: u16) -> Result<()> {
     Ok(())
 }
 
-/// Whether waves begin at a kernel's entry whether its arguments are preloaded or not (gfx125x), and not behind code that loads them.
+/// Whether waves begin at a kernel's entry whether its arguments are preloaded or not (gfx125x), and not after code that loads them.
 pub(super) fn begins_with_arguments(target: Target) -> bool {
     target.has_kernarg_preload() && !target.has_preload_prologue()
 }

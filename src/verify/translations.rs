@@ -3,7 +3,7 @@
 //! Original instructions among themselves are the compiler's business. What inserted ones overwrite, and what inserted ones read, may be read again until the
 //! translation is known to be done: by a wait for none, by what the hardware itself lets wait for all (`Inst::waits_for_translations`, but for conditional
 //! branches: one that is not taken waits for nothing), by the other kind of memory (the hardware does not mix scalar and vector memory), or because the
-//! operation itself, or a load of vector memory behind it, has come back; and for original ones also when the original itself overwrites the register.
+//! operation itself, or a load of vector memory after it, has come back; and for original ones also when the original itself overwrites the register.
 
 use super::align::Alignment;
 use super::finding::{Finding, Rule};

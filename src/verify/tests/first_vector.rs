@@ -4,7 +4,7 @@ use super::listing::{accepts, finds};
 use crate::verify::Rule;
 
 /// An original kernel with these instructions before it.
-fn behind(inserted: &[&str]) -> String {
+fn kernel_after(inserted: &[&str]) -> String {
     let inserted: String = inserted.iter().map(|line| format!("+ {line}\n")).collect();
     format!("{inserted}v_mov_b32_e32 v1, 0\ns_endpgm")
 }
@@ -17,13 +17,18 @@ const PREFETCH: &str = "global_prefetch_b8 v0, s[64:65]";
 fn inserted_code_at_the_entry_begins_with_them() {
     for target in ["gfx1250", "gfx1251"] {
         for whole in [&[BASE, NOP, PREFETCH, "s_mov_b32 s9, 0", "v_mov_b32_e32 v9, 0"][..], &[BASE, PREFETCH, NOP]] {
-            accepts(target, &behind(whole));
+            accepts(target, &kernel_after(whole));
         }
-        finds(target, &behind(&[BASE, PREFETCH]), Rule::Hazard, "the first vector instruction is not v_nop");
-        finds(target, &behind(&[BASE, "v_mov_b32_e32 v9, 0", NOP, PREFETCH]), Rule::Hazard, "the first vector instruction is not v_nop");
-        finds(target, &behind(&[NOP]), Rule::Hazard, "the kernel branches before its first");
+        finds(target, &kernel_after(&[BASE, PREFETCH]), Rule::Hazard, "the first vector instruction is not v_nop");
+        finds(
+            target,
+            &kernel_after(&[BASE, "v_mov_b32_e32 v9, 0", NOP, PREFETCH]),
+            Rule::Hazard,
+            "the first vector instruction is not v_nop",
+        );
+        finds(target, &kernel_after(&[NOP]), Rule::Hazard, "the kernel branches before its first");
         let clause = &[BASE, NOP, "s_clause 0x1", PREFETCH, PREFETCH];
-        finds(target, &behind(clause), Rule::Hazard, "the first vector memory instruction is in a clause");
+        finds(target, &kernel_after(clause), Rule::Hazard, "the first vector memory instruction is in a clause");
         // A branch to the original may come first.
         finds(
             target,
@@ -34,7 +39,7 @@ fn inserted_code_at_the_entry_begins_with_them() {
         // What the compiler made first is its own matter.
         accepts(target, "v_mov_b32_e32 v1, 0\n+ v_mov_b32_e32 v9, 0\ns_endpgm");
     }
-    accepts("gfx1200", &behind(&["v_mov_b32_e32 v9, 0"]));
+    accepts("gfx1200", &kernel_after(&["v_mov_b32_e32 v9, 0"]));
 }
 
 /// HW_REG_MODE, bit 25.

@@ -70,7 +70,7 @@ fn other_proofs_count() {
     for none in ["s_wait_loadcnt 1", "s_wait_kmcnt 0", "s_wait_storecnt 0", "s_sleep #1", "s_cbranch_scc0 @on\non:\ns_nop 0"] {
         finds("gfx1250", &text(none), Rule::Wait, LATER);
     }
-    // A store behind the load has its own translation, and a load behind the store proves that one, too.
+    // A store after the load has its own translation, and a load after the store proves that one, too.
     let store = "global_store_b32 v2, v2, s[4:5]";
     finds("gfx1250", &text(&format!("{store}\ns_wait_loadcnt 0")), Rule::Wait, LATER);
     accepts("gfx1250", &text(&format!("{store}\nglobal_load_b32 v3, v0, s[4:5]\ns_wait_loadcnt 0")));
