@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use expectations::{Scope, TARGETS, differences, expectations, samples, seeds};
 use stand_in::{Compiler, StandIn, root};
-use wavetap::pipeline::{Counters, Options, Probe, rewrite};
+use wavetap::pipeline::{Counters, Options, ProbeKind, rewrite};
 use wavetap::profile::file::{Counts, KernelTotals, Profile};
 use wavetap::profile::launches::NotCounted;
 use wavetap::profile::map::CounterMode;
@@ -28,7 +28,7 @@ fn rewritten(stand_in: &StandIn, name: &str, counters: Counters) -> PathBuf {
 fn rewritten_file(stand_in: &StandIn, program: &Path, counters: Counters) -> PathBuf {
     let data = fs::read(program).expect("a program");
     let name = program.file_name().expect("a name").to_string_lossy();
-    let options = Options { probes: vec![Probe::Branches], counters, ..Options::default() };
+    let options = Options { probes: vec![ProbeKind::Branches], counters, ..Options::default() };
     let result = rewrite(&data, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert!(result.bytes != data, "{name}: nothing was instrumented");
     let path = stand_in.file(&format!("{name}.{counters:?}"));

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use wavetap::code_object::{CodeObject, Kernel};
 use wavetap::emulator::{CodeAddress, Device, Dispatch, Fault, FaultKind, ObjectId, Options, Trace};
 use wavetap::isa::{EventHazards, Target};
-use wavetap::pipeline::{self, Counters, Probe};
+use wavetap::pipeline::{self, Counters, ProbeKind};
 use wavetap::profile::collect::Collector;
 use wavetap::profile::control::{self, Control, FLAG_SHARED};
 use wavetap::profile::file::{Backend, Counts, ExecCounts, KernelTotals, ScalarCounts};
@@ -180,8 +180,12 @@ impl<'a> Subject<'a> {
     fn selected(original: &'a [u8], target: Target, kernels: &[String]) -> Result<Subject<'a>, Failure> {
         let selection = pipeline::Selection { kernels: kernels.to_vec(), ..pipeline::Selection::default() };
         let rewrite = |(mode, counters): (&'static str, Counters)| {
-            let options =
-                pipeline::Options { probes: vec![Probe::Branches], counters, selection: selection.clone(), ..pipeline::Options::default() };
+            let options = pipeline::Options {
+                probes: vec![ProbeKind::Branches],
+                counters,
+                selection: selection.clone(),
+                ..pipeline::Options::default()
+            };
             let mut rewritten = pipeline::rewrite(original, &options).map_err(|e| format!("rewrite --counters {mode}: {e}"))?;
             let report = verify::check_files(original, &rewritten.bytes).map_err(|e| format!("verify, {mode}: {e}"))?;
             if let Some((place, finding)) = report.findings.first() {

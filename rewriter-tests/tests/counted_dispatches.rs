@@ -12,7 +12,7 @@ use wavetap::cfg::Program;
 use wavetap::code_object::{Argument, CodeObject, Field, Kernel, KernelMetadata, ValueKind, metadata};
 use wavetap::emit::code_object::{Changes, CodeSymbol, Plan};
 use wavetap::emulator::{CodeAddress, Device, Dispatch, Fault, LoadedObject, Options, Trace};
-use wavetap::instrument::{Analysis, Instrumented, MovedTo, Request, branches};
+use wavetap::instrument::{Analysis, Instrumented, KernelFacts, ProbeKind, Request, SpillTo, instrument};
 use wavetap::isa::Target;
 use wavetap::kernel::{Image, Stop};
 use wavetap::layout::{Code, place};
@@ -20,6 +20,11 @@ use wavetap::offload_bundle::Input;
 use wavetap::profile::control::{self, Control, FLAG_SHARED};
 use wavetap::profile::map::{CounterMode, SiteKind};
 use wavetap::profile::record::{HEADER, Header};
+
+/// The branch probe in a kernel.
+fn branches(analysis: &Analysis<'_>, kernel: &Kernel, request: &Request) -> Result<Instrumented, Stop> {
+    instrument(&KernelFacts::of(analysis, kernel, &[ProbeKind::Branches])?, request)
+}
 
 /// Wave-instructions of an original dispatch: made-up arguments may loop for long.
 const FUEL: u64 = 400_000;
@@ -57,9 +62,9 @@ impl Registers {
         let analysis = Analysis::new(program, image);
         match self {
             Registers::Unused => analysis,
-            Registers::Scalar => analysis.borrowing(),
-            Registers::MovedToAccum => analysis.moving(MovedTo::Accum),
-            Registers::MovedToScratch => analysis.moving(MovedTo::Scratch),
+            Registers::Scalar => analysis.scavenging(),
+            Registers::MovedToAccum => analysis.spilling(SpillTo::Agprs),
+            Registers::MovedToScratch => analysis.spilling(SpillTo::Scratch),
         }
     }
 
@@ -100,7 +105,7 @@ fn rewrite(
     mode: CounterMode,
 ) -> Result<Rewritten, Stop> {
     let emit = Plan::new(object, control::SIZE)?;
-    let plan = branches(analysis, &Request { kernel, mode, index: 0, control: emit.control_address(), max_occupancy_loss: None })?;
+    let plan = branches(analysis, kernel, &Request { mode, index: 0, control: emit.control_address(), max_occupancy_loss: None })?;
     let id = program.at(kernel.entry).expect("decoded");
     let code = Code::plan(program, id, image, &plan.edits)?;
     let placed = place(program.body(id).target(), &[&code], emit.code_address())?;
@@ -446,7 +451,7 @@ fn check(
     }
     // Every site of the kernel that the emulator saw is counted.
     let body = program.body(program.at(kernel.entry).expect("decoded"));
-    let plan = branches(&analyses[0], &Request { kernel, mode: CounterMode::Global, index: 0, control: 0, max_occupancy_loss: None });
+    let plan = branches(&analyses[0], kernel, &Request { mode: CounterMode::Global, index: 0, control: 0, max_occupancy_loss: None });
     if let Ok(plan) = plan {
         let seen = original.trace.exec_sites.keys().chain(original.trace.branches.keys());
         for place in seen.filter(|place| body.at(place.address).is_some()) {

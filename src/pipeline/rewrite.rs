@@ -58,9 +58,9 @@ pub struct Rewritten {
 /// Rewrites an executable, library, bundle or code object.
 ///
 /// ```
-/// use wavetap::pipeline::{Options, Probe, rewrite};
+/// use wavetap::pipeline::{Options, ProbeKind, rewrite};
 ///
-/// let error = rewrite(b"no program", &Options { probes: vec![Probe::Branches], ..Options::default() }).unwrap_err();
+/// let error = rewrite(b"no program", &Options { probes: vec![ProbeKind::Branches], ..Options::default() }).unwrap_err();
 /// assert_eq!(error.to_string(), "neither an ELF file nor an offload bundle (at offset 0x0)");
 /// ```
 ///
