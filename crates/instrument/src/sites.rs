@@ -1,12 +1,16 @@
 //! Which instructions are counted, and in which order their counters lie in a record.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use wavetap_amdgpu::{Branch, Condition, Inst, Reg, Role, Value, scalar};
 use wavetap_analysis::kernel::{Body, Reason, Refusal, Stop};
 use wavetap_base::entity::InstId;
-use wavetap_profile::map::{Site, SiteKind};
+use wavetap_profile::map::Site;
+use wavetap_profile::probes::branches;
 use wavetap_profile::record::{COUNTER, HEADER};
+use wavetap_profile::schema::KindSchema;
 
 /// How a site is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,10 +47,10 @@ impl Probe {
         }
     }
 
-    pub(super) fn kind(self) -> SiteKind {
+    pub(super) fn kind(self) -> &'static Arc<KindSchema> {
         match self {
-            Probe::Mask { .. } | Probe::Compare => SiteKind::Exec,
-            Probe::Branch(_) => SiteKind::Scalar,
+            Probe::Mask { .. } | Probe::Compare => &branches::EXEC,
+            Probe::Branch(_) => &branches::SCALAR,
         }
     }
 }
@@ -83,10 +87,11 @@ impl Table {
                 return Err(Refusal::at(Reason::MaskOperand, address, detail).into());
             }
             let index = *self.by_address.entry(address).or_insert_with(|| {
-                let kind = probe.kind();
+                let kind = Arc::clone(probe.kind());
                 let offset = HEADER + self.counters * COUNTER;
                 self.counters += kind.counters();
-                self.sites.push(Site { address, instruction: wavetap_amdgpu::print(body.target(), inst), kind, source: None, offset });
+                let instruction = wavetap_amdgpu::print(body.target(), inst);
+                self.sites.push(Site { address, instruction, kind, source: None, offset });
                 self.sites.len() - 1
             });
             planned.push(Planned { inst: id, probe, offset: self.sites[index].offset });
