@@ -13,7 +13,8 @@ use wavetap::isa::{self, Branch, Inst, Reg, RegFile, Role, Target};
 use wavetap::kernel::{Body, CallTarget, Flow, Image, Stop};
 use wavetap::layout::{Code, place};
 use wavetap::offload_bundle::Input;
-use wavetap::profile::map::{CounterMode, SiteKind};
+use wavetap::profile::map::CounterMode;
+use wavetap::profile::probes;
 
 /// The branch probe in a kernel.
 fn branches(analysis: &Analysis<'_>, kernel: &Kernel, request: &Request) -> Result<Instrumented, Stop> {
@@ -249,7 +250,7 @@ fn resources_only_grow_and_counters_lie_behind_each_other() {
         let mut offset = 32;
         for site in &plan.sites {
             assert_eq!(site.offset, offset);
-            offset += if site.kind == SiteKind::Exec { 40 } else { 16 };
+            offset += if site.kind == *probes::branches::EXEC { 40 } else { 16 };
             assert!(!site.instruction.is_empty());
         }
         assert_eq!(plan.record_bytes, offset);

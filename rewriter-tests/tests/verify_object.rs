@@ -13,7 +13,7 @@ use wavetap::kernel::{Image, Stop};
 use wavetap::layout::{Code, place};
 use wavetap::offload_bundle::Input;
 use wavetap::profile::control::{self, Control};
-use wavetap::profile::map::{AddressPair, CounterMode, KernelMap, ObjectMap, SCHEMA};
+use wavetap::profile::map::{AddressPair, CounterMode, KernelMap, ObjectMap};
 use wavetap::verify::{Rule, check_files, check_object};
 
 fn sample(name: &str) -> Vec<u8> {
@@ -47,7 +47,6 @@ fn rewrite(object: &CodeObject<'_>, mode: CounterMode, damage: &Damage<'_>) -> V
     let emit = Plan::new(object, control::SIZE).expect("planned");
     let mut value = object.metadata().expect("a note").value().expect("values");
     let mut map = ObjectMap {
-        schema: SCHEMA.to_owned(),
         target: object.target_id(),
         original: Md5::digest(object.data()).iter().map(|byte| format!("{byte:02x}")).collect(),
         stride: 0,

@@ -21,7 +21,7 @@ use wavetap_object::emit::code_object::{Changes, Plan};
 use wavetap_object::emit::{Kept, Merger, Output, Scratch};
 use wavetap_object::offload_bundle::{Found, Input};
 use wavetap_profile::control::{self, Control};
-use wavetap_profile::map::{EVERY_KERNEL, KernelMap, ObjectMap, Refused, SCHEMA};
+use wavetap_profile::map::{EVERY_KERNEL, KernelMap, ObjectMap, Refused};
 use wavetap_profile::record::HEADER;
 use wavetap_verify::Faultless;
 
@@ -305,7 +305,6 @@ impl Rewriter<'_> {
         let chosen = code.kernels().iter().filter(|kernel| options.selection.has(kernel));
         let (selected, undescribed): (Vec<&Kernel>, Vec<&Kernel>) = chosen.partition(|kernel| kernel.metadata.is_some());
         let mut map = ObjectMap {
-            schema: SCHEMA.to_owned(),
             target,
             original: digest(found.bytes),
             stride: HEADER,
@@ -462,7 +461,7 @@ fn all_refused(target: String, original: String, reason: &str, detail: &str) -> 
         detail: detail.to_owned(),
         address: None,
     };
-    ObjectMap { schema: SCHEMA.to_owned(), target, original, stride: HEADER, kernels: Vec::new(), refused: vec![all] }
+    ObjectMap { target, original, stride: HEADER, kernels: Vec::new(), refused: vec![all] }
 }
 
 /// A code object that something is added to.

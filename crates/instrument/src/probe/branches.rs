@@ -4,6 +4,8 @@
 //! At an instruction that narrows EXEC, lanes 0 to 4 of the data register hold what is added to the five counters; lanes 0 (executions) and 4
 //! (empty) are always 1, and EXEC chooses between lanes 0 to 3 and lane 4, so that a wave that arrives with EXEC = 0 counts in `empty` alone.
 
+use std::sync::Arc;
+
 use super::{Emitter, Measurement, Probe, ProbeSite, Scc};
 use crate::asm::{c, s};
 use crate::facts::ClonedFunction;
@@ -11,7 +13,8 @@ use wavetap_amdgpu::{Branch, Condition, Inst, Reg, Role, Value, scalar};
 use wavetap_analysis::kernel::{Reason, Refusal, Stop};
 use wavetap_base::entity::{ProgramPoint, Side};
 use wavetap_base::error::{Error, Result};
-use wavetap_profile::map::SiteKind;
+use wavetap_profile::probes::branches::{EXEC, SCALAR};
+use wavetap_profile::schema::KindSchema;
 
 /// Lane of `agreements`.
 const AGREEMENTS: u32 = 1;
@@ -66,10 +69,10 @@ impl Narrowing {
         }
     }
 
-    fn kind(self) -> SiteKind {
+    fn kind(self) -> &'static Arc<KindSchema> {
         match self {
-            Narrowing::Mask { .. } | Narrowing::Compare => SiteKind::Exec,
-            Narrowing::Branch(_) => SiteKind::Scalar,
+            Narrowing::Mask { .. } | Narrowing::Compare => &EXEC,
+            Narrowing::Branch(_) => &SCALAR,
         }
     }
 }

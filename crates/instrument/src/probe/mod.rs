@@ -9,10 +9,12 @@ pub(crate) mod table;
 
 pub(crate) use emitter::{Emitter, Measurement, Scc};
 
+use std::sync::Arc;
+
 use crate::facts::ClonedFunction;
 use wavetap_analysis::kernel::Stop;
 use wavetap_base::entity::InstId;
-use wavetap_profile::map::SiteKind;
+use wavetap_profile::schema::KindSchema;
 
 /// What can be measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,7 +63,7 @@ pub(crate) struct ProbeSite {
     /// The instruction.
     pub(crate) inst: InstId,
     /// What it counts.
-    pub(crate) kind: SiteKind,
+    pub(crate) kind: &'static Arc<KindSchema>,
 }
 
 /// Something to measure.

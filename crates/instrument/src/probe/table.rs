@@ -1,5 +1,7 @@
 //! The site table of a kernel: in which order the sites' counters lie in a record.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use super::{ProbeKind, ProbeSite};
@@ -41,7 +43,7 @@ impl SiteTable {
                 let offset = HEADER + self.counters * COUNTER;
                 self.counters += site.kind.counters();
                 let instruction = wavetap_amdgpu::print(body.target(), body.inst(site.inst));
-                self.sites.push(Site { address, instruction, kind: site.kind, source: None, offset });
+                self.sites.push(Site { address, instruction, kind: Arc::clone(site.kind), source: None, offset });
                 self.sites.len() - 1
             });
             PlacedSite { probe, site, offset: self.sites[index].offset }
