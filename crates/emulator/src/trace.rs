@@ -30,6 +30,8 @@ pub struct Trace {
     pub branches: BTreeMap<CodeAddress, ScalarCounts>,
     /// How often each instruction was executed, by waves.
     pub executed: BTreeMap<CodeAddress, u64>,
+    /// Active lanes before each instruction, summed over its executions; empty without [`super::Options::trace_lanes`].
+    pub lanes: BTreeMap<CodeAddress, u64>,
 }
 
 impl Trace {
@@ -54,6 +56,9 @@ impl Trace {
         }
         for (place, count) in &other.executed {
             *self.executed.entry(*place).or_default() += count;
+        }
+        for (place, lanes) in &other.lanes {
+            *self.lanes.entry(*place).or_default() += lanes;
         }
     }
 }
