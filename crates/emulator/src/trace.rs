@@ -9,8 +9,8 @@ use super::memory::Allocation;
 use super::op::Class;
 use super::origins::Origins;
 use super::timing::ModelledTime;
-use wavetap_profile::probes::branches::{ExecCounts, ScalarCounts};
-use wavetap_profile::schema::Counts;
+use wavetap_profile::probes::branches::{self, ExecCounts, ScalarCounts};
+use wavetap_profile::schema::{Counts, KindSchema};
 
 /// The place of an instruction: the object and the virtual address in it (as in its ELF file).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,6 +44,30 @@ impl Trace {
         let mut sites: Vec<(u64, Counts)> = both.map(|(place, counts)| (place.address, counts)).collect();
         sites.sort_by_key(|(address, _)| *address);
         sites
+    }
+
+    /// Whether [`Trace::sites`] has the sites of a kind. Where sites of others are is what the rewriter says.
+    #[must_use]
+    pub fn finds(kind: &KindSchema) -> bool {
+        kind.probe == branches::PROBE
+    }
+
+    /// What it has of a site of a probe that is at these addresses, each an instance of the same original instruction; none for a kind that it did not
+    /// trace.
+    #[must_use]
+    pub fn counts(&self, kind: &KindSchema, object: ObjectId, addresses: &[u64]) -> Option<Counts> {
+        let places = || addresses.iter().map(|&address| CodeAddress { object, address });
+        if *kind == **branches::EXEC {
+            let mut all = ExecCounts::default();
+            places().filter_map(|place| self.exec_sites.get(&place)).for_each(|counts| all += *counts);
+            Some(all.into())
+        } else if *kind == **branches::SCALAR {
+            let mut all = ScalarCounts::default();
+            places().filter_map(|place| self.branches.get(&place)).for_each(|counts| all += *counts);
+            Some(all.into())
+        } else {
+            None
+        }
     }
 
     /// Adds the counts of another trace.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::launches::{self, Launch, LaunchOccupancy};
+use super::sections::Sections;
 use super::variants::{self, Key};
 use wavetap_amdgpu::Target;
 use wavetap_profile::file::{Backend, KernelTotals, Origin, Profile, SiteTotals, Work};
@@ -105,6 +106,9 @@ pub struct Kernel {
     pub work: Option<Work>,
     /// Branches by address.
     pub branches: Vec<Branch>,
+    /// What further probes measured.
+    #[serde(flatten)]
+    pub sections: Sections,
     /// Waits and what they wait for, the costliest first; empty where the original code was not at hand. *Predicted*, never measured.
     #[serde(default)]
     pub waits: Vec<WaitSlice>,
@@ -203,6 +207,7 @@ impl Kernel {
             uncounted_callees: totals.uncounted_callees.clone(),
             work: totals.work,
             branches: totals.sites.iter().filter_map(Branch::of).collect(),
+            sections: Sections::of(&totals.sites),
             waits: Vec::new(),
             chains: Vec::new(),
         }

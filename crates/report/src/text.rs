@@ -153,11 +153,12 @@ fn kernel_lines(kernel: &Kernel, variant: Option<Variant<'_>>, style: Style, lin
     lines.extend(launches::lines(&kernel.launches).into_iter().map(|line| style.dim(&format!("    {line}"))));
     lines.extend(missing_waves(kernel.dropped, kernel.unfinished).map(|line| style.warn(&format!("  {line}"))));
     lines.extend(not_counted(&kernel.uncounted_callees).map(|line| format!("  {line}")));
-    if kernel.branches.is_empty() {
+    if kernel.branches.is_empty() && kernel.sections.is_empty() {
         lines.push("  no branches".to_owned());
     }
     exec_lines(kernel, style, lines);
     scalar_lines(&kernel.branches, style, lines);
+    kernel.sections.lines(kernel.wave_size(), style, lines);
     wait_lines(&kernel.waits, style, lines);
     chain_lines(&kernel.chains, (Blame::Exposed, "samples"), CHAINS_SHOWN, style, lines);
 }
