@@ -9,6 +9,7 @@ use super::memory::Allocation;
 use super::op::Class;
 use super::origins::Origins;
 use super::timing::ModelledTime;
+use wavetap_profile::probes::blocks::{self, BlockCounts};
 use wavetap_profile::probes::branches::{self, ExecCounts, ScalarCounts};
 use wavetap_profile::schema::{Counts, KindSchema};
 
@@ -57,6 +58,7 @@ impl Trace {
     #[must_use]
     pub fn counts(&self, kind: &KindSchema, object: ObjectId, addresses: &[u64]) -> Option<Counts> {
         let places = || addresses.iter().map(|&address| CodeAddress { object, address });
+        let sum = |counts: &BTreeMap<CodeAddress, u64>| places().filter_map(|place| counts.get(&place)).sum();
         if *kind == **branches::EXEC {
             let mut all = ExecCounts::default();
             places().filter_map(|place| self.exec_sites.get(&place)).for_each(|counts| all += *counts);
@@ -65,6 +67,8 @@ impl Trace {
             let mut all = ScalarCounts::default();
             places().filter_map(|place| self.branches.get(&place)).for_each(|counts| all += *counts);
             Some(all.into())
+        } else if *kind == **blocks::BLOCK && self.lanes.len() == self.executed.len() {
+            Some(BlockCounts { executions: sum(&self.executed), lanes: sum(&self.lanes) }.into())
         } else {
             None
         }

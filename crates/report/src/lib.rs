@@ -29,4 +29,4 @@ mod variants;
 pub mod verify;
 
 pub use model::{Branch, Kernel, REPORT_SCHEMA, Report, RunInfo};
-pub use sections::Sections;
+pub use sections::{Block, Sections};
