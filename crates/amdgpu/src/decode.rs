@@ -5,11 +5,12 @@
 use smallvec::SmallVec;
 
 use super::image;
-use super::inst::{Access, Half, Inst, Matrix, Modifiers, Operand, Reg, RegFile, Role, Value, scalar};
-use super::layout::{Accepts, Bits, Coding, Kind, Modifier, scalar_alignment};
+use super::inst::{Half, Inst, Matrix, Modifiers, Operand, Reg, RegFile, Value, scalar};
+use super::layout::{Bits, Kind, scalar_alignment};
 use super::load::tables;
-use super::table::{Encoding, Flags, Memory, OperandSpec, Variant};
+use super::table::{OperandSpec, Variant};
 use super::target::{InstructionSet, Target};
+use super::vocabulary::{Accepts, Access, Coding, Encoding, Flags, Memory, Modifier, Role};
 use wavetap_base::error::{Error, Result};
 
 /// Operand code: a literal follows.

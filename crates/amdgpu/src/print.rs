@@ -4,13 +4,14 @@ use std::fmt::Write;
 
 use super::digits::{push_decimal, push_hexadecimal, push_signed};
 use super::image;
-use super::inst::{Half, Inst, Operand, Reg, RegFile, Role, Value, scalar};
-use super::layout::{Coding, Form, Kind, Modifier};
+use super::inst::{Half, Inst, Operand, Reg, RegFile, Value, scalar};
+use super::layout::Kind;
 use super::pair::BETWEEN;
 use super::print_names as names;
-use super::table::{Encoding, Variant, Written};
+use super::table::{Variant, Written};
 use super::target::Target;
-use super::wait::{Counter, wait_count};
+use super::vocabulary::{Coding, Counter, Encoding, Flags, Form, Modifier, Role};
+use super::wait::wait_count;
 
 /// The instruction as text.
 pub(super) fn print(target: Target, inst: &Inst) -> String {
@@ -414,7 +415,7 @@ impl Printer<'_> {
             Modifier::Src1Sel => self.words(" src1_sel:", names::sdwa_selector(sdwa.src1_sel)),
             Modifier::OpSel => self.source_bits("op_sel", modifier, modifiers.op_sel, false),
             Modifier::OpSelHi => {
-                let packed = self.inst.variant.flags.contains(super::table::Flags::PACKED);
+                let packed = self.inst.variant.flags.contains(Flags::PACKED);
                 self.source_bits("op_sel_hi", modifier, modifiers.op_sel_hi, packed);
             }
             Modifier::Neg => self.source_bits("neg_lo", modifier, modifiers.neg, false),

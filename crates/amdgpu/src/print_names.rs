@@ -3,10 +3,9 @@
 use std::fmt::Write;
 
 use super::digits::{push_hexadecimal, push_signed};
-use super::inst::{Inst, Operand, Value, ValueType, scalar};
-use super::names::NameList;
-use super::table::Flags;
+use super::inst::{Inst, Operand, Value, scalar};
 use super::target::Target;
+use super::vocabulary::{Flags, NameList, ValueType};
 
 /// Inline floating constants by operand code from 240 on: their text, and their value in half, single and double precision.
 const INLINE_FLOATS: [(&str, u16, u32, u64); 9] = [

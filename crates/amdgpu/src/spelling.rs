@@ -4,10 +4,10 @@ use std::sync::LazyLock;
 
 use rustc_hash::FxHashMap;
 
-use super::layout::Modifier;
 use super::load::tables;
 use super::table::Variant;
 use super::target::Target;
+use super::vocabulary::Modifier;
 
 include!(concat!(env!("OUT_DIR"), "/spellings.rs"));
 

@@ -3,83 +3,12 @@
 //! Which counters there are and where an instruction names them is data (`isa-tables/waits.yaml`). Waits for results inside the wave's own pipelines
 //! (`s_waitcnt_depctr`, `s_wait_alu`) have counters of another kind: [`AluWait`].
 
-use super::inst::{Inst, Role, Value, scalar};
-use super::table::{Counters, Encoding, Flags, Memory};
+use super::inst::{Inst, Value, scalar};
+use super::opcode::OpcodeFlags;
 use super::target::Target;
-use super::traits::Traits;
-
-/// A wait counter: how many operations of some kinds were issued and are not complete. The bits of [`Counters`] in their order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Counter {
-    /// `vmcnt` (to gfx11): vector memory; on gfx8 and gfx9 stores too.
-    Vm,
-    /// `lgkmcnt` (to gfx11): LDS, GDS, scalar memory, messages.
-    Lgkm,
-    /// `expcnt`: exports, GDS and direct LDS reads.
-    Exp,
-    /// `vscnt` (gfx10, gfx11): stores and atomics without return.
-    Vs,
-    /// `loadcnt` (gfx12): loads, atomics with return, LDS-DMA.
-    Load,
-    /// `samplecnt` (gfx12): image operations with a sampler.
-    Sample,
-    /// `bvhcnt` (gfx12): ray intersection.
-    Bvh,
-    /// `storecnt` (gfx12): stores and atomics without return.
-    Store,
-    /// `dscnt` (gfx12): LDS.
-    Ds,
-    /// `kmcnt` (gfx12): scalar memory, messages, barrier states.
-    Km,
-    /// `xcnt` (gfx1250): translations of addresses, until which the operation may be replayed and needs its sources.
-    X,
-    /// `asynccnt` (gfx1250): copies between memory and LDS.
-    Async,
-    /// `tensorcnt` (gfx1250): copies of tensors between memory and LDS.
-    Tensor,
-}
-
-/// How many counters there are.
-const COUNTERS: usize = 13;
+use super::vocabulary::{Counter, Counters, Encoding, Flags, Memory, Role};
 
 impl Counter {
-    /// All of them. No target has all.
-    pub const ALL: [Counter; COUNTERS] = [
-        Counter::Vm,
-        Counter::Lgkm,
-        Counter::Exp,
-        Counter::Vs,
-        Counter::Load,
-        Counter::Sample,
-        Counter::Bvh,
-        Counter::Store,
-        Counter::Ds,
-        Counter::Km,
-        Counter::X,
-        Counter::Async,
-        Counter::Tensor,
-    ];
-
-    /// The name in assembler syntax and manuals: `vmcnt`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        [
-            "vmcnt",
-            "lgkmcnt",
-            "expcnt",
-            "vscnt",
-            "loadcnt",
-            "samplecnt",
-            "bvhcnt",
-            "storecnt",
-            "dscnt",
-            "kmcnt",
-            "xcnt",
-            "asynccnt",
-            "tensorcnt",
-        ][self as usize]
-    }
-
     /// Its bit in a set of counters.
     #[must_use]
     pub fn flag(self) -> Counters {
@@ -89,7 +18,7 @@ impl Counter {
 
 /// How many operations may still be outstanding, per counter; `None`: any number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct WaitCount([Option<u8>; COUNTERS]);
+pub struct WaitCount([Option<u8>; Counter::ALL.len()]);
 
 impl WaitCount {
     /// How many operations of this counter may be outstanding.
@@ -364,7 +293,7 @@ impl AluWait {
 /// What an instruction waits for inside the wave's own pipelines; `None` if it is none that does.
 #[must_use]
 pub fn alu_wait(inst: &Inst) -> Option<AluWait> {
-    if !inst.variant.traits.contains(Traits::ALU_WAIT) && inst.variant.encoding != Encoding::Ldsdir {
+    if !inst.variant.opcode_flags.contains(OpcodeFlags::ALU_WAIT) && inst.variant.encoding != Encoding::Ldsdir {
         return None;
     }
     match (inst.name(), inst.operand(Role::DepCtr).map(|operand| operand.value)) {

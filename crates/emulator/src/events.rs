@@ -4,8 +4,8 @@
 use smallvec::SmallVec;
 
 use wavetap_amdgpu::{
-    self, Access, AluWait, Branch, Counter, Encoding, EventHazards as Rules, Flags, Half, Inst, Reg, RegFile, Role, Traits, Value, Variant,
-    WaitCount, scalar,
+    self, Access, AluWait, Branch, Counter, Encoding, EventHazards as Rules, Flags, Half, Inst, OpcodeFlags, Reg, RegFile, Role, Value,
+    Variant, WaitCount, scalar,
 };
 
 use super::core::{Core, Step, register_name, stop};
@@ -128,7 +128,7 @@ impl EventNames {
     pub(super) fn of(variant: &Variant) -> EventNames {
         let name = variant.name;
         EventNames {
-            is_nop: variant.traits.contains(Traits::NOP),
+            is_nop: variant.opcode_flags.contains(OpcodeFlags::NOP),
             is_vector_nop: name == "v_nop",
             waits: variant.flags.contains(Flags::WAIT),
             is_waitcnt: name == "s_waitcnt",
@@ -139,7 +139,7 @@ impl EventNames {
             compares: name.starts_with("v_cmpx"),
             permutes: name.starts_with("v_permlane"),
             sends: name == "s_sendmsg",
-            takes_mask: variant.traits.contains(Traits::LANE_MASK),
+            takes_mask: variant.opcode_flags.contains(OpcodeFlags::LANE_MASK),
             divides: name.starts_with("v_div"),
             is_matrix: name.starts_with("v_wmma") || name.starts_with("v_swmmac"),
             is_sparse: name.starts_with("v_swmmac"),

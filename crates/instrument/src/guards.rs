@@ -1,7 +1,7 @@
 //! What must not be in a kernel, or not where code is inserted.
 
 use super::entry::begins_with_arguments;
-use wavetap_amdgpu::{Memory, Reg, Role, Traits, Value};
+use wavetap_amdgpu::{Memory, OpcodeFlags, Reg, Role, Value};
 use wavetap_analysis::cfg::{Cfg, Program};
 use wavetap_analysis::dataflow::{Indexing, Liveness, RegSet};
 use wavetap_analysis::kernel::{Body, BodyKind, Flow, Neighbours, Reason, Refusal, Scheduling, Stop, Tie};
@@ -22,7 +22,7 @@ const MESSAGE_BITS: i64 = 0xff;
 
 /// Refuses kernels whose waves change how many vector registers they have, or which ones the numbers mean.
 pub(super) fn check_allocation(body: &Body, descriptor: &KernelDescriptor) -> Result<(), Refusal> {
-    if let Some(id) = body.ids().find(|id| body.inst(*id).variant.traits.contains(Traits::ALLOC_VGPR)) {
+    if let Some(id) = body.ids().find(|id| body.inst(*id).variant.opcode_flags.contains(OpcodeFlags::ALLOC_VGPR)) {
         return Err(Refusal::at(Reason::VectorAllocation, body.address(id), "s_alloc_vgpr changes the number of vector registers"));
     }
     if Field::enable_dynamic_vgpr(body.target()).is_some_and(|field| descriptor.get(field) != 0) {

@@ -6,7 +6,7 @@
 
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
-use wavetap_amdgpu::{EventHazards, Inst, Memory, Role, Traits, Value};
+use wavetap_amdgpu::{EventHazards, Inst, Memory, OpcodeFlags, Role, Value};
 use wavetap_analysis::dataflow::Indexing;
 use wavetap_analysis::kernel::Body;
 use wavetap_base::entity::InstId;
@@ -65,10 +65,10 @@ struct Clause {
 /// The clauses of a body, in address order. They end where the code leaves them.
 fn clauses(body: &Body) -> Vec<Clause> {
     let mut clauses = Vec::new();
-    if !body.traits().contains(Traits::CLAUSE) {
+    if !body.opcode_flags().contains(OpcodeFlags::CLAUSE) {
         return clauses;
     }
-    for start in body.ids().filter(|id| body.inst(*id).variant.traits.contains(Traits::CLAUSE)) {
+    for start in body.ids().filter(|id| body.inst(*id).variant.opcode_flags.contains(OpcodeFlags::CLAUSE)) {
         let Some(length) = members(body.inst(start)) else { continue };
         let mut next = start.index() + 1;
         let mut following = |id| body.at_next(body.end_address(id), &mut next);

@@ -9,7 +9,7 @@
 
 use smallvec::SmallVec;
 
-use wavetap_amdgpu::{Counter, Reg, RegFile, Target, Traits, Value, issued, wait_count};
+use wavetap_amdgpu::{Counter, OpcodeFlags, Reg, RegFile, Target, Value, issued, wait_count};
 use wavetap_analysis::cfg::{Cfg, Worklist};
 use wavetap_analysis::dataflow::{
     CompletionOrder, FlatMemory, MOST, Operation, RegSet, WaitSummaries, WrittenRegs, completion_order, counters_of, may_not_count,
@@ -370,7 +370,7 @@ impl<'a> Arrivals<'a> {
     fn step(&mut self, id: InstId, whose: Whose) {
         let (body, inst) = (self.body, self.body.inst(id));
         let (waits, issued, flow) = (wait_count(body.target(), inst), issued(inst), body.flow(id));
-        let answers = inst.variant.traits.contains(Traits::BARRIER_WAIT);
+        let answers = inst.variant.opcode_flags.contains(OpcodeFlags::BARRIER_WAIT);
         if waits.is_none() && issued.is_empty() && !answers && !matches!(flow, Flow::Call(_)) {
             return;
         }

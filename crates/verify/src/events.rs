@@ -8,8 +8,8 @@ use super::align::Alignment;
 use super::finding::{Finding, Rule};
 use super::hazards::{is_lds, is_salu, is_valu, is_vector_memory};
 use wavetap_amdgpu::{
-    Access, Branch, Condition, Counter, Counters, Encoding, EventHazards as Rules, Flags, Inst, Memory, Reg, RegFile, Role, Traits, Value,
-    WaitStates, alu_wait, scalar, wait_count,
+    Access, Branch, Condition, Counter, Counters, Encoding, EventHazards as Rules, Flags, Inst, Memory, OpcodeFlags, Reg, RegFile, Role,
+    Value, WaitStates, alu_wait, scalar, wait_count,
 };
 use wavetap_analysis::cfg::{Cfg, Worklist};
 use wavetap_analysis::kernel::{Body, BodyKind};
@@ -216,7 +216,7 @@ fn named(codes: Codes) -> String {
 
 /// The registers that an instruction reads as a mask of lanes.
 fn mask_of(inst: &Inst) -> Codes {
-    if !inst.variant.traits.contains(Traits::LANE_MASK) && inst.variant.halves.is_none() {
+    if !inst.variant.opcode_flags.contains(OpcodeFlags::LANE_MASK) && inst.variant.halves.is_none() {
         return 0;
     }
     let explicit = inst.operand(Role::Src2).and_then(|operand| operand.reg()).filter(|reg| reg.file == RegFile::Scalar);
@@ -440,19 +440,19 @@ impl Checker<'_> {
 
     /// Whether the hardware now forgets which pairs vector instructions have read: behind so many `ds_nop` in a row. They are one row only within a block.
     fn forgets(&self, id: InstId) -> bool {
-        if !self.new.inst(id).variant.traits.contains(Traits::DS_NOP) {
+        if !self.new.inst(id).variant.opcode_flags.contains(OpcodeFlags::DS_NOP) {
             return false;
         }
         let count = self.new.target().forgetting_nops();
         let first = self.cfg.block(self.cfg.block_of(id)).first;
         let row = (id.0 + 1).checked_sub(count).filter(|start| *start >= first.0);
-        row.is_some_and(|start| (start..=id.0).all(|index| self.new.inst(InstId(index)).variant.traits.contains(Traits::DS_NOP)))
+        row.is_some_and(|start| (start..=id.0).all(|index| self.new.inst(InstId(index)).variant.opcode_flags.contains(OpcodeFlags::DS_NOP)))
     }
 
     /// A register of a pair that a vector instruction has ever read is written and read again (gfx12.0).
     fn tracked_pairs(&self, state: &mut State, step: &Step<'_>, report: &mut dyn FnMut(String)) {
         let variant = step.inst.variant;
-        let may_wait = variant.traits.contains(Traits::ALU_WAIT) || variant.encoding == Encoding::Ldsdir;
+        let may_wait = variant.opcode_flags.contains(OpcodeFlags::ALU_WAIT) || variant.encoding == Encoding::Ldsdir;
         if let Some(wait) = may_wait.then(|| alu_wait(step.inst)).flatten() {
             let vcc = codes(Reg::VCC);
             if wait.sa_sdst == Some(0) {

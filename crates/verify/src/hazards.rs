@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
 use super::matrix;
-use wavetap_amdgpu::{Encoding, Flags, Inst, Memory, Operand, Reg, RegFile, Role, Traits, Value, WaitStates, scalar};
+use wavetap_amdgpu::{Encoding, Flags, Inst, Memory, OpcodeFlags, Operand, Reg, RegFile, Role, Value, WaitStates, scalar};
 use wavetap_analysis::cfg::Cfg;
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::Body;
@@ -347,7 +347,7 @@ fn shares_named(a: &Inst, a_written: bool, b: &Inst, b_written: bool) -> bool {
 
 /// Issue slots an instruction takes.
 fn slots(inst: &Inst) -> u8 {
-    if !inst.variant.traits.contains(Traits::NOP) {
+    if !inst.variant.opcode_flags.contains(OpcodeFlags::NOP) {
         return 1;
     }
     match inst.operand(Role::Simm16).map(|operand| operand.value) {

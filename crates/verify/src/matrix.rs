@@ -4,7 +4,7 @@
 //! inserted writers and an original one; where the number depends on what reads the result, the largest is asked for.
 
 use super::hazards::{Facts, Pair, WaitRule, all, if_met, is_lds, is_valu, is_vector_memory};
-use wavetap_amdgpu::{Encoding, Flags, Inst, Reg, Role, Traits, WaitStates};
+use wavetap_amdgpu::{Encoding, Flags, Inst, OpcodeFlags, Reg, Role, WaitStates};
 use wavetap_analysis::dataflow::RegSet;
 
 /// The longest distance any of these rules asks for (16 passes and 4).
@@ -38,16 +38,16 @@ pub(super) static RULES: [WaitRule; 9] = {
 
 /// Whether rules of this file concern an instruction.
 pub(super) fn concerns(inst: &Inst) -> bool {
-    is_matrix(inst) || inst.variant.traits.intersects(Traits::DOT | Traits::ACCUM_MOVE)
+    is_matrix(inst) || inst.variant.opcode_flags.intersects(OpcodeFlags::DOT | OpcodeFlags::ACCUM_MOVE)
 }
 
 /// Whether an instruction multiplies matrices.
 pub(super) fn is_matrix(inst: &Inst) -> bool {
-    inst.variant.flags.contains(Flags::MFMA) && !inst.variant.traits.contains(Traits::ACCUM_MOVE)
+    inst.variant.flags.contains(Flags::MFMA) && !inst.variant.opcode_flags.contains(OpcodeFlags::ACCUM_MOVE)
 }
 
 fn is_dot(inst: &Inst) -> bool {
-    inst.variant.traits.contains(Traits::DOT)
+    inst.variant.opcode_flags.contains(OpcodeFlags::DOT)
 }
 
 fn is_double(inst: &Inst) -> bool {

@@ -18,7 +18,7 @@ use super::homes;
 use super::scheduling;
 use super::scratch::{self, RESOURCE_CARRY};
 use super::values::{FlatScratch, State, Word};
-use wavetap_amdgpu::{Inst, Memory, Reg, RegFile, Role, Traits, Value, scalar};
+use wavetap_amdgpu::{Inst, Memory, OpcodeFlags, Reg, RegFile, Role, Value, scalar};
 use wavetap_analysis::cfg::{Cfg, Worklist};
 use wavetap_analysis::dataflow::{Accesses, Indexing, RegSet, Summaries};
 use wavetap_analysis::kernel::{Body, CallTarget, Flow};
@@ -346,7 +346,7 @@ impl Machine<'_> {
 fn inserted(state: &mut State, body: &Body, id: InstId) {
     let inst = body.inst(id);
     // What these set is what the original has at each original instruction: `high_registers` and `scheduling` check that.
-    if inst.variant.traits.contains(Traits::SET_VGPR_MSB) || scheduling::sets(body, id) {
+    if inst.variant.opcode_flags.contains(OpcodeFlags::SET_VGPR_MSB) || scheduling::sets(body, id) {
         return;
     }
     let other = Word::Other(id.0);
@@ -430,7 +430,7 @@ fn writes_active_lanes(inst: &Inst) -> bool {
 
 /// `s_getpc_b64` by any of its names.
 fn is_getpc(inst: &Inst) -> bool {
-    inst.variant.traits.contains(Traits::GET_PC)
+    inst.variant.opcode_flags.contains(OpcodeFlags::GET_PC)
 }
 
 /// The 16-bit immediate.

@@ -7,7 +7,7 @@
 
 use crate::cfg::Cfg;
 use crate::kernel::{Body, Flow};
-use wavetap_amdgpu::{Inst, Reg, Traits, Value};
+use wavetap_amdgpu::{Inst, OpcodeFlags, Reg, Value};
 use wavetap_base::entity::InstId;
 
 bitflags::bitflags! {
@@ -46,7 +46,8 @@ impl Indexing {
     pub fn of(body: &Body) -> Indexing {
         // On targets without the mode its bit of MODE is another one.
         let has_mode = || wavetap_amdgpu::has_operation(body.target(), "s_set_gpr_idx_on") && body.insts().iter().any(sets_mode);
-        let may_start = body.traits().contains(Traits::INDEX_MODE) || body.traits().contains(Traits::HARDWARE_REGISTER) && has_mode();
+        let may_start = body.opcode_flags().contains(OpcodeFlags::INDEX_MODE)
+            || body.opcode_flags().contains(OpcodeFlags::HARDWARE_REGISTER) && has_mode();
         let mut indexing = if may_start { Indexing::follow(body) } else { Indexing::default() };
         for id in body.ids().filter(|id| body.may_be_skipped(*id)) {
             indexing.before.resize(body.len(), Indexed::empty());

@@ -16,7 +16,7 @@ use super::pending::{Pending, Position, Queue};
 use super::regset::RegSet;
 use crate::cfg::{Cfg, Exit, Program, Worklist};
 use crate::kernel::{Body, BodyKind, CallTarget, Flow};
-use wavetap_amdgpu::{Counter, Inst, Memory, Traits, Value, issued, wait_count};
+use wavetap_amdgpu::{Counter, Inst, Memory, OpcodeFlags, Value, issued, wait_count};
 use wavetap_base::entity::InstId;
 
 /// Something that incremented a counter.
@@ -139,7 +139,7 @@ impl State {
                 }
             }
         }
-        if inst.variant.traits.contains(Traits::BARRIER_WAIT) {
+        if inst.variant.opcode_flags.contains(OpcodeFlags::BARRIER_WAIT) {
             self.answer(body, inst);
         }
         let issued = issued(inst);

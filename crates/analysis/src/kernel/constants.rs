@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use super::body::{Body, BodyKind, Flow};
 use super::decode::{RETURN_ADDRESS, displaced};
 use super::image::Image;
-use wavetap_amdgpu::{Branch, Inst, Reg, RegFile, Role, Traits, Value, scalar};
+use wavetap_amdgpu::{Branch, Inst, OpcodeFlags, Reg, RegFile, Role, Value, scalar};
 use wavetap_base::entity::InstId;
 
 /// Where an instruction that jumps through registers goes, as far as constants tell.
@@ -300,7 +300,7 @@ pub(super) fn indirect_targets(body: &Body, image: &Image<'_>, kept: &Kept) -> V
 /// ```
 #[must_use]
 pub fn formed_addresses(body: &Body, image: &Image<'_>) -> Vec<(InstId, u64)> {
-    if !body.traits().contains(Traits::GET_PC) {
+    if !body.opcode_flags().contains(OpcodeFlags::GET_PC) {
         return Vec::new();
     }
     // Whether the last visit, which has the states that hold on every path, still knew the address.

@@ -4,7 +4,7 @@
 //! body is refused, for nobody knows which registers it uses.
 
 use crate::kernel::{Body, Flow};
-use wavetap_amdgpu::{Inst, Operand, RegFile, Role, Traits, Value, VgprMsb};
+use wavetap_amdgpu::{Inst, OpcodeFlags, Operand, RegFile, Role, Value, VgprMsb};
 use wavetap_base::entity::InstId;
 use wavetap_base::error::{Error, Result};
 
@@ -85,9 +85,9 @@ pub(super) fn literal(inst: &Inst) -> Option<u32> {
 /// Unsupported if an instruction with vector registers is reached with different high bits, or with unknown ones.
 pub(super) fn states(body: &Body) -> Result<Vec<Option<VgprMsb>>> {
     let sets_some = |inst: &Inst| writes_literal_to_mode(inst) && literal(inst).map(VgprMsb::of_mode) != Some(VgprMsb::default());
-    let traits = body.traits();
-    let may_set = traits.contains(Traits::SET_VGPR_MSB)
-        || (traits.contains(Traits::HARDWARE_REGISTER) && body.target().has_vgpr_msb() && body.insts().iter().any(sets_some));
+    let opcode_flags = body.opcode_flags();
+    let may_set = opcode_flags.contains(OpcodeFlags::SET_VGPR_MSB)
+        || (opcode_flags.contains(OpcodeFlags::HARDWARE_REGISTER) && body.target().has_vgpr_msb() && body.insts().iter().any(sets_some));
     if !may_set {
         return Ok(Vec::new());
     }

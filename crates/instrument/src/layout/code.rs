@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use super::piece::{KeptScc, Piece, Place, adds_whole, branch_word, call_word, encode, getpc_pair};
 use super::reach::{Sequence, Words, displacement};
-use wavetap_amdgpu::{Branch, Counter, EventHazards, Reg, Role, Target, Traits, Value, scalar};
+use wavetap_amdgpu::{Branch, Counter, EventHazards, OpcodeFlags, Reg, Role, Target, Value, scalar};
 use wavetap_analysis::cfg::{BodyId, Program};
 use wavetap_analysis::kernel::edit::{Edits, Item, Label, Snippet};
 use wavetap_analysis::kernel::{Body, BodyKind, CallTarget, Flow, Image, Reason, Refusal, Stop};
@@ -276,7 +276,7 @@ fn settles(target: Target) -> bool {
 
 /// How many instructions behind an `s_clause` belong to it (RDNA ISA guides: length - 1 in bits 5:0).
 fn clause_members(inst: &wavetap_amdgpu::Inst) -> Option<u16> {
-    if !inst.variant.traits.contains(Traits::CLAUSE) {
+    if !inst.variant.opcode_flags.contains(OpcodeFlags::CLAUSE) {
         return None;
     }
     match inst.operand(Role::Simm16).map(|operand| operand.value) {

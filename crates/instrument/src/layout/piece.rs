@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use wavetap_amdgpu::{Reg, Role, Target, Traits, Value};
+use wavetap_amdgpu::{OpcodeFlags, Reg, Role, Target, Value};
 use wavetap_base::error::{Error, Result};
 
 /// An index into the label table of a [`super::Code`].
@@ -148,7 +148,7 @@ pub(super) fn call_word(target: Target, link: Value) -> Result<u32> {
 
 /// The pair that `s_getpc_b64` writes, by any of its names.
 pub(super) fn getpc_pair(inst: &wavetap_amdgpu::Inst) -> Option<Reg> {
-    if !inst.variant.traits.contains(Traits::GET_PC) {
+    if !inst.variant.opcode_flags.contains(OpcodeFlags::GET_PC) {
         return None;
     }
     inst.operand(Role::Sdst)?.reg()
