@@ -55,7 +55,7 @@ fn accesses_lds(body: &Body) -> bool {
             || inst.operands.iter().filter_map(|operand| operand.reg()).any(|reg| reg.first == aperture.first && reg.file == aperture.file);
         inst.variant.memory == Memory::Lds
             || inst.modifiers.lds
-            || inst.variant.opcode_flags.contains(OpcodeFlags::TO_LDS)
+            || inst.is_any(OpcodeFlags::TO_LDS | OpcodeFlags::FROM_LDS)
             || takes_aperture()
     })
 }

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use super::Analysis;
 use super::guards;
 use super::sites::Planned;
-use wavetap_amdgpu::Reg;
+use wavetap_amdgpu::{Opcode, Reg};
 use wavetap_analysis::cfg::{BodyId, Cfg};
 use wavetap_analysis::dataflow::{Indexing, Liveness, RegSet, Waits};
 use wavetap_analysis::kernel::{Body, BodyKind, CallTarget, Flow, Neighbours, Stop};
@@ -65,7 +65,7 @@ impl<'a> Part<'a> {
 pub(super) fn functions<'a>(analysis: &Analysis<'a>, kernel: BodyId, descriptor: &KernelDescriptor) -> BTreeMap<BodyId, Part<'a>> {
     let program = analysis.program;
     let mut found = BTreeMap::new();
-    if !wavetap_amdgpu::has_operation(program.body(kernel).target(), "s_call_b64") {
+    if !wavetap_amdgpu::has_operation(program.body(kernel).target(), Opcode::S_CALL_B64) {
         return found;
     }
     let mut work = vec![kernel];

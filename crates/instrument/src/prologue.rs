@@ -12,7 +12,7 @@ use super::homes::Homes;
 use super::plan::{Plan, Slices};
 use super::registers::ScalarPool;
 use super::settle::Place;
-use wavetap_amdgpu::{EventHazards, Inst, Reg, RegFile, Value};
+use wavetap_amdgpu::{EventHazards, Inst, Opcode, Reg, RegFile, Value};
 use wavetap_analysis::kernel::Stop;
 use wavetap_analysis::kernel::edit::{Label, Snippet};
 use wavetap_base::error::Result;
@@ -213,7 +213,7 @@ fn claim(plan: &Plan, asm: &mut Asm, t: &Scratch, off: Label) -> Result<()> {
 
 /// The high half of a product; lane 0 is active.
 fn multiply_high(plan: &Plan, asm: &mut Asm, into: u16, a: Value, b: Value) -> Result<()> {
-    if wavetap_amdgpu::has_operation(plan.target, "s_mul_hi_u32") {
+    if wavetap_amdgpu::has_operation(plan.target, Opcode::S_MUL_HI_U32) {
         return asm.op("s_mul_hi_u32", &[s(into), a, b]);
     }
     let product = v(plan.vectors.data);

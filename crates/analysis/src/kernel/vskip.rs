@@ -6,7 +6,7 @@
 //! Forward over the control-flow graph: where it *may* be on, on some path.
 
 use crate::kernel::{Body, BodyKind, Flow};
-use wavetap_amdgpu::{Encoding, Inst, OpcodeFlags, Role, Value};
+use wavetap_amdgpu::{Encoding, Inst, Opcode, OpcodeFlags, Role, Value};
 use wavetap_base::error::{Error, Result};
 
 /// Hardware register MODE, and its bit VSKIP.
@@ -38,7 +38,7 @@ fn step(inst: &Inst, before: bool) -> bool {
 
 /// Whether an instruction writes the bit as a part of MODE.
 fn writes_by_mode(inst: &Inst) -> bool {
-    inst.name().starts_with("s_setreg") && inst.hardware_register().is_none_or(|(number, bits)| number == MODE && bits.contains(&VSKIP))
+    inst.is_any(OpcodeFlags::SETREG) && inst.hardware_register().is_none_or(|(number, bits)| number == MODE && bits.contains(&VSKIP))
 }
 
 /// Whether the bit may be on before each instruction of a body; empty if it is off everywhere.
@@ -48,7 +48,7 @@ fn writes_by_mode(inst: &Inst) -> bool {
 pub(super) fn states(body: &Body) -> Result<Vec<bool>> {
     let opcode_flags = body.opcode_flags();
     // On later targets the bit of MODE is another one.
-    let by_mode = || wavetap_amdgpu::has_operation(body.target(), "s_setvskip") && body.insts().iter().any(writes_by_mode);
+    let by_mode = || wavetap_amdgpu::has_operation(body.target(), Opcode::S_SETVSKIP) && body.insts().iter().any(writes_by_mode);
     let sets = opcode_flags.contains(OpcodeFlags::SET_VSKIP) || opcode_flags.contains(OpcodeFlags::HARDWARE_REGISTER) && by_mode();
     if !sets {
         return Ok(Vec::new());

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use super::piece::{KeptScc, Piece, Place, adds_whole, branch_word, call_word, encode, getpc_pair};
 use super::reach::{Sequence, Words, displacement};
-use wavetap_amdgpu::{Branch, Counter, EventHazards, OpcodeFlags, Reg, Role, Target, Value, scalar};
+use wavetap_amdgpu::{Branch, Counter, EventHazards, Opcode, OpcodeFlags, Reg, Role, Target, Value, scalar};
 use wavetap_analysis::cfg::{BodyId, Program};
 use wavetap_analysis::kernel::edit::{Edits, Item, Label, Snippet};
 use wavetap_analysis::kernel::{Body, BodyKind, CallTarget, Flow, Image, Reason, Refusal, Stop};
@@ -294,7 +294,7 @@ fn scc_is_dead_after(body: &Body, id: InstId) -> bool {
             return false;
         }
         if inst.writes().any(|reg| reg.overlaps(Reg::SCC)) {
-            return !inst.name().starts_with("s_cmov");
+            return !matches!(inst.opcode(), Opcode::S_CMOV_B32 | Opcode::S_CMOV_B64 | Opcode::S_CMOVK_I32);
         }
         if body.flow(next) != Flow::Next {
             return false;
