@@ -8,8 +8,8 @@ use super::align::Alignment;
 use super::finding::{Finding, Rule};
 use super::hazards::{is_lds, is_salu, is_valu, is_vector_memory};
 use wavetap_amdgpu::{
-    Access, Branch, Condition, Counter, Counters, Encoding, EventHazards as Rules, Flags, Inst, Memory, OpcodeFlags, Reg, RegFile, Role,
-    Value, WaitStates, alu_wait, scalar, wait_count,
+    Access, Branch, Condition, Counter, Counters, Encoding, EventHazards as Rules, Flags, Inst, Memory, Opcode, OpcodeFlags, Reg, RegFile,
+    Role, Value, WaitStates, alu_wait, scalar, wait_count,
 };
 use wavetap_analysis::cfg::{Cfg, Worklist};
 use wavetap_analysis::kernel::{Body, BodyKind};
@@ -185,7 +185,7 @@ fn asks_for_zero_flag(inst: &Inst) -> bool {
 }
 
 fn permutes_lanes(inst: &Inst) -> bool {
-    is_valu(inst) && inst.name().starts_with("v_permlane")
+    is_valu(inst) && inst.is_any(OpcodeFlags::PERMLANE)
 }
 
 /// The scalar registers that an instruction reads, and those that it writes. What `s_set_vgpr_msb` does to vector registers is nothing to them.
@@ -292,7 +292,7 @@ impl Checker<'_> {
                     report(format!("{} is written, which a memory instruction has yet to read", named(clash)));
                 }
             }
-            let waits = inst.name() == "s_waitcnt" && wait_for_all(inst);
+            let waits = inst.opcode() == Opcode::S_WAITCNT && wait_for_all(inst);
             if step.valu || waits || alu_wait(inst).is_some_and(|wait| wait.vm_vsrc == Some(0)) {
                 *reads = Marks::default();
             }
@@ -308,7 +308,7 @@ impl Checker<'_> {
             }
             let waited = wait_count(self.new.target(), inst).is_some_and(|counts| counts.get(Counter::Lgkm) == Some(0));
             let computes = step.salu && inst.variant.encoding != Encoding::Sopp && !inst.variant.flags.contains(Flags::WAIT);
-            if waited || (computes && inst.name() != "s_version") {
+            if waited || (computes && inst.opcode() != Opcode::S_VERSION) {
                 *reads = Marks::default();
             }
             if inst.variant.encoding == Encoding::Smem {
@@ -337,10 +337,10 @@ impl Checker<'_> {
             if permutes_lanes(step.inst) && compared.ours(step.inserted) != 0 {
                 report("EXEC was just written by a vector comparison".to_owned());
             }
-            if step.inst.name() != "v_nop" {
+            if step.inst.opcode() != Opcode::V_NOP {
                 *compared = Marks::default();
             }
-            if step.inst.name().starts_with("v_cmpx") {
+            if step.inst.is_any(OpcodeFlags::CMPX) {
                 compared.mark(1, step.inserted);
             }
         }
@@ -373,7 +373,7 @@ impl Checker<'_> {
             state.0[BRANCHED].join(last);
         }
         let waits = wait_count(self.new.target(), inst).is_some_and(|counts| counts.get(Counter::Vs) == Some(0));
-        if waits && inst.name() == "s_waitcnt_vscnt" {
+        if waits && inst.opcode() == Opcode::S_WAITCNT_VSCNT {
             state.0[LAST] = Marks::default();
             state.0[BRANCHED] = Marks::default();
         }

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::super::matrix;
 use super::{RULES, WaitRule, is_dpp, is_lds, is_vector_memory, swaps_rows, wide_data, writes_part};
-use wavetap_amdgpu::{Encoding, Flags, Implicit, Inst, Memory, OpcodeFlags, Reg, RegFile, Value, WaitStates, scalar};
+use wavetap_amdgpu::{Encoding, Flags, Implicit, Inst, Memory, Opcode, OpcodeFlags, Reg, RegFile, Value, WaitStates, scalar};
 use wavetap_analysis::dataflow::RegSet;
 
 bitflags::bitflags! {
@@ -186,7 +186,7 @@ impl Facts {
 
     /// What its name, its flags and its modifiers say.
     fn of_variant(inst: &Inst) -> Facts {
-        let (variant, name) = (inst.variant, inst.name());
+        let variant = inst.variant;
         let mut facts = Facts::empty();
         let (flags, opcode_flags) = (variant.flags, variant.opcode_flags);
         facts.add_if(Facts::VALU | Facts::USES, flags.contains(Flags::VALU));
@@ -200,23 +200,24 @@ impl Facts {
         } else if is_lds(inst) || variant.encoding == Encoding::Exp {
             facts |= Facts::MEMORY_SIDE | Facts::USES;
         }
-        if name.starts_with("s_") {
-            facts.add_if(Facts::MESSAGE, name == "s_ttracedata");
-            facts.add_if(Facts::TRAP_RETURN, name.starts_with("s_rfe"));
+        if !flags.contains(Flags::VALU) && (is_scalar(inst) || variant.encoding == Encoding::Smem) {
+            facts.add_if(Facts::MESSAGE, inst.opcode() == Opcode::S_TTRACEDATA);
+            facts.add_if(Facts::TRAP_RETURN, opcode_flags.contains(OpcodeFlags::TRAP_RETURN));
             facts.add_if(Facts::INDEXES, opcode_flags.contains(OpcodeFlags::SCALAR_RELATIVE) || inst.modifiers.lds);
             return facts;
         }
-        if !name.starts_with("v_") || name.starts_with("v_interp") || inst.modifiers.lds {
+        // LDS and memory with M0 are among these; too many do no harm here.
+        if variant.memory != Memory::None || variant.encoding == Encoding::Exp || opcode_flags.contains(OpcodeFlags::INTERP) {
             facts |= Facts::INDEXES;
         }
         facts.add_if(Facts::TRANS, flags.contains(Flags::TRANS));
         facts.add_if(Facts::PARTIAL, writes_part(inst));
-        facts.add_if(Facts::DIV_FMAS, name.starts_with("v_div_fmas"));
+        facts.add_if(Facts::DIV_FMAS, opcode_flags.contains(OpcodeFlags::DIV_FMAS));
         facts.add_if(Facts::SWAPS_ROWS, swaps_rows(inst));
-        match name {
-            "v_readlane_b32" | "v_writelane_b32" => facts |= Facts::SELECTS_LANE | Facts::LANE,
-            "v_readfirstlane_b32" => facts |= Facts::LANE,
-            "v_fma_f64" | "v_fmac_f64" => facts |= Facts::FMA_F64,
+        match inst.opcode() {
+            Opcode::V_READLANE_B32 | Opcode::V_WRITELANE_B32 => facts |= Facts::SELECTS_LANE | Facts::LANE,
+            Opcode::V_READFIRSTLANE_B32 => facts |= Facts::LANE,
+            Opcode::V_FMA_F64 | Opcode::V_FMAC_F64 => facts |= Facts::FMA_F64,
             _ => {}
         }
         if matrix::concerns(inst) {
