@@ -40,7 +40,9 @@ pub use lds_banks::{LdsCycles, LdsOperation, LdsPhases};
 pub use machine::Estimate;
 pub use names::Field;
 pub use occupancy::{Demand, Limit, Loss, Occupancy};
-pub use opcode::{AtomicInfo, CompareInfo, LoadInfo, MaskInfo, MatrixInfo, Opcode, OpcodeFlags, StoreInfo};
+pub use opcode::{
+    AtomicInfo, CompareInfo, LoadInfo, MaskInfo, MatrixInfo, MinMaxInfo, Opcode, OpcodeFlags, SampleInfo, ScaleInfo, StoreInfo,
+};
 pub use pair::HalfOperation;
 pub use print_names::{BUFFER_DATA_FORMATS, BUFFER_NUMBER_FORMATS};
 pub use spelling::{has_operation, largest_offset, operation};
@@ -49,7 +51,7 @@ pub use target::{LatencyRange, Target};
 pub use vgpr_msb::VgprMsb;
 pub use vocabulary::{
     Accepts, Access, AtomicOp, Coding, Counter, Counters, D16, Encoding, Flags, Form, Gradients, ImageData, ImageField, Implicit, Latency,
-    MachineFact, MaskOp, Memory, Modifier, NameList, NumberFormat, Predicate, Role, SamplerField, ValueType,
+    MachineFact, MaskOp, Memory, MinMaxOp, Modifier, NameList, NumberFormat, Predicate, Role, SamplerField, ValueType,
 };
 pub use wait::{AluWait, WaitCount, alu_wait, issued, wait_count, wait_immediate, waits_for};
 
