@@ -40,7 +40,7 @@ pub(super) fn source(tables: &Path, vocabulary: &Vocabulary, targets: &[(&str, &
                 let runs: Result<Vec<String>, Failure> = bits.split(',').map(run).collect();
                 write!(fields, "WaitField {{ counter: Counter::ALL[{counter}], runs: &[{}] }}, ", runs?.join(", "))?;
             }
-            writeln!(out, "            ({:?}, &[{}]),", instruction.name, fields.trim_end_matches(", "))?;
+            writeln!(out, "            (Opcode::{}, &[{}]),", instruction.name.to_uppercase(), fields.trim_end_matches(", "))?;
         }
         writeln!(out, "        ],\n    }},")?;
     }

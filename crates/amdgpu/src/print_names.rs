@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::digits::{push_hexadecimal, push_signed};
 use super::inst::{Inst, Operand, Value, scalar};
+use super::opcode::{Opcode, OpcodeFlags};
 use super::target::Target;
 use super::vocabulary::{Flags, NameList, ValueType};
 
@@ -464,8 +465,8 @@ fn temporal_hint(inst: &Inst) -> String {
     }
     const SYSTEM: u8 = 3;
     // Copies between memory and LDS read the one and write the other.
-    let store = flags.contains(Flags::STORE) && (!flags.contains(Flags::LOAD) || inst.name().contains("_store_"))
-        || ["tensor_save", "tensor_stop"].contains(&inst.name());
+    let store = flags.contains(Flags::STORE) && (!flags.contains(Flags::LOAD) || inst.is_any(OpcodeFlags::FROM_LDS))
+        || matches!(inst.opcode(), Opcode::TENSOR_SAVE | Opcode::TENSOR_STOP);
     let name = match th {
         1 => "NT",
         2 => "HT",

@@ -352,7 +352,9 @@ pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
         Opcode::S_CBRANCH_EXECZ => branch_if!(|c| c.wave.exec() == 0),
         Opcode::S_CBRANCH_EXECNZ => branch_if!(|c| c.wave.exec() != 0),
         // No debugger is attached.
-        Opcode::S_CBRANCH_CDBGSYS | Opcode::S_CBRANCH_CDBGUSER | Opcode::S_CBRANCH_CDBGSYS_OR_USER | Opcode::S_CBRANCH_CDBGSYS_AND_USER => branch_if!(|_| false),
+        Opcode::S_CBRANCH_CDBGSYS | Opcode::S_CBRANCH_CDBGUSER | Opcode::S_CBRANCH_CDBGSYS_OR_USER | Opcode::S_CBRANCH_CDBGSYS_AND_USER => {
+            branch_if!(|_| false)
+        }
         Opcode::S_GETPC_B64 | Opcode::S_GET_PC_I64 => (|core, op| core.set_scalar64(op, result(op)?, op.next), Semantics::Own),
         Opcode::S_SETPC_B64 | Opcode::S_SET_PC_I64 => (
             |core, op| {
@@ -377,12 +379,7 @@ pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
             },
             Semantics::Own,
         ),
-        Opcode::S_CALL_B64 | Opcode::S_CALL_I64 => (
-            |core, op| {
-                call(core, op, op.target)
-            },
-            Semantics::Own,
-        ),
+        Opcode::S_CALL_B64 | Opcode::S_CALL_I64 => (|core, op| call(core, op, op.target), Semantics::Own),
         Opcode::S_ENDPGM | Opcode::S_ENDPGM_SAVED | Opcode::S_ENDPGM_ORDERED_PS_DONE => (end, Semantics::Own),
         Opcode::S_BARRIER => (
             |core, _| {
@@ -428,16 +425,51 @@ pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
             },
             Semantics::Own,
         ),
-        Opcode::S_DCACHE_INV | Opcode::S_DCACHE_INV_VOL | Opcode::S_DCACHE_WB | Opcode::S_DCACHE_WB_VOL | Opcode::BUFFER_WBINVL1 | Opcode::BUFFER_WBINVL1_VOL
-        | Opcode::BUFFER_WBL2 | Opcode::BUFFER_INV | Opcode::BUFFER_INVL2 | Opcode::S_GL1_INV | Opcode::BUFFER_GL0_INV | Opcode::BUFFER_GL1_INV | Opcode::GLOBAL_INV | Opcode::GLOBAL_WB
+        Opcode::S_DCACHE_INV
+        | Opcode::S_DCACHE_INV_VOL
+        | Opcode::S_DCACHE_WB
+        | Opcode::S_DCACHE_WB_VOL
+        | Opcode::BUFFER_WBINVL1
+        | Opcode::BUFFER_WBINVL1_VOL
+        | Opcode::BUFFER_WBL2
+        | Opcode::BUFFER_INV
+        | Opcode::BUFFER_INVL2
+        | Opcode::S_GL1_INV
+        | Opcode::BUFFER_GL0_INV
+        | Opcode::BUFFER_GL1_INV
+        | Opcode::GLOBAL_INV
+        | Opcode::GLOBAL_WB
         | Opcode::GLOBAL_WBINV => (caches, Semantics::Own),
-        Opcode::S_NOP | Opcode::S_SETPRIO | Opcode::S_ICACHE_INV | Opcode::S_INCPERFLEVEL | Opcode::S_DECPERFLEVEL | Opcode::V_NOP | Opcode::V_CLREXCP | Opcode::S_SETKILL
-        // Newer: scheduling, clauses, prefetching, markers.
-        | Opcode::S_ATC_PROBE | Opcode::S_ATC_PROBE_BUFFER | Opcode::S_INST_PREFETCH | Opcode::S_SET_INST_PREFETCH_DISTANCE | Opcode::S_CLAUSE | Opcode::S_DELAY_ALU | Opcode::S_WAITCNT_DEPCTR | Opcode::S_WAIT_ALU | Opcode::S_WAIT_EVENT
-        | Opcode::S_VERSION | Opcode::S_CODE_END | Opcode::S_TTRACEDATA_IMM | Opcode::S_PREFETCH_INST | Opcode::S_PREFETCH_INST_PC_REL | Opcode::S_PREFETCH_DATA
-        | Opcode::S_PREFETCH_DATA_PC_REL | Opcode::S_BUFFER_PREFETCH_DATA | Opcode::FLAT_PREFETCH_B8 | Opcode::GLOBAL_PREFETCH_B8 | Opcode::S_SETPRIO_INC_WG | Opcode::V_PIPEFLUSH => {
-            (nothing, Semantics::Own)
-        }
+        // With newer ones for scheduling, clauses, prefetching and markers.
+        Opcode::S_NOP
+        | Opcode::S_SETPRIO
+        | Opcode::S_ICACHE_INV
+        | Opcode::S_INCPERFLEVEL
+        | Opcode::S_DECPERFLEVEL
+        | Opcode::V_NOP
+        | Opcode::V_CLREXCP
+        | Opcode::S_SETKILL
+        | Opcode::S_ATC_PROBE
+        | Opcode::S_ATC_PROBE_BUFFER
+        | Opcode::S_INST_PREFETCH
+        | Opcode::S_SET_INST_PREFETCH_DISTANCE
+        | Opcode::S_CLAUSE
+        | Opcode::S_DELAY_ALU
+        | Opcode::S_WAITCNT_DEPCTR
+        | Opcode::S_WAIT_ALU
+        | Opcode::S_WAIT_EVENT
+        | Opcode::S_VERSION
+        | Opcode::S_CODE_END
+        | Opcode::S_TTRACEDATA_IMM
+        | Opcode::S_PREFETCH_INST
+        | Opcode::S_PREFETCH_INST_PC_REL
+        | Opcode::S_PREFETCH_DATA
+        | Opcode::S_PREFETCH_DATA_PC_REL
+        | Opcode::S_BUFFER_PREFETCH_DATA
+        | Opcode::FLAT_PREFETCH_B8
+        | Opcode::GLOBAL_PREFETCH_B8
+        | Opcode::S_SETPRIO_INC_WG
+        | Opcode::V_PIPEFLUSH => (nothing, Semantics::Own),
         // Rounding is MODE 3:0, denormals 7:4.
         Opcode::S_ROUND_MODE => (|core, op| set_mode_bits(core, op, 0), Semantics::Own),
         Opcode::S_DENORM_MODE => (|core, op| set_mode_bits(core, op, 4), Semantics::Own),

@@ -347,40 +347,31 @@ impl Strides {
         };
         let (a, b, c) = (source(Role::Src0), source(Role::Src1), source(Role::Src2));
         let most = self.ids.most;
+        use Opcode as O;
         match opcode {
-            Opcode::V_MOV_B32 | Opcode::V_MOV_B64 => a,
-            Opcode::V_ADD_U32
-            | Opcode::V_ADD_CO_U32
-            | Opcode::V_ADD_NC_U32
-            | Opcode::V_ADD_I32
-            | Opcode::V_ADD_NC_I32
-            | Opcode::V_ADD_NC_U64 => Some(a?.plus(b?)),
-            Opcode::V_SUB_U32 | Opcode::V_SUB_CO_U32 | Opcode::V_SUB_NC_U32 | Opcode::V_SUB_I32 | Opcode::V_SUB_NC_I32 => {
-                Some(a?.plus(b?.by(Some(-1))))
+            O::V_MOV_B32 | O::V_MOV_B64 => a,
+            O::V_ADD_U32 | O::V_ADD_CO_U32 | O::V_ADD_NC_U32 | O::V_ADD_I32 | O::V_ADD_NC_I32 | O::V_ADD_NC_U64 => Some(a?.plus(b?)),
+            O::V_SUB_U32 | O::V_SUB_CO_U32 | O::V_SUB_NC_U32 | O::V_SUB_I32 | O::V_SUB_NC_I32 => Some(a?.plus(b?.by(Some(-1)))),
+            O::V_SUBREV_U32 | O::V_SUBREV_CO_U32 | O::V_SUBREV_NC_U32 => Some(b?.plus(a?.by(Some(-1)))),
+            O::V_ADD3_U32 => Some(a?.plus(b?).plus(c?)),
+            O::V_LSHLREV_B32 | O::V_LSHLREV_B64 => b?.shifted(a?),
+            O::V_LSHL_ADD_U32 | O::V_LSHL_ADD_U64 => Some(a?.shifted(b?)?.plus(c?)),
+            O::V_ADD_LSHL_U32 => a?.plus(b?).shifted(c?),
+            O::V_MUL_LO_U32 | O::V_MUL_U32_U24 | O::V_MUL_I32_I24 => a?.times(b?),
+            O::V_MAD_U32_U24 | O::V_MAD_I32_I24 | O::V_MAD_U64_U32 | O::V_MAD_I64_I32 | O::V_MAD_CO_U64_U32 | O::V_MAD_CO_I64_I32 => {
+                Some(a?.times(b?)?.plus(c?))
             }
-            Opcode::V_SUBREV_U32 | Opcode::V_SUBREV_CO_U32 | Opcode::V_SUBREV_NC_U32 => Some(b?.plus(a?.by(Some(-1)))),
-            Opcode::V_ADD3_U32 => Some(a?.plus(b?).plus(c?)),
-            Opcode::V_LSHLREV_B32 | Opcode::V_LSHLREV_B64 => b?.shifted(a?),
-            Opcode::V_LSHL_ADD_U32 | Opcode::V_LSHL_ADD_U64 => Some(a?.shifted(b?)?.plus(c?)),
-            Opcode::V_ADD_LSHL_U32 => a?.plus(b?).shifted(c?),
-            Opcode::V_MUL_LO_U32 | Opcode::V_MUL_U32_U24 | Opcode::V_MUL_I32_I24 => a?.times(b?),
-            Opcode::V_MAD_U32_U24
-            | Opcode::V_MAD_I32_I24
-            | Opcode::V_MAD_U64_U32
-            | Opcode::V_MAD_I64_I32
-            | Opcode::V_MAD_CO_U64_U32
-            | Opcode::V_MAD_CO_I64_I32 => Some(a?.times(b?)?.plus(c?)),
             // Ids that are packed into one register.
-            Opcode::V_AND_B32 => match (a?, b?) {
+            O::V_AND_B32 => match (a?, b?) {
                 (ids, mask) | (mask, ids) if ids == Form::packed_ids() && mask == Form::same(Some(0x3ff)) => Some(Form::id(0)),
                 (a, b) => a.and(b, most),
             },
-            Opcode::V_OR_B32 => a?.or(b?, most),
-            Opcode::V_XOR_B32 => a?.or(b?, most).filter(|_| !both_same(a, b)).or_else(|| same_in_all(&[a?, b?])),
-            Opcode::V_OR3_B32 => a?.or(b?, most)?.or(c?, most),
-            Opcode::V_LSHL_OR_B32 => a?.shifted(b?)?.or(c?, most),
-            Opcode::V_AND_OR_B32 => a?.and(b?, most)?.or(c?, most),
-            Opcode::V_BFE_U32 => {
+            O::V_OR_B32 => a?.or(b?, most),
+            O::V_XOR_B32 => a?.or(b?, most).filter(|_| !both_same(a, b)).or_else(|| same_in_all(&[a?, b?])),
+            O::V_OR3_B32 => a?.or(b?, most)?.or(c?, most),
+            O::V_LSHL_OR_B32 => a?.shifted(b?)?.or(c?, most),
+            O::V_AND_OR_B32 => a?.and(b?, most)?.or(c?, most),
+            O::V_BFE_U32 => {
                 let (ids, from, bits) = (a?, b?, c?);
                 let dimension = (0..3).find(|n| from == Form::same(Some(10 * n)));
                 let width = bits.same.filter(|_| from == Form::same(Some(0))).and_then(|bits| u32::try_from(bits).ok());

@@ -200,7 +200,7 @@ impl Facts {
         } else if is_lds(inst) || variant.encoding == Encoding::Exp {
             facts |= Facts::MEMORY_SIDE | Facts::USES;
         }
-        if is_scalar(inst) || variant.encoding == Encoding::Smem {
+        if !flags.contains(Flags::VALU) && (is_scalar(inst) || variant.encoding == Encoding::Smem) {
             facts.add_if(Facts::MESSAGE, inst.opcode() == Opcode::S_TTRACEDATA);
             facts.add_if(Facts::TRAP_RETURN, opcode_flags.contains(OpcodeFlags::TRAP_RETURN));
             facts.add_if(Facts::INDEXES, opcode_flags.contains(OpcodeFlags::SCALAR_RELATIVE) || inst.modifiers.lds);
