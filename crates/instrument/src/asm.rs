@@ -129,8 +129,8 @@ impl Asm {
         self.items.push(Item::Label(label));
     }
 
-    pub(crate) fn branch(&mut self, mnemonic: &'static str, label: Label) {
-        self.items.push(Item::Branch { mnemonic, label });
+    pub(crate) fn branch(&mut self, opcode: Opcode, label: Label) {
+        self.items.push(Item::Branch { opcode, label });
     }
 
     /// Loads an address of the rewritten object into a pair. Destroys SCC.

@@ -98,7 +98,7 @@ pub fn place(target: Target, kernels: &[&Code], base: u64) -> Result<Placed> {
 fn filler(target: Target) -> Result<u32> {
     let opcode = FILLERS.into_iter().find(|opcode| wavetap_amdgpu::has_operation(target, *opcode)).unwrap_or(Opcode::S_NOP);
     let operands: &[Value] = if opcode == Opcode::S_NOP { &[Value::Imm(0)] } else { &[] };
-    let bytes = piece::encode(target, opcode.name(), operands)?;
+    let bytes = piece::encode(target, opcode, operands)?;
     let word = bytes.first_chunk::<4>().ok_or_else(|| Error::internal(format!("{opcode} is shorter than a word")))?;
     Ok(u32::from_le_bytes(*word))
 }
