@@ -13,6 +13,8 @@ use serde::Deserialize;
 mod image_descriptors;
 #[path = "build/images.rs"]
 mod images;
+#[path = "build/opcodes.rs"]
+mod opcodes;
 #[path = "build/pairs.rs"]
 mod pairs;
 #[path = "build/rows.rs"]
@@ -21,11 +23,15 @@ mod rows;
 mod spellings;
 #[path = "build/targets.rs"]
 mod targets;
+#[path = "build/vocabulary.rs"]
+mod vocabulary;
 #[path = "build/waits.rs"]
 mod waits;
 
+use opcodes::Opcodes;
 use rows::{Blocks, Form, Row};
 use targets::Targets;
+use vocabulary::Vocabulary;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -47,241 +53,8 @@ const ROW_FILES: [&str; 11] = [
 /// The file of operations that come in pairs.
 const PAIR_FILE: &str = "vector_dual";
 
-// The numbers that stand for names in the binary table are positions in these lists; `src/load.rs` has the same lists of enum values.
-const CODINGS: [&str; 17] = [
-    "vector",
-    "accum",
-    "vector_acc",
-    "src",
-    "src_acc",
-    "src_accum",
-    "sdwa",
-    "sdwa_sdst",
-    "literal",
-    "signed",
-    "unsigned",
-    "vector_other_parity",
-    "src_low128",
-    "src_half",
-    "vector_low128",
-    "vector_half",
-    "vector_behind",
-];
-const ACCEPTS: &str = "vasmferdiln";
-const TYPES: [&str; 18] = [
-    "b16",
-    "b32",
-    "b64",
-    "i16",
-    "i32",
-    "i64",
-    "f16",
-    "bf16",
-    "f32",
-    "f64",
-    "v2i16",
-    "v2f16",
-    "v2bf16",
-    "v2i32",
-    "v2f32",
-    "untyped",
-    "v2f16_splat",
-    "v2f16_literal",
-];
-const FORMS: [&str; 6] = ["decimal", "hex", "inline", "index_mode", "slot", "endpgm"];
-const ROLES: [&str; 50] = [
-    "vdst",
-    "sdst",
-    "src0",
-    "src1",
-    "src2",
-    "old",
-    "imm",
-    "simm16",
-    "simm_target",
-    "sbase",
-    "soffset",
-    "sdata",
-    "vaddr",
-    "saddr",
-    "vdata",
-    "srsrc",
-    "ssamp",
-    "addr",
-    "data0",
-    "data1",
-    "hwreg",
-    "message",
-    "wait_count",
-    "attribute",
-    "attribute_channel",
-    "export_target",
-    "format",
-    "dmask",
-    "other",
-    "delay",
-    "dep_ctr",
-    "version",
-    "wait_event",
-    "vdst_y",
-    "src0_y",
-    "src1_y",
-    "src2_y",
-    "scale0",
-    "scale1",
-    "vaddr1",
-    "vaddr2",
-    "vaddr3",
-    "vaddr4",
-    "vaddr5",
-    "vaddr6",
-    "vaddr7",
-    "vaddr8",
-    "vaddr9",
-    "vaddr10",
-    "vaddr11",
-];
-const MODIFIERS: [&str; 69] = [
-    "neg",
-    "abs",
-    "neg_hi",
-    "op_sel",
-    "op_sel_hi",
-    "sext",
-    "clamp",
-    "omod",
-    "offset",
-    "offset1",
-    "glc",
-    "slc",
-    "scc",
-    "lds",
-    "tfe",
-    "lwe",
-    "nv",
-    "gds",
-    "idxen",
-    "offen",
-    "unorm",
-    "da",
-    "r128",
-    "d16",
-    "cbsz",
-    "abid",
-    "blgp",
-    "imm_en",
-    "soffset_en",
-    "high",
-    "dpp_ctrl",
-    "row_mask",
-    "bank_mask",
-    "bound_ctrl",
-    "dst_sel",
-    "dst_unused",
-    "src0_sel",
-    "src1_sel",
-    "export_enable",
-    "export_compressed",
-    "export_valid_mask",
-    "cache",
-    "done",
-    "dlc",
-    "a16",
-    "fi",
-    "dpp8",
-    "dim",
-    "wait_exp",
-    "wait_vdst",
-    "wait_vsrc",
-    "bitop3",
-    "byte_sel",
-    "scale_sel",
-    "index_key",
-    "matrix_a_fmt",
-    "matrix_b_fmt",
-    "matrix_a_scale",
-    "matrix_b_scale",
-    "matrix_a_scale_fmt",
-    "matrix_b_scale_fmt",
-    "matrix_a_reuse",
-    "matrix_b_reuse",
-    "th",
-    "scope",
-    "scale_offset",
-    "nsa",
-    "row_en",
-    "dpp8_fi",
-];
-const ACCESSES: [&str; 4] = ["r", "w", "rw", "-"];
-const ENCODINGS: [&str; 39] = [
-    "sop1",
-    "sop2",
-    "sopk",
-    "sopc",
-    "sopp",
-    "smem",
-    "vop1",
-    "vop2",
-    "vopc",
-    "vop3",
-    "vop3p",
-    "vintrp",
-    "ds",
-    "flat",
-    "global",
-    "scratch",
-    "mubuf",
-    "mtbuf",
-    "mimg",
-    "exp",
-    "vop1_dpp",
-    "vop2_dpp",
-    "vop1_sdwa",
-    "vop2_sdwa",
-    "vopc_sdwa",
-    "vop1_dpp8",
-    "vop2_dpp8",
-    "vopc_dpp",
-    "vopc_dpp8",
-    "vop3_dpp",
-    "vop3_dpp8",
-    "vop3p_dpp",
-    "vop3p_dpp8",
-    "vopd",
-    "vinterp",
-    "ldsdir",
-    "vimage",
-    "vsample",
-    "tensor",
-];
-const IMPLICIT: [&str; 7] = ["scc", "vcc", "exec", "m0", "flat_scratch", "mode", "xnack_mask"];
-const BRANCHES: [&str; 15] = [
-    "none",
-    "jump",
-    "call",
-    "indirect_call",
-    "indirect_jump",
-    "end",
-    "obsolete",
-    "trap",
-    "scc0",
-    "scc1",
-    "vccz",
-    "vccnz",
-    "execz",
-    "execnz",
-    "debug",
-];
-const MEMORIES: [&str; 10] = ["none", "scalar", "global", "flat", "scratch", "buffer", "image", "lds", "gds", "message"];
-const COUNTERS: [&str; 13] = ["vm", "lgkm", "exp", "vs", "load", "sample", "bvh", "store", "ds", "km", "x", "async", "tensor"];
-const LATENCIES: [&str; 14] =
-    ["valu32", "valu64", "valu_f64", "trans", "mfma", "salu", "smem", "lds", "vmem", "export", "branch", "barrier", "message", "wait"];
-const FLAGS: [&str; 13] =
-    ["valu", "salu", "load", "store", "atomic", "returns", "mfma", "trans", "d16", "barrier", "wait", "packed", "double_rate"];
 /// What a form adds to an operation's name.
 const FORM_ENDINGS: [&str; 5] = ["_e64_dpp", "_e32", "_e64", "_dpp", "_sdwa"];
-/// Operand positions that print a fixed word and have no field.
-const FIXED_OPERANDS: [&str; 6] = ["vcc", "off", "m0", "second", "literal_x", "offset"];
 /// Most runs of bits one field may be split into.
 const MAX_RUNS: usize = 4;
 
@@ -326,17 +99,20 @@ fn main() -> Result<(), Failure> {
     println!("cargo::rerun-if-changed=build");
     let tables = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("../../isa-tables");
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
-    let targets = Targets::read(&tables)?;
+    let vocabulary = Vocabulary::read(&tables)?;
+    let targets = Targets::read(&tables, &vocabulary)?;
     let set_rows: Vec<SetRow> = read(&tables.join("instruction_sets.yaml"))?;
     let sets: Vec<&str> = set_rows.iter().map(|set| set.name.as_str()).collect();
-    let (table, with_rows) = instructions(&tables, &sets)?;
+    let (table, with_rows, opcodes) = instructions(&tables, &vocabulary, &sets)?;
     std::fs::write(out.join("instructions.bin"), table)?;
-    std::fs::write(out.join("waits.rs"), waits::source(&tables, &targets.waits())?)?;
+    std::fs::write(out.join("vocabulary.rs"), vocabulary.source()?)?;
+    std::fs::write(out.join("opcodes.rs"), opcodes.source()?)?;
+    std::fs::write(out.join("waits.rs"), waits::source(&tables, &vocabulary, &targets.waits())?)?;
     std::fs::write(out.join("spellings.rs"), spellings::source(&tables)?)?;
-    std::fs::write(out.join("image_descriptors.rs"), image_descriptors::source(&tables, &targets)?)?;
+    std::fs::write(out.join("image_descriptors.rs"), image_descriptors::source(&tables, &vocabulary, &targets)?)?;
     std::fs::write(out.join("image_dimensions.rs"), images::dimensions(&tables)?)?;
     std::fs::write(out.join("instruction_sets.rs"), sets_source(&set_rows)?)?;
-    std::fs::write(out.join("targets.rs"), targets.source(&sets, with_rows)?)?;
+    std::fs::write(out.join("targets.rs"), targets.source(&vocabulary, &sets, with_rows)?)?;
     Ok(())
 }
 
@@ -345,8 +121,8 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Failure> {
     serde_yaml::from_str(&text).map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
-/// The binary table (strings, kinds, layouts, rows; all numbers little-endian), and bits of the instruction sets that there are rows for.
-fn instructions(tables: &Path, sets: &[&str]) -> Result<(Vec<u8>, u32), Failure> {
+/// The binary table (kinds, layouts, rows; all numbers little-endian), bits of the instruction sets that there are rows for, and the operations.
+fn instructions(tables: &Path, vocabulary: &Vocabulary, sets: &[&str]) -> Result<(Vec<u8>, u32, Opcodes), Failure> {
     let kinds: std::collections::BTreeMap<String, Kind> = read(&tables.join("operands.yaml"))?;
     let mut layouts: std::collections::BTreeMap<String, Layout> = read(&tables.join("layouts.yaml"))?;
     let mut blocks = Blocks::default();
@@ -355,31 +131,28 @@ fn instructions(tables: &Path, sets: &[&str]) -> Result<(Vec<u8>, u32), Failure>
     }
     pairs::read(&tables.join("instructions").join(format!("{PAIR_FILE}.yaml")), sets, &mut blocks, &mut layouts)?;
     let blocks = blocks.ordered();
+    let opcodes = Opcodes::read(tables, vocabulary, &blocks)?;
     let mut out = Vec::new();
     put16(&mut out, kinds.len())?;
-    for (name, kind) in &kinds {
-        out.push(position(&CODINGS, &kind.coding, name)?);
-        let mut accepts = 0;
-        for letter in kind.accepts.chars() {
-            accepts |= 1 << ACCEPTS.find(letter).ok_or_else(|| format!("{name}: what is accepted is '{letter}'?"))?;
-        }
-        put16(&mut out, accepts)?;
+    for kind in kinds.values() {
+        out.push(vocabulary.number("Coding", &kind.coding)?);
+        let accepts: Vec<String> = kind.accepts.chars().map(String::from).collect();
+        put16(&mut out, vocabulary.set("Accepts", &accepts)?.into())?;
         out.push(kind.dwords);
         out.push(kind.shown.unwrap_or(kind.dwords));
-        out.push(position(&TYPES, &kind.r#type, name)?);
+        out.push(vocabulary.number("ValueType", &kind.r#type)?);
         out.push(u8::from(kind.even) | u8::from(kind.signs) << 1 | u8::from(kind.mask) << 2);
-        out.push(position(&FORMS, kind.form.as_deref().unwrap_or("decimal"), name)?);
+        out.push(vocabulary.number("Form", kind.form.as_deref().unwrap_or("decimal"))?);
     }
     let layout_names: HashMap<&str, usize> = layouts.keys().enumerate().map(|(index, name)| (name.as_str(), index)).collect();
     put16(&mut out, layouts.len())?;
     for (name, layout) in &layouts {
         out.push(layout.bytes);
         out.push(layout.signed_offset.into());
-        let mut modifiers: Vec<(u8, &String)> = layout
-            .fields
-            .iter()
-            .filter_map(|(field, bits)| MODIFIERS.iter().position(|known| known == field).map(|index| (index as u8, bits)))
-            .collect();
+        let mut modifiers: Vec<(u8, &String)> = Vec::new();
+        for (field, bits) in &layout.fields {
+            modifiers.extend(vocabulary.find("Modifier", field)?.map(|number| (number, bits)));
+        }
         modifiers.sort();
         out.push(u8::try_from(modifiers.len())?);
         for (modifier, bits) in modifiers {
@@ -390,71 +163,74 @@ fn instructions(tables: &Path, sets: &[&str]) -> Result<(Vec<u8>, u32), Failure>
     put16(&mut out, blocks.len())?;
     let mut with_rows = 0;
     for block in &blocks {
-        put_form(&mut out, &block.form, &kinds, &layouts, &layout_names).map_err(|error| format!("{}: {error}", block.at))?;
+        put_form(&mut out, vocabulary, &block.form, &kinds, &layouts, &layout_names).map_err(|error| format!("{}: {error}", block.at))?;
         put16(&mut out, block.rows.len())?;
         for row in &block.rows {
-            put_row(&mut out, row)?;
+            put_row(&mut out, &opcodes, row)?;
             with_rows |= row.sets;
         }
     }
-    Ok((out, with_rows))
+    Ok((out, with_rows, opcodes))
 }
 
 fn put_form(
     out: &mut Vec<u8>,
+    vocabulary: &Vocabulary,
     row: &Form,
     kinds: &std::collections::BTreeMap<String, Kind>,
     layouts: &std::collections::BTreeMap<String, Layout>,
     layout_names: &HashMap<&str, usize>,
 ) -> Result<(), Failure> {
-    out.push(position(&ENCODINGS, row.encoding.as_deref().unwrap_or_default(), "encoding")?);
+    out.push(vocabulary.number("Encoding", row.encoding.as_deref().unwrap_or_default())?);
     out.extend(row.mask.unwrap_or(0).to_le_bytes());
     let name = row.layout.as_deref().unwrap_or_default();
     let layout = layouts.get(name).ok_or_else(|| format!("there is no layout '{name}'"))?;
     put16(out, layout_names[name])?;
-    let operands = images::spelled_out(row.operands.as_deref().unwrap_or_default())?;
+    let operands = images::spelled_out(vocabulary, row.operands.as_deref().unwrap_or_default())?;
     out.push(u8::try_from(operands.len())?);
     for operand in &operands {
-        if let Some(word) = FIXED_OPERANDS.iter().position(|word| word == operand) {
-            out.push(0x80 | word as u8);
+        if let Some(word) = vocabulary.find("FIXED_WORDS", operand)? {
+            out.push(0x80 | word);
             continue;
         }
         // In brackets: a field that is not written.
         let parts: Vec<&str> = operand.trim_matches(['(', ')']).split(' ').collect();
         let [role, access, kind] = parts[..] else { return Err(format!("operand '{operand}' is not 'role access kind'").into()) };
-        out.push(position(&ROLES, role, "role")?);
-        out.push(position(&ACCESSES, access, "access")?);
+        out.push(vocabulary.number("Role", role)?);
+        out.push(vocabulary.number("Access", access)?);
         let index = kinds.keys().position(|known| known == kind).ok_or_else(|| format!("no operand kind {kind}"))?;
         put16(out, index)?;
         let bits = layout.fields.get(role).ok_or_else(|| format!("layout {name} has no field {role}"))?;
         put_bits(out, bits, role)?;
     }
-    images::put(out, row.image.as_ref())?;
+    images::put(out, vocabulary, row.image.as_ref())?;
     let print = row.print.as_deref().unwrap_or_default();
     out.push(u8::try_from(print.len())?);
     for item in print {
-        out.push(position(&MODIFIERS, item, "print")?);
+        out.push(vocabulary.number("Modifier", item)?);
     }
-    out.push(set(&IMPLICIT, row.reads.as_deref())? as u8);
-    out.push(set(&IMPLICIT, row.writes.as_deref())? as u8);
-    out.push(position(&BRANCHES, row.branch.as_deref().unwrap_or("none"), "branch")?);
-    out.push(position(&MEMORIES, row.memory.as_deref().unwrap_or("none"), "memory")?);
+    out.push(vocabulary.set("Implicit", row.reads.iter().flatten())? as u8);
+    out.push(vocabulary.set("Implicit", row.writes.iter().flatten())? as u8);
+    out.push(vocabulary.number("BRANCHES", row.branch.as_deref().unwrap_or("none"))?);
+    out.push(vocabulary.number("Memory", row.memory.as_deref().unwrap_or("none"))?);
     out.push(row.bytes.unwrap_or(0));
-    put16(out, set(&COUNTERS, row.counters.as_deref())?)?;
-    out.push(position(&LATENCIES, row.latency.as_deref().unwrap_or_default(), "latency")?);
-    put16(out, set(&FLAGS, row.flags.as_deref())?)?;
+    put16(out, vocabulary.set("Counters", row.counters.iter().flatten())?.into())?;
+    out.push(vocabulary.number("Latency", row.latency.as_deref().unwrap_or_default())?);
+    put16(out, vocabulary.set("Flags", row.flags.iter().flatten())?.into())?;
     out.push(row.wave.unwrap_or(0));
     // Of a pair of operations: what each half reads.
     out.push(row.halves.is_some().into());
     for reads in row.halves.iter().flatten() {
-        out.push(set(&IMPLICIT, Some(reads))? as u8);
+        out.push(vocabulary.set("Implicit", reads)? as u8);
     }
     Ok(())
 }
 
-/// A row: names, opcode, fixed bits and instruction sets.
-fn put_row(out: &mut Vec<u8>, row: &Row) -> Result<(), Failure> {
-    put_text(out, &row.name)?;
+/// A row: operations, mnemonic, the number in the opcode field, fixed bits and instruction sets.
+fn put_row(out: &mut Vec<u8>, opcodes: &Opcodes, row: &Row) -> Result<(), Failure> {
+    for opcode in opcodes.of_row(&row.name)? {
+        put16(out, opcode.into())?;
+    }
     put_text(out, &row.mnemonic)?;
     out.extend(row.opcode.to_le_bytes());
     out.extend(row.matches.to_le_bytes());
@@ -492,10 +268,6 @@ fn put_bits(out: &mut Vec<u8>, text: &str, name: &str) -> Result<(), Failure> {
 fn position(names: &[&str], name: &str, what: &str) -> Result<u8, Failure> {
     let index = names.iter().position(|known| *known == name).ok_or_else(|| format!("{what}: '{name}' is not known"))?;
     Ok(u8::try_from(index)?)
-}
-
-fn set(names: &[&str], members: Option<&[String]>) -> Result<usize, Failure> {
-    members.unwrap_or_default().iter().try_fold(0, |bits, member| Ok(bits | 1 << position(names, member, "set")?))
 }
 
 /// Rust source of the `INSTRUCTION_SETS` array.

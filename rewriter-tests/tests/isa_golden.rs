@@ -50,7 +50,7 @@ fn aspects(row: &Variant) -> [String; 4] {
     let signed = if layout.signed_offset { " signed" } else { "" };
     let encoding = format!(
         "op {} mask {:#x} match {:#x} wave {} bytes {}{signed} [{}]",
-        row.opcode,
+        row.op,
         row.mask,
         row.matches,
         row.wave_size,
@@ -198,7 +198,7 @@ fn page(targets: &[Target], before: Option<Target>) -> String {
         let _ = write!(out, "{family:<12} {:>5} {:>10}", rows.len(), names.len());
         for aspect in 0..ASPECTS.len() {
             // With the name, so that two rows that exchange what they say are a change.
-            let lines: Vec<String> = rows.iter().map(|(row, texts)| format!("{} {} {}", row.name, row.opcode, texts[aspect])).collect();
+            let lines: Vec<String> = rows.iter().map(|(row, texts)| format!("{} {} {}", row.name, row.op, texts[aspect])).collect();
             let _ = write!(out, "  {}", digest(lines.iter().map(String::as_str)));
         }
         out.push('\n');
@@ -318,7 +318,7 @@ fn everything_that_a_row_says_is_in_one_aspect() {
     };
     let one = Variant { operands: operand(&|_| ()), ..*row };
     let changes = [
-        (0, Variant { opcode: 1, ..*row }),
+        (0, Variant { op: 1, ..*row }),
         (0, Variant { mask: 0, ..*row }),
         (0, Variant { matches: 0, ..*row }),
         (0, Variant { wave_size: 32, ..*row }),

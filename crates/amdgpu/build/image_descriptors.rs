@@ -7,13 +7,9 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::targets::Targets;
+use super::vocabulary::Vocabulary;
 use super::{Failure, read};
 
-/// Fields of the two descriptors, in the order of the enums in `crates/amdgpu/src/image_descriptor.rs`.
-const RESOURCE: [&str; 11] =
-    ["base", "format", "width", "height", "select", "layout", "kind", "depth", "pitch", "first_slice", "last_slice"];
-const SAMPLER: [&str; 11] =
-    ["clamp_x", "clamp_y", "clamp_z", "unnormalized", "truncate", "max_lod", "magnify", "minify", "depth_filter", "mip_filter", "border"];
 /// Bits that are read over.
 const IGNORED: &str = "ignored";
 
@@ -44,13 +40,13 @@ fn yes() -> bool {
 }
 
 /// Rust source of the array `IMAGE_DESCRIPTORS` and, by target, `IMAGE_DESCRIPTORS_OF`.
-pub(super) fn source(tables: &Path, targets: &Targets) -> Result<String, Failure> {
+pub(super) fn source(tables: &Path, vocabulary: &Vocabulary, targets: &Targets) -> Result<String, Failure> {
     let rows: Vec<Row> = read(&tables.join("image_descriptors.yaml"))?;
     let located = |n: usize, error: Failure| -> Failure { format!("image_descriptors.yaml: row {}: {error}", n + 1).into() };
     let mut out = format!("static IMAGE_DESCRIPTORS: [Option<ImageDescriptors>; {}] = [\n", rows.len());
     for (n, row) in rows.iter().enumerate() {
         match &row.descriptors {
-            Some(descriptors) if !row.none => put(&mut out, descriptors).map_err(|error| located(n, error))?,
+            Some(descriptors) if !row.none => put(&mut out, vocabulary, descriptors).map_err(|error| located(n, error))?,
             None if row.none => out.push_str("    None,\n"),
             _ => return Err(located(n, "it has either descriptors or 'none: true'".into())),
         }
@@ -61,10 +57,10 @@ pub(super) fn source(tables: &Path, targets: &Targets) -> Result<String, Failure
     Ok(out)
 }
 
-fn put(out: &mut String, from: &Descriptors) -> Result<(), Failure> {
+fn put(out: &mut String, vocabulary: &Vocabulary, from: &Descriptors) -> Result<(), Failure> {
     writeln!(out, "    Some(ImageDescriptors {{")?;
-    fields::<8>(out, "resource", &RESOURCE, &from.resource)?;
-    fields::<4>(out, "sampler", &SAMPLER, &from.sampler)?;
+    fields::<8>(out, "resource", &vocabulary.words("ImageField")?.collect::<Vec<_>>(), &from.resource)?;
+    fields::<4>(out, "sampler", &vocabulary.words("SamplerField")?.collect::<Vec<_>>(), &from.sampler)?;
     let Descriptors { linear, pitch_of_slices, row, slice_row, row_elements, filters_depth, .. } = from;
     writeln!(out, "        linear: {linear}, pitch_of_slices: {pitch_of_slices}, row: {row}, slice_row: {slice_row},")?;
     writeln!(out, "        row_elements: {row_elements}, filters_depth: {filters_depth},\n    }}),")?;

@@ -5,11 +5,9 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::{Failure, ROLES, position, read};
+use super::vocabulary::Vocabulary;
+use super::{Failure, read};
 
-/// The lists of names are in the order of the enums in `crates/amdgpu/src/image.rs`.
-const DATA: [&str; 5] = ["mask", "four", "atomic", "swap", "fixed"];
-const GRADIENTS: [&str; 3] = ["none", "whole", "half"];
 /// The field `dim` has three bits.
 const DIMENSIONS: usize = 8;
 
@@ -31,14 +29,14 @@ pub(super) struct Image {
 }
 
 /// Ten bytes: data, separate, extra, coordinates, lod, gradients, sizes. The first one is 0 where the form is none of an image.
-pub(super) fn put(out: &mut Vec<u8>, image: Option<&Image>) -> Result<(), Failure> {
+pub(super) fn put(out: &mut Vec<u8>, vocabulary: &Vocabulary, image: Option<&Image>) -> Result<(), Failure> {
     let Some(image) = image else {
         out.push(0);
         return Ok(());
     };
-    out.push(1 + position(&DATA, &image.data, "data")?);
+    out.push(1 + vocabulary.number("ImageData", &image.data)?);
     out.extend([image.separate.into(), image.extra, image.coordinates.unwrap_or(1), image.lod]);
-    out.push(position(&GRADIENTS, image.gradients.as_deref().unwrap_or("none"), "gradients")?);
+    out.push(vocabulary.number("Gradients", image.gradients.as_deref().unwrap_or("none"))?);
     let mut sizes = 0u32;
     for range in image.sizes.iter().flat_map(|sizes| sizes.split(' ')) {
         let (first, last) = range.split_once("..").unwrap_or((range, range));
@@ -72,14 +70,15 @@ pub(super) fn dimensions(tables: &Path) -> Result<String, Failure> {
 }
 
 /// The operands, one by one where addresses with neighbouring numbers are written as `vaddr1..vaddr3 r vector_v_1_b32`.
-pub(super) fn spelled_out(operands: &[String]) -> Result<Vec<String>, Failure> {
+pub(super) fn spelled_out(vocabulary: &Vocabulary, operands: &[String]) -> Result<Vec<String>, Failure> {
     let mut out = Vec::new();
     for operand in operands {
         match operand.split_once(' ').and_then(|(role, rest)| Some((role.split_once("..")?, rest))) {
             None => out.push(operand.clone()),
             Some(((first, last), rest)) => {
-                let roles = position(&ROLES, first, "role")?..=position(&ROLES, last, "role")?;
-                out.extend(roles.map(|role| format!("{} {rest}", ROLES[usize::from(role)])));
+                let (first, last) = (vocabulary.number("Role", first)?, vocabulary.number("Role", last)?);
+                let roles = vocabulary.words("Role")?.take(usize::from(last) + 1).skip(first.into());
+                out.extend(roles.map(|role| format!("{role} {rest}")));
             }
         }
     }

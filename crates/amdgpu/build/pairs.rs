@@ -73,7 +73,7 @@ const LITERAL: &str = "imm - literal32";
 const LITERAL_OF_BOTH: &str = "literal_x";
 /// Between the operands of the halves, and their names.
 const SECOND: &str = "second";
-const BETWEEN: &str = "::";
+pub(super) const BETWEEN: &str = "::";
 
 /// Adds the pairs of a file and the layouts that they need.
 pub(super) fn read(file: &Path, sets: &[&str], blocks: &mut Blocks, layouts: &mut BTreeMap<String, Layout>) -> Result<(), Failure> {

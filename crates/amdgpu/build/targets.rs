@@ -7,61 +7,13 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_yaml::Value;
 
-use super::{Failure, LATENCIES, read};
+use super::vocabulary::Vocabulary;
+use super::{Failure, read};
 
 /// Facts that say what this project can do with a target: a target that is like another one is not taken to be ready for the same.
 const NOT_INHERITED: [&str; 2] = ["emulated", "rewritable"];
-/// Lists of `names.yaml`; `crates/amdgpu/src/names.rs` has the same list of enum values.
-const NAME_LISTS: [&str; 10] = [
-    "hardware_registers",
-    "messages",
-    "system_operations",
-    "export_targets",
-    "buffer_formats",
-    "image_dimensions",
-    "delay_instructions",
-    "delay_skips",
-    "scopes",
-    "program_versions",
-];
 /// The list of `names.yaml` whose names are those of fields.
 const FIELD_LIST: &str = "dependency_fields";
-
-/// Facts of `machine.yaml`; `crates/amdgpu/src/machine.rs` has the same list of enum values.
-const MACHINE_FACTS: [&str; 32] = [
-    "compute_units",
-    "issue_interval",
-    "valu_lanes",
-    "rate_valu64",
-    "rate_f64",
-    "rate_trans",
-    "trans_beside",
-    "matrix_f64",
-    "matrix_f32",
-    "matrix_xf32",
-    "matrix_f16",
-    "matrix_bf16",
-    "matrix_i8",
-    "matrix_i4",
-    "lds_banks",
-    "l1_bytes",
-    "l1_ways",
-    "l1_bandwidth",
-    "l1_hit",
-    "scalar_bytes",
-    "scalar_ways",
-    "scalar_sharers",
-    "scalar_hit",
-    "l2_bytes",
-    "l2_ways",
-    "l2_line_bytes",
-    "l2_channels",
-    "l2_bandwidth",
-    "l2_hit",
-    "memory_bandwidth",
-    "memory",
-    "atomic",
-];
 
 /// One row of `targets.yaml`.
 #[derive(Deserialize, Clone)]
@@ -164,7 +116,7 @@ pub(super) struct Targets {
 
 impl Targets {
     /// Reads the four files.
-    pub(super) fn read(tables: &Path) -> Result<Targets, Failure> {
+    pub(super) fn read(tables: &Path, vocabulary: &Vocabulary) -> Result<Targets, Failure> {
         let rows: Vec<Row> = read(&tables.join("targets.yaml"))?;
         let targets = resolve(&rows).map_err(|error| format!("targets.yaml: {error}"))?;
         let names: Vec<NameRow> = read(&tables.join("names.yaml"))?;
@@ -178,17 +130,15 @@ impl Targets {
             }
         }
         for row in &machine {
-            if !MACHINE_FACTS.contains(&row.fact.as_str()) {
-                return Err(format!("machine.yaml: there is no fact '{}'", row.fact).into());
-            }
+            vocabulary.number("MachineFact", &row.fact).map_err(|error| format!("machine.yaml: {error}"))?;
             if row.range().is_none() {
                 return Err(format!("machine.yaml: a row of {} has neither a value nor an ascending min, typical and max", row.fact).into());
             }
         }
         for row in &names {
             let fields = row.list == FIELD_LIST;
-            if !fields && !NAME_LISTS.contains(&row.list.as_str()) {
-                return Err(format!("names.yaml: there is no list '{}'", row.list).into());
+            if !fields {
+                vocabulary.number("NameList", &row.list).map_err(|error| format!("names.yaml: {error}"))?;
             }
             if row.entries().count() == 0 || row.width.is_some() != fields {
                 return Err(format!("names.yaml: {} {} has no name, or a width in the wrong list", row.list, row.number).into());
@@ -213,17 +163,17 @@ impl Targets {
     }
 
     /// Rust source of the array of targets; `sets` are the instruction sets, `with_rows` has the bits of those that there are rows for.
-    pub(super) fn source(&self, sets: &[&str], with_rows: u32) -> Result<String, Failure> {
+    pub(super) fn source(&self, vocabulary: &Vocabulary, sets: &[&str], with_rows: u32) -> Result<String, Failure> {
         let mut out = format!("pub(crate) const SETS_WITH_ROWS: u32 = {with_rows:#x};\n");
         writeln!(out, "pub(crate) static TARGETS: [TargetData; {}] = [", self.targets.len())?;
         for target in &self.targets {
-            self.target_source(&mut out, target, sets).map_err(|error| format!("{}: {error}", target.name))?;
+            self.target_source(&mut out, vocabulary, target, sets).map_err(|error| format!("{}: {error}", target.name))?;
         }
         out.push_str("];\n");
         Ok(out)
     }
 
-    fn target_source(&self, out: &mut String, target: &Target, sets: &[&str]) -> Result<(), Failure> {
+    fn target_source(&self, out: &mut String, vocabulary: &Vocabulary, target: &Target, sets: &[&str]) -> Result<(), Failure> {
         let set = sets.iter().position(|set| *set == target.instructions);
         let set = set.ok_or_else(|| format!("instruction_sets.yaml has no {}", target.instructions))?;
         writeln!(out, "    TargetData {{\n        name: {:?},\n        instructions: {set},", target.name)?;
@@ -233,7 +183,7 @@ impl Targets {
         let facts: Vec<(&str, String)> = target.listed().collect();
         writeln!(out, "        facts: &{facts:?},")?;
         writeln!(out, "        names: [")?;
-        for list in NAME_LISTS {
+        for list in vocabulary.words("NameList")? {
             let rows = self.names.iter().filter(|row| row.list == list && row.is_for(target));
             let mut entries: Vec<(u8, &str)> = rows.flat_map(NameRow::entries).collect();
             entries.sort_unstable();
@@ -246,13 +196,13 @@ impl Targets {
         let fields: Vec<_> = fields.flat_map(|row| row.entries().map(|(bit, name)| (bit, row.width.unwrap_or(0), name))).collect();
         writeln!(out, "        ],\n        dependency_fields: &{fields:?},")?;
         writeln!(out, "        latencies: [")?;
-        for class in LATENCIES {
+        for class in vocabulary.words("Latency")? {
             let rows: Vec<_> = self.latencies.iter().filter(|row| row.class == class && target.is_in(&row.targets)).collect();
             let [row] = rows[..] else { return Err(format!("latency.yaml has {} rows of {class}", rows.len()).into()) };
             writeln!(out, "            LatencyRange {{ min: {}, typical: {}, max: {} }},", row.min, row.typical, row.max)?;
         }
         writeln!(out, "        ],\n        machine: [")?;
-        for fact in MACHINE_FACTS {
+        for fact in vocabulary.words("MachineFact")? {
             // What is said later is said of fewer targets.
             let row = self.machine.iter().rev().find(|row| row.fact == fact && target.is_in(&row.targets));
             let range = row.and_then(MachineRow::range).ok_or_else(|| format!("machine.yaml has no row of {fact}"))?;

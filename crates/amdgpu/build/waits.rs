@@ -6,7 +6,8 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::{COUNTERS, Failure, position, read};
+use super::vocabulary::Vocabulary;
+use super::{Failure, read};
 
 /// A generation.
 #[derive(Deserialize)]
@@ -25,7 +26,7 @@ struct Instruction {
 }
 
 /// Rust source of the arrays `WAIT_FORMATS` and, by target, `WAIT_FORMAT_OF`; `targets` are their names and those of their rows.
-pub(super) fn source(tables: &Path, targets: &[(&str, &str)]) -> Result<String, Failure> {
+pub(super) fn source(tables: &Path, vocabulary: &Vocabulary, targets: &[(&str, &str)]) -> Result<String, Failure> {
     let rows: Vec<Row> = read(&tables.join("waits.yaml"))?;
     let mut out = format!("static WAIT_FORMATS: [WaitFormat; {}] = [\n", rows.len());
     for row in &rows {
@@ -34,11 +35,12 @@ pub(super) fn source(tables: &Path, targets: &[(&str, &str)]) -> Result<String, 
         for instruction in &row.instructions {
             let mut fields = String::new();
             for (counter, bits) in &instruction.fields {
-                let counter = position(&COUNTERS, counter, &instruction.name)?;
+                let counter =
+                    vocabulary.number("Counters", counter).map_err(|error| format!("waits.yaml: {}: {error}", instruction.name))?;
                 let runs: Result<Vec<String>, Failure> = bits.split(',').map(run).collect();
                 write!(fields, "WaitField {{ counter: Counter::ALL[{counter}], runs: &[{}] }}, ", runs?.join(", "))?;
             }
-            writeln!(out, "            ({:?}, &[{}]),", instruction.name, fields.trim_end_matches(", "))?;
+            writeln!(out, "            (Opcode::{}, &[{}]),", instruction.name.to_uppercase(), fields.trim_end_matches(", "))?;
         }
         writeln!(out, "        ],\n    }},")?;
     }

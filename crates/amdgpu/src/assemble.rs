@@ -8,9 +8,9 @@ use smallvec::SmallVec;
 
 use super::encode;
 use super::inst::{Half, Inst, Modifiers, Operand, Reg, Value};
-use super::layout::{Coding, Modifier};
-use super::table::{Encoding, Flags, Variant, Written};
+use super::table::{Variant, Written};
 use super::target::Target;
+use super::vocabulary::{Coding, Encoding, Flags, Modifier};
 use super::{decode, spelling};
 use wavetap_base::error::{Error, Result};
 

@@ -5,11 +5,13 @@
 use smallvec::SmallVec;
 
 use super::image;
-use super::inst::{Access, Half, Inst, Matrix, Modifiers, Operand, Reg, RegFile, Role, Value, scalar};
-use super::layout::{Accepts, Bits, Coding, Kind, Modifier, scalar_alignment};
+use super::inst::{Half, Inst, Matrix, Modifiers, Operand, Reg, RegFile, Value, scalar};
+use super::layout::{Bits, Kind, scalar_alignment};
 use super::load::tables;
-use super::table::{Encoding, Flags, Memory, OperandSpec, Variant};
+use super::opcode::OpcodeFlags;
+use super::table::{OperandSpec, Variant};
 use super::target::{InstructionSet, Target};
+use super::vocabulary::{Accepts, Access, Coding, Encoding, Flags, Memory, Modifier, NumberFormat, Role};
 use wavetap_base::error::{Error, Result};
 
 /// Operand code: a literal follows.
@@ -91,10 +93,10 @@ impl Adjust {
             Encoding::Ds if variant.memory != Memory::Gds => Adjust::GdsBit,
             Encoding::Flat if !variant.layout.signed_offset => Adjust::FlatOffset,
             Encoding::Mubuf | Encoding::Mtbuf => Adjust::BufferOffset,
-            Encoding::Smem if is_scalar_buffer(variant.name) => Adjust::ScalarBufferOffset,
+            Encoding::Smem if variant.opcode_flags.contains(OpcodeFlags::SCALAR_BUFFER) => Adjust::ScalarBufferOffset,
             Encoding::Exp => Adjust::ExportSources,
             Encoding::Mimg | Encoding::Vimage | Encoding::Vsample => Adjust::Image,
-            Encoding::Vop3p if variant.name.contains("f8f6f4") => Adjust::MatrixSources,
+            Encoding::Vop3p if variant.opcode.matrix().is_some_and(|matrix| matrix.a == NumberFormat::F8f6f4) => Adjust::MatrixSources,
             Encoding::Vop3p if variant.layout.modifiers.iter().any(|(modifier, _)| is_matrix_format(*modifier)) => Adjust::MatrixFormats,
             _ => Adjust::Nothing,
         }
@@ -328,7 +330,7 @@ fn is_matrix_format(modifier: Modifier) -> bool {
 /// The matrices of `f8f6f4` operations are as wide as the format of their elements (2 and 3: six bits, 4: four bits; CDNA4 ISA guide, "Matrix
 /// arithmetic", and LLVM's tables of the same forms for gfx1250).
 fn matrix_sources(inst: &mut Inst) {
-    let formats = if inst.variant.name.starts_with("v_mfma") {
+    let formats = if inst.is_any(OpcodeFlags::MFMA) {
         [inst.modifiers.cbsz, inst.modifiers.blgp]
     } else {
         [inst.modifiers.matrix.a_fmt, inst.modifiers.matrix.b_fmt]
@@ -344,11 +346,6 @@ fn matrix_sources(inst: &mut Inst) {
         };
         reg.dwords = reg.dwords.min(operand.dwords);
     }
-}
-
-/// Whether a scalar memory instruction reaches memory through a buffer descriptor.
-fn is_scalar_buffer(name: &str) -> bool {
-    name.starts_with("s_buffer_") || name == "s_atc_probe_buffer"
 }
 
 /// Sources of an export that it does not read become absent; their fields are ignored bits.

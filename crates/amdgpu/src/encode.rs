@@ -1,9 +1,10 @@
 //! From an instruction to bytes: the inverse of [`super::decode`], field by field.
 
 use super::inst::{Half, Inst, Operand, RegFile, Value, scalar};
-use super::layout::{Bits, Coding, Modifier};
+use super::layout::Bits;
 use super::table::OperandSpec;
 use super::target::Target;
+use super::vocabulary::{Coding, Modifier};
 use wavetap_base::error::{Error, Result};
 
 /// Operand codes of the inline integers: 0..=64 from here on, and -1..=-16 after 192.

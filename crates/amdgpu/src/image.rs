@@ -8,9 +8,9 @@
 //! last one is a run where the encoding has fewer places than addresses (gfx11 and later). What an instruction has more places than addresses is not
 //! read: those operands are [`Value::Off`].
 
-use super::inst::{Access, Inst, Role, Value};
-use super::layout::Coding;
+use super::inst::{Inst, Value};
 use super::target::Target;
+use super::vocabulary::{Access, Coding, Gradients, ImageData, Role};
 
 include!(concat!(env!("OUT_DIR"), "/image_dimensions.rs"));
 
@@ -26,32 +26,6 @@ pub struct Image {
     pub separate: bool,
     /// What its address consists of. None if the operation has a fixed address or the encoding does not tell (gfx8 and gfx9).
     pub address: Option<ImageAddress>,
-}
-
-/// How many registers of data an image instruction has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ImageData {
-    /// One for each channel of `dmask`.
-    Mask,
-    /// Four channels, whatever `dmask` is: it chooses the one that is gathered.
-    Four,
-    /// An atomic: one value of 32 or 64 bits.
-    Atomic,
-    /// A compare and swap: two values.
-    Swap,
-    /// What the operand says.
-    Fixed,
-}
-
-/// Derivatives in an address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gradients {
-    /// The operation has none.
-    None,
-    /// Of 32 bits.
-    Whole,
-    /// Of 16 bits: a pair in each register, and those of each direction begin a register.
-    Half,
 }
 
 /// What the address of an image instruction consists of.

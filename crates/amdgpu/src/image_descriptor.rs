@@ -1,64 +1,10 @@
 //! Where the fields of image resource descriptors and of sampler descriptors are (`isa-tables/image_descriptors.yaml`).
 
-use super::names::NameList;
 use super::print_names::{BUFFER_DATA_FORMATS, BUFFER_NUMBER_FORMATS};
 use super::target::Target;
+use super::vocabulary::{ImageField, NameList, SamplerField};
 
 include!(concat!(env!("OUT_DIR"), "/image_descriptors.rs"));
-
-/// A field of an image resource descriptor. The order is that of `build/image_descriptors.rs`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ImageField {
-    /// Address, in units of 256 bytes.
-    Base,
-    /// Number of the format; before gfx10 the data format in the six low bits and the number format in the four above.
-    Format,
-    /// Width less one.
-    Width,
-    /// Height less one.
-    Height,
-    /// What each component of a result is, three bits each: 0, 1, or (from 4 on) a component of memory.
-    Select,
-    /// Tiling or swizzle mode.
-    Layout,
-    /// 8 to 13: 1D, 2D, 3D, cube, array of 1D, array of 2D.
-    Kind,
-    /// Depth, or last slice.
-    Depth,
-    /// Elements from row to row, less one.
-    Pitch,
-    /// First slice of an array.
-    FirstSlice,
-    /// Last slice of an array, where it is not the depth.
-    LastSlice,
-}
-
-/// A field of a sampler descriptor. The order is that of `build/image_descriptors.rs`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SamplerField {
-    /// What becomes of a first coordinate outside the image: 0 wrap, 1 mirror, 2 last texel, 6 border.
-    ClampX,
-    /// The same of the second.
-    ClampY,
-    /// The same of the third.
-    ClampZ,
-    /// Coordinates count texels.
-    Unnormalized,
-    /// Coordinates of single texels are cut off, not rounded.
-    Truncate,
-    /// Largest level of detail.
-    MaxLod,
-    /// Filter of what is enlarged: 0 point, 1 linear.
-    Magnify,
-    /// Filter of what is made smaller.
-    Minify,
-    /// Filter along the third coordinate: 0 as along the others, 1 point, 2 linear.
-    DepthFilter,
-    /// Filter between mip levels.
-    MipFilter,
-    /// Border colour: 0 transparent black, 1 opaque black, 2 opaque white, 3 of a table.
-    Border,
-}
 
 /// How many fields each descriptor has.
 const FIELDS: usize = 11;

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
+use super::opcode::{Opcode, OpcodeFlags};
 use super::table::{Branch, Variant};
-use super::traits::Traits;
+use super::vocabulary::{Access, Role, ValueType};
 
 /// The register file a [`Reg`] belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -104,71 +105,6 @@ impl Reg {
     }
 }
 
-/// The part an operand plays, named as in the field's assemblers and manuals.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)] // The names are the manuals' field names.
-pub enum Role {
-    Vdst,
-    Sdst,
-    Src0,
-    Src1,
-    Src2,
-    /// A tied source that has no field of its own: the old value of the destination (`v_mac`, DPP `old`).
-    Old,
-    /// VOP2 literal of `v_madmk`/`v_madak`.
-    Imm,
-    Simm16,
-    SimmTarget,
-    Sbase,
-    Soffset,
-    Sdata,
-    Vaddr,
-    Saddr,
-    Vdata,
-    Srsrc,
-    Ssamp,
-    Addr,
-    Data0,
-    Data1,
-    Hwreg,
-    Message,
-    WaitCount,
-    Attribute,
-    AttributeChannel,
-    ExportTarget,
-    Format,
-    Dmask,
-    Other,
-    /// The immediate of `s_delay_alu`.
-    Delay,
-    /// The immediate of `s_waitcnt_depctr` and `s_wait_alu`.
-    DepCtr,
-    /// The immediate of `s_version`.
-    Version,
-    /// The immediate of `s_wait_event`.
-    WaitEvent,
-    /// VOPD: the second operation's.
-    VdstY,
-    Src0Y,
-    Src1Y,
-    Src2Y,
-    /// Scales of a scaled matrix operation.
-    Scale0,
-    Scale1,
-    /// Further image addresses.
-    Vaddr1,
-    Vaddr2,
-    Vaddr3,
-    Vaddr4,
-    Vaddr5,
-    Vaddr6,
-    Vaddr7,
-    Vaddr8,
-    Vaddr9,
-    Vaddr10,
-    Vaddr11,
-}
-
 impl Role {
     /// Whether it is one of the addresses of vector memory: a run of registers, of images also registers of their own.
     #[must_use]
@@ -176,19 +112,6 @@ impl Role {
         use Role::{Vaddr, Vaddr1, Vaddr2, Vaddr3, Vaddr4, Vaddr5, Vaddr6, Vaddr7, Vaddr8, Vaddr9, Vaddr10, Vaddr11};
         matches!(self, Vaddr | Vaddr1 | Vaddr2 | Vaddr3 | Vaddr4 | Vaddr5 | Vaddr6 | Vaddr7 | Vaddr8 | Vaddr9 | Vaddr10 | Vaddr11)
     }
-}
-
-/// Whether an instruction reads or writes an operand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Access {
-    /// Read only.
-    Read,
-    /// Written only.
-    Write,
-    /// Read and written.
-    ReadWrite,
-    /// Neither: an immediate that is no register.
-    None,
 }
 
 impl Access {
@@ -205,35 +128,6 @@ impl Access {
     pub fn writes(self) -> bool {
         matches!(self, Access::Write | Access::ReadWrite)
     }
-}
-
-/// How the bits of an operand are understood: chooses the value of inline constants and the printing of literals.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum ValueType {
-    B16,
-    B32,
-    B64,
-    I16,
-    I32,
-    I64,
-    F16,
-    Bf16,
-    F32,
-    F64,
-    /// Packed pairs of 16-bit values.
-    V2I16,
-    V2F16,
-    V2Bf16,
-    /// Packed pairs of 32-bit values (`v_pk_fma_f32`).
-    V2I32,
-    V2F32,
-    /// A pair of 16-bit floats of which an inline constant fills both.
-    V2F16Splat,
-    /// A pair of 16-bit floats whose constants are printed as they are encoded.
-    V2F16Literal,
-    /// Wider than 64 bits or without a type.
-    Untyped,
 }
 
 /// What an operand is.
@@ -454,6 +348,20 @@ impl Inst {
         self.variant.name
     }
 
+    /// The operation, of a pair the first one; see [`Inst::halves`].
+    #[must_use]
+    #[inline]
+    pub fn opcode(&self) -> Opcode {
+        self.variant.opcode
+    }
+
+    /// Whether its operation has one of these properties, or one of a pair of operations has.
+    #[must_use]
+    #[inline]
+    pub fn is_any(&self, flags: OpcodeFlags) -> bool {
+        self.variant.opcode_flags.intersects(flags)
+    }
+
     /// The first operand with this role.
     #[must_use]
     pub fn operand(&self, role: Role) -> Option<&Operand> {
@@ -508,13 +416,13 @@ impl Inst {
     /// is not taken.
     #[must_use]
     pub fn waits_for_translations(&self) -> bool {
-        self.variant.branch != Branch::None || self.variant.traits.contains(Traits::TRANSLATES)
+        self.variant.branch != Branch::None || self.variant.opcode_flags.contains(OpcodeFlags::TRANSLATES)
     }
 
     /// What `s_getreg` and `s_setreg` access: the number of a hardware register, and which of its bits. None of other instructions.
     #[must_use]
     pub fn hardware_register(&self) -> Option<(u8, Range<u32>)> {
-        if !self.variant.traits.contains(Traits::HARDWARE_REGISTER) {
+        if !self.variant.opcode_flags.contains(OpcodeFlags::HARDWARE_REGISTER) {
             return None;
         }
         // hwreg(number, first bit, count): number 5:0, first 10:6, count - 1 15:11.
@@ -527,7 +435,7 @@ impl Inst {
     /// The number of the hardware register that it changes, if it changes one.
     #[must_use]
     pub fn sets_hwreg(&self) -> Option<u8> {
-        self.hardware_register().filter(|_| self.name().starts_with("s_setreg")).map(|(number, _)| number)
+        self.hardware_register().filter(|_| self.is_any(OpcodeFlags::SETREG)).map(|(number, _)| number)
     }
 
     /// Displacement of a direct branch, in dwords from the next instruction.

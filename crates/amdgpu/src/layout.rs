@@ -1,6 +1,7 @@
 //! Where the fields of an encoding are, and what the number in a field means.
 
-use super::inst::{Modifiers, Reg, ValueType};
+use super::inst::{Modifiers, Reg};
+use super::vocabulary::{Accepts, Coding, Form, Modifier, ValueType};
 
 /// Most runs of bits that one field is split into.
 pub(crate) const MAX_RUNS: usize = 4;
@@ -93,91 +94,6 @@ fn ones(count: u8) -> u64 {
     u64::MAX >> (64 - count)
 }
 
-/// How the number in an operand's field is understood.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Coding {
-    /// The number of a vector register.
-    Vector,
-    /// The number of an accumulation register.
-    Accum,
-    /// The number of a vector register, of an accumulation register if bit 9 is set.
-    VectorAcc,
-    /// A source operand code: scalar registers, constants, and from 256 vector registers.
-    Source,
-    /// A source operand code whose vector registers are accumulation registers if bit 9 is set.
-    SourceAcc,
-    /// A source operand code whose vector registers are accumulation registers.
-    SourceAccum,
-    /// SDWA: the number of a vector register or, if bit 8 is set, a scalar source operand code.
-    Sdwa,
-    /// SDWA compare destination: a scalar register if bit 7 is set, else VCC.
-    SdwaSdst,
-    /// A 32-bit literal that is part of the encoding.
-    Literal,
-    /// A signed immediate.
-    Signed,
-    /// An unsigned immediate.
-    Unsigned,
-    /// The number of a vector register without its lowest bit, which is not that of the first destination's (VOPD).
-    VectorOtherParity,
-    /// A source operand code of a 16-bit value: of a vector register's number bit 7 chooses the half.
-    SrcLow128,
-    /// A source operand code of a 16-bit value, of which `op_sel` chooses the half.
-    SrcHalf,
-    /// The number of one of 128 vector registers; bit 7 chooses the half.
-    VectorLow128,
-    /// The number of a vector register, of which `op_sel` chooses the half.
-    VectorHalf,
-    /// The number of a vector register in the dword behind the first 128 bits, in which the field's bits are counted (image addresses of gfx10).
-    VectorBehind,
-}
-
-bitflags::bitflags! {
-    /// What an operand may be.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub struct Accepts: u16 {
-        /// Vector registers.
-        const VECTOR = 1;
-        /// Accumulation registers.
-        const ACCUM = 2;
-        /// Scalar registers: `s0..`, VCC, FLAT_SCRATCH, XNACK_MASK, trap registers.
-        const SCALAR = 4;
-        /// M0.
-        const M0 = 8;
-        /// The low half of EXEC; with the next also the pair.
-        const EXEC_LO = 16;
-        /// The high half of EXEC.
-        const EXEC_HI = 32;
-        /// The read-only `src_*` codes.
-        const READ_ONLY = 64;
-        /// LDS direct.
-        const LDS_DIRECT = 128;
-        /// Inline constants.
-        const INLINE = 256;
-        /// A literal behind the instruction.
-        const LITERAL = 512;
-        /// The null register, where the target has one.
-        const NULL = 1024;
-    }
-}
-
-/// How an immediate is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// As a decimal number.
-    Decimal,
-    /// As 16 bits in hexadecimal.
-    Hex,
-    /// As a source constant: small numbers decimal, larger ones hexadecimal.
-    Inline,
-    /// `gpr_idx(...)`.
-    IndexMode,
-    /// The interpolation parameter `p10`, `p20` or `p0`.
-    Slot,
-    /// After a blank, and only if it is not 0.
-    Endpgm,
-}
-
 /// What the number in an operand's field means.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Kind {
@@ -255,83 +171,6 @@ pub(crate) fn scalar_alignment(dwords: u16) -> u16 {
         2 => 2,
         _ => 4,
     }
-}
-
-/// A modifier field; the names are those of [`Modifiers`] and of its DPP and SDWA parts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)] // The names are the assembler's.
-pub enum Modifier {
-    Neg,
-    Abs,
-    NegHi,
-    OpSel,
-    OpSelHi,
-    Sext,
-    Clamp,
-    Omod,
-    Offset,
-    Offset1,
-    Glc,
-    Slc,
-    Scc,
-    Lds,
-    Tfe,
-    Lwe,
-    Nv,
-    Gds,
-    Idxen,
-    Offen,
-    Unorm,
-    Da,
-    R128,
-    D16,
-    Cbsz,
-    Abid,
-    Blgp,
-    Imm,
-    SoffsetEn,
-    High,
-    DppCtrl,
-    RowMask,
-    BankMask,
-    BoundCtrl,
-    DstSel,
-    DstUnused,
-    Src0Sel,
-    Src1Sel,
-    ExportEnable,
-    ExportCompressed,
-    ExportValidMask,
-    /// Only printed: `glc`, `slc`, `scc` together.
-    Cache,
-    Done,
-    Dlc,
-    A16,
-    Fi,
-    Dpp8,
-    Dim,
-    WaitExp,
-    WaitVdst,
-    WaitVsrc,
-    Bitop3,
-    ByteSel,
-    ScaleSel,
-    IndexKey,
-    MatrixAFmt,
-    MatrixBFmt,
-    MatrixAScale,
-    MatrixBScale,
-    MatrixAScaleFmt,
-    MatrixBScaleFmt,
-    MatrixAReuse,
-    MatrixBReuse,
-    Th,
-    Scope,
-    ScaleOffset,
-    Nsa,
-    RowEn,
-    /// DPP8: 1, or 2 if inactive lanes are read, too.
-    Dpp8Fi,
 }
 
 /// The modifier fields of an encoding form.

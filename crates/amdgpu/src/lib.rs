@@ -19,34 +19,41 @@ mod load;
 mod machine;
 mod names;
 mod occupancy;
+mod opcode;
 mod pair;
 mod print;
 mod print_names;
 mod spelling;
 mod table;
 mod target;
-mod traits;
 mod vgpr_msb;
+mod vocabulary;
 mod wait;
 
 pub use decode::Plan;
 pub use hazards::{EventHazards, WaitStates};
-pub use image::{Gradients, Image, ImageAddress, ImageData};
-pub use image_descriptor::{ImageDescriptors, ImageField, SamplerField, TypedBuffer};
-pub use inst::{Access, Dpp, Half, Inst, Matrix, Modifiers, Operand, Reg, RegFile, Role, Sdwa, Value, ValueType, scalar};
-pub use layout::{Accepts, Bits, Coding, Form, Kind, Layout, Modifier, Run};
+pub use image::{Image, ImageAddress};
+pub use image_descriptor::{ImageDescriptors, TypedBuffer};
+pub use inst::{Dpp, Half, Inst, Matrix, Modifiers, Operand, Reg, RegFile, Sdwa, Value, scalar};
+pub use layout::{Bits, Kind, Layout, Run};
 pub use lds_banks::{LdsCycles, LdsOperation, LdsPhases};
-pub use machine::{Estimate, MachineFact};
-pub use names::{Field, NameList};
+pub use machine::Estimate;
+pub use names::Field;
 pub use occupancy::{Demand, Limit, Loss, Occupancy};
+pub use opcode::{
+    AtomicInfo, CompareInfo, LoadInfo, MaskInfo, MatrixInfo, MinMaxInfo, Opcode, OpcodeFlags, SampleInfo, ScaleInfo, StoreInfo,
+};
 pub use pair::HalfOperation;
 pub use print_names::{BUFFER_DATA_FORMATS, BUFFER_NUMBER_FORMATS};
 pub use spelling::{has_operation, largest_offset, operation};
-pub use table::{Branch, Condition, Counters, Encoding, Flags, Implicit, Latency, Memory, OperandSpec, Variant, Written};
+pub use table::{Branch, Condition, OperandSpec, Variant, Written};
 pub use target::{LatencyRange, Target};
-pub use traits::Traits;
 pub use vgpr_msb::VgprMsb;
-pub use wait::{AluWait, Counter, WaitCount, alu_wait, issued, wait_count, wait_immediate, waits_for};
+pub use vocabulary::{
+    Accepts, Access, AtomicOp, Coding, Counter, Counters, D16, Encoding, Flags, Form, Gradients, ImageData, ImageField, Implicit, Latency,
+    MachineFact, MaskOp, Memory, MinMaxOp, Modifier, NameList, NumberFormat, Predicate, Role, SamplerField, ValueType,
+};
+pub use wait::{AluWait, WaitCount, alu_wait, issued, wait_count, wait_immediate, waits_for};
 
 use wavetap_base::error::Result;
 

@@ -1,261 +1,26 @@
 //! The instruction tables in memory: read once from the binary table that the build script made of `isa-tables/`.
 //!
-//! The lists of names are in the order of the same lists in `build.rs`. The table is our own, made at build time: a fault in it
+//! A word of the tables is its number in its list of `isa-tables/vocabulary.yaml`. The table is our own, made at build time: a fault in it
 //! is a fault of this program, found by every test that decodes, so reading it does not return errors.
 
 use std::sync::{LazyLock, OnceLock};
 
 use super::decode::Plan;
 use super::dispatch::Dispatch;
-use super::image::{Gradients, Image, ImageAddress, ImageData};
-use super::inst::{Access, Role, ValueType};
-use super::layout::{Accepts, Bits, Coding, Form, Kind, Layout, MAX_RUNS, Modifier, Plain, Run};
-use super::table::{Branch, Condition, Counters, Encoding, Flags, Implicit, Latency, Memory, OperandSpec, Variant, Written};
+use super::image::{Image, ImageAddress};
+use super::layout::{Bits, Kind, Layout, MAX_RUNS, Plain, Run};
+use super::opcode::{Opcode, OpcodeFlags};
+use super::table::{OperandSpec, Variant, Written};
 use super::target::{INSTRUCTION_SETS, Target};
-use super::traits::Traits;
+use super::vocabulary::{
+    Accepts, Access, BRANCHES, Coding, Counters, Encoding, FIXED_WORDS, Flags, Form, Gradients, ImageData, Implicit, Latency, Memory,
+    Modifier, Role, ValueType,
+};
 
 static TABLE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/instructions.bin"));
 
-const CODINGS: [Coding; 17] = [
-    Coding::Vector,
-    Coding::Accum,
-    Coding::VectorAcc,
-    Coding::Source,
-    Coding::SourceAcc,
-    Coding::SourceAccum,
-    Coding::Sdwa,
-    Coding::SdwaSdst,
-    Coding::Literal,
-    Coding::Signed,
-    Coding::Unsigned,
-    Coding::VectorOtherParity,
-    Coding::SrcLow128,
-    Coding::SrcHalf,
-    Coding::VectorLow128,
-    Coding::VectorHalf,
-    Coding::VectorBehind,
-];
-const TYPES: [ValueType; 18] = [
-    ValueType::B16,
-    ValueType::B32,
-    ValueType::B64,
-    ValueType::I16,
-    ValueType::I32,
-    ValueType::I64,
-    ValueType::F16,
-    ValueType::Bf16,
-    ValueType::F32,
-    ValueType::F64,
-    ValueType::V2I16,
-    ValueType::V2F16,
-    ValueType::V2Bf16,
-    ValueType::V2I32,
-    ValueType::V2F32,
-    ValueType::Untyped,
-    ValueType::V2F16Splat,
-    ValueType::V2F16Literal,
-];
-const FORMS: [Form; 6] = [Form::Decimal, Form::Hex, Form::Inline, Form::IndexMode, Form::Slot, Form::Endpgm];
-const ROLES: [Role; 50] = [
-    Role::Vdst,
-    Role::Sdst,
-    Role::Src0,
-    Role::Src1,
-    Role::Src2,
-    Role::Old,
-    Role::Imm,
-    Role::Simm16,
-    Role::SimmTarget,
-    Role::Sbase,
-    Role::Soffset,
-    Role::Sdata,
-    Role::Vaddr,
-    Role::Saddr,
-    Role::Vdata,
-    Role::Srsrc,
-    Role::Ssamp,
-    Role::Addr,
-    Role::Data0,
-    Role::Data1,
-    Role::Hwreg,
-    Role::Message,
-    Role::WaitCount,
-    Role::Attribute,
-    Role::AttributeChannel,
-    Role::ExportTarget,
-    Role::Format,
-    Role::Dmask,
-    Role::Other,
-    Role::Delay,
-    Role::DepCtr,
-    Role::Version,
-    Role::WaitEvent,
-    Role::VdstY,
-    Role::Src0Y,
-    Role::Src1Y,
-    Role::Src2Y,
-    Role::Scale0,
-    Role::Scale1,
-    Role::Vaddr1,
-    Role::Vaddr2,
-    Role::Vaddr3,
-    Role::Vaddr4,
-    Role::Vaddr5,
-    Role::Vaddr6,
-    Role::Vaddr7,
-    Role::Vaddr8,
-    Role::Vaddr9,
-    Role::Vaddr10,
-    Role::Vaddr11,
-];
-const MODIFIERS: [Modifier; 69] = [
-    Modifier::Neg,
-    Modifier::Abs,
-    Modifier::NegHi,
-    Modifier::OpSel,
-    Modifier::OpSelHi,
-    Modifier::Sext,
-    Modifier::Clamp,
-    Modifier::Omod,
-    Modifier::Offset,
-    Modifier::Offset1,
-    Modifier::Glc,
-    Modifier::Slc,
-    Modifier::Scc,
-    Modifier::Lds,
-    Modifier::Tfe,
-    Modifier::Lwe,
-    Modifier::Nv,
-    Modifier::Gds,
-    Modifier::Idxen,
-    Modifier::Offen,
-    Modifier::Unorm,
-    Modifier::Da,
-    Modifier::R128,
-    Modifier::D16,
-    Modifier::Cbsz,
-    Modifier::Abid,
-    Modifier::Blgp,
-    Modifier::Imm,
-    Modifier::SoffsetEn,
-    Modifier::High,
-    Modifier::DppCtrl,
-    Modifier::RowMask,
-    Modifier::BankMask,
-    Modifier::BoundCtrl,
-    Modifier::DstSel,
-    Modifier::DstUnused,
-    Modifier::Src0Sel,
-    Modifier::Src1Sel,
-    Modifier::ExportEnable,
-    Modifier::ExportCompressed,
-    Modifier::ExportValidMask,
-    Modifier::Cache,
-    Modifier::Done,
-    Modifier::Dlc,
-    Modifier::A16,
-    Modifier::Fi,
-    Modifier::Dpp8,
-    Modifier::Dim,
-    Modifier::WaitExp,
-    Modifier::WaitVdst,
-    Modifier::WaitVsrc,
-    Modifier::Bitop3,
-    Modifier::ByteSel,
-    Modifier::ScaleSel,
-    Modifier::IndexKey,
-    Modifier::MatrixAFmt,
-    Modifier::MatrixBFmt,
-    Modifier::MatrixAScale,
-    Modifier::MatrixBScale,
-    Modifier::MatrixAScaleFmt,
-    Modifier::MatrixBScaleFmt,
-    Modifier::MatrixAReuse,
-    Modifier::MatrixBReuse,
-    Modifier::Th,
-    Modifier::Scope,
-    Modifier::ScaleOffset,
-    Modifier::Nsa,
-    Modifier::RowEn,
-    Modifier::Dpp8Fi,
-];
-const ACCESSES: [Access; 4] = [Access::Read, Access::Write, Access::ReadWrite, Access::None];
-const ENCODINGS: [Encoding; 39] = [
-    Encoding::Sop1,
-    Encoding::Sop2,
-    Encoding::Sopk,
-    Encoding::Sopc,
-    Encoding::Sopp,
-    Encoding::Smem,
-    Encoding::Vop1,
-    Encoding::Vop2,
-    Encoding::Vopc,
-    Encoding::Vop3,
-    Encoding::Vop3p,
-    Encoding::Vintrp,
-    Encoding::Ds,
-    Encoding::Flat,
-    Encoding::Global,
-    Encoding::Scratch,
-    Encoding::Mubuf,
-    Encoding::Mtbuf,
-    Encoding::Mimg,
-    Encoding::Exp,
-    Encoding::Vop1Dpp,
-    Encoding::Vop2Dpp,
-    Encoding::Vop1Sdwa,
-    Encoding::Vop2Sdwa,
-    Encoding::VopcSdwa,
-    Encoding::Vop1Dpp8,
-    Encoding::Vop2Dpp8,
-    Encoding::VopcDpp,
-    Encoding::VopcDpp8,
-    Encoding::Vop3Dpp,
-    Encoding::Vop3Dpp8,
-    Encoding::Vop3pDpp,
-    Encoding::Vop3pDpp8,
-    Encoding::Vopd,
-    Encoding::Vinterp,
-    Encoding::Ldsdir,
-    Encoding::Vimage,
-    Encoding::Vsample,
-    Encoding::Tensor,
-];
-const BRANCHES: [Branch; 15] = [
-    Branch::None,
-    Branch::Jump,
-    Branch::Call,
-    Branch::IndirectCall,
-    Branch::IndirectJump,
-    Branch::End,
-    Branch::Obsolete,
-    Branch::Trap,
-    Branch::Conditional(Condition::Scc0),
-    Branch::Conditional(Condition::Scc1),
-    Branch::Conditional(Condition::VccZ),
-    Branch::Conditional(Condition::VccNz),
-    Branch::Conditional(Condition::ExecZ),
-    Branch::Conditional(Condition::ExecNz),
-    Branch::Conditional(Condition::Debug),
-];
-const MEMORIES: [Memory; 10] = [
-    Memory::None,
-    Memory::Scalar,
-    Memory::Global,
-    Memory::Flat,
-    Memory::Scratch,
-    Memory::Buffer,
-    Memory::Image,
-    Memory::Lds,
-    Memory::Gds,
-    Memory::Message,
-];
-const LATENCIES: [Latency; 14] = Latency::ALL;
-const IMAGE_DATA: [ImageData; 5] = [ImageData::Mask, ImageData::Four, ImageData::Atomic, ImageData::Swap, ImageData::Fixed];
-const GRADIENTS: [Gradients; 3] = [Gradients::None, Gradients::Whole, Gradients::Half];
 /// Set in the role's place for an operand position without a field.
 const FIXED_OPERAND: u8 = 0x80;
-const FIXED_WORDS: [Written; 6] = [Written::Vcc, Written::Off, Written::M0, Written::Second, Written::LiteralX, Written::Offset];
 
 /// Every row, and for every instruction set what finds the row of a word.
 pub(super) struct Tables {
@@ -332,11 +97,11 @@ fn load() -> Tables {
     // The rows live as long as the program, as every instruction refers to its row: their parts are leaked on purpose, once.
     let kinds: &'static [Kind] = (0..cursor.u16())
         .map(|_| {
-            let coding = CODINGS[cursor.index()];
+            let coding = Coding::ALL[cursor.index()];
             let accepts = Accepts::from_bits_truncate(cursor.u16());
             let (dwords, shown) = (cursor.u8(), cursor.u8());
-            let (ty, flags) = (TYPES[cursor.index()], cursor.u8());
-            let form = FORMS[cursor.index()];
+            let (ty, flags) = (ValueType::ALL[cursor.index()], cursor.u8());
+            let form = Form::ALL[cursor.index()];
             Kind { coding, accepts, dwords, shown, ty, even: flags & 1 != 0, signs: flags & 2 != 0, mask: flags & 4 != 0, form }
         })
         .collect::<Vec<_>>()
@@ -344,7 +109,7 @@ fn load() -> Tables {
     let layouts: &'static [Layout] = (0..cursor.u16())
         .map(|_| {
             let (bytes, signed_offset) = (cursor.u8(), cursor.u8() != 0);
-            let modifiers = (0..cursor.u8()).map(|_| (MODIFIERS[cursor.index()], cursor.bits())).collect();
+            let modifiers = (0..cursor.u8()).map(|_| (Modifier::ALL[cursor.index()], cursor.bits())).collect();
             Layout::new(bytes, signed_offset, modifiers)
         })
         .collect::<Vec<_>>()
@@ -361,7 +126,7 @@ fn load() -> Tables {
 
 /// What the rows of a group have in common, as a row without name and opcode.
 fn form(cursor: &mut Cursor, kinds: &'static [Kind], layouts: &'static [Layout]) -> Variant {
-    let encoding = ENCODINGS[cursor.index()];
+    let encoding = Encoding::ALL[cursor.index()];
     let mask = cursor.u128();
     let layout = &layouts[usize::from(cursor.u16())];
     let (mut operands, mut written) = (Vec::new(), Vec::new());
@@ -371,11 +136,11 @@ fn form(cursor: &mut Cursor, kinds: &'static [Kind], layouts: &'static [Layout])
             written.push(FIXED_WORDS[usize::from(role & !FIXED_OPERAND)]);
             continue;
         }
-        let access = ACCESSES[cursor.index()];
+        let access = Access::ALL[cursor.index()];
         let kind = &kinds[usize::from(cursor.u16())];
         let bits = cursor.bits();
         operands.push(OperandSpec {
-            role: ROLES[usize::from(role)],
+            role: Role::ALL[usize::from(role)],
             access,
             ty: kind.ty,
             dwords: kind.dwords,
@@ -386,12 +151,14 @@ fn form(cursor: &mut Cursor, kinds: &'static [Kind], layouts: &'static [Layout])
         written.push(Written::Operand);
     }
     let image = image(cursor);
-    let printed: Vec<Modifier> = (0..cursor.u8()).map(|_| MODIFIERS[cursor.index()]).collect();
+    let printed: Vec<Modifier> = (0..cursor.u8()).map(|_| Modifier::ALL[cursor.index()]).collect();
     let mut variant = Variant {
         name: "",
         mnemonic: "",
         encoding,
-        opcode: 0,
+        opcode: Opcode::INVALID,
+        second: None,
+        op: 0,
         mask,
         matches: 0,
         layout,
@@ -402,16 +169,16 @@ fn form(cursor: &mut Cursor, kinds: &'static [Kind], layouts: &'static [Layout])
         implicit_writes: Implicit::from_bits_truncate(cursor.u8().into()),
         halves: None,
         branch: BRANCHES[cursor.index()],
-        memory: MEMORIES[cursor.index()],
+        memory: Memory::ALL[cursor.index()],
         memory_bytes: cursor.u8(),
         counters: Counters::from_bits_truncate(cursor.u16()),
-        latency: LATENCIES[cursor.index()],
+        latency: Latency::ALL[cursor.index()],
         flags: Flags::from_bits_truncate(cursor.u16().into()),
         image,
         wave_size: cursor.u8(),
         targets: 0,
         plan: Plan::BLANK,
-        traits: Traits::empty(),
+        opcode_flags: OpcodeFlags::empty(),
     };
     if cursor.u8() != 0 {
         variant.halves = Some([(); 2].map(|()| Implicit::from_bits_truncate(cursor.u8().into())));
@@ -421,18 +188,30 @@ fn form(cursor: &mut Cursor, kinds: &'static [Kind], layouts: &'static [Layout])
 
 /// What a form says about the registers of an image instruction.
 fn image(cursor: &mut Cursor) -> Option<Image> {
-    let data = IMAGE_DATA[cursor.index().checked_sub(1)?];
+    let data = ImageData::ALL[cursor.index().checked_sub(1)?];
     let (separate, extra, coordinates, lod) = (cursor.u8() != 0, cursor.u8(), cursor.u8() != 0, cursor.u8() != 0);
-    let gradients = GRADIENTS[cursor.index()];
+    let gradients = Gradients::ALL[cursor.index()];
     let sizes = cursor.u32();
     let address = (sizes != 0).then_some(ImageAddress { extra, coordinates, lod, gradients, sizes });
     Some(Image { data, separate, address })
 }
 
 fn row(cursor: &mut Cursor, form: &Variant) -> Variant {
-    let (name, mnemonic) = (cursor.text(), cursor.text());
-    let mut row = Variant { name, mnemonic, opcode: cursor.u16(), matches: cursor.u128(), targets: cursor.u32(), ..*form };
+    let (opcode, second) = (Opcode::from_number(cursor.u16()), Opcode::from_number(cursor.u16()));
+    let second = Some(second).filter(|second| *second != Opcode::INVALID);
+    let mnemonic = cursor.text();
+    let mut row = Variant {
+        // The operations of a pair have no ending that says their encoding.
+        name: if second.is_some() { mnemonic } else { opcode.name() },
+        mnemonic,
+        opcode,
+        second,
+        opcode_flags: opcode.flags() | second.map_or(OpcodeFlags::empty(), Opcode::flags),
+        op: cursor.u16(),
+        matches: cursor.u128(),
+        targets: cursor.u32(),
+        ..*form
+    };
     row.plan = Plan::of(&row);
-    row.traits = Traits::of(name);
     row
 }

@@ -1,34 +1,7 @@
 //! The names that assemblers write for numbers, by target (`isa-tables/names.yaml`).
 
 use super::target::Target;
-
-/// A kind of numbers that have names. The order is that of `build/targets.rs`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NameList {
-    /// Hardware registers of `s_getreg` and `s_setreg`, with `HW_REG_`.
-    HardwareRegisters,
-    /// Messages of `s_sendmsg` and `s_sendmsg_rtn`, with `MSG_`.
-    Messages,
-    /// What `MSG_SYSMSG` asks for, with `SYSMSG_OP_`.
-    SystemOperations,
-    /// Targets of exports.
-    ExportTargets,
-    /// Formats of typed buffer instructions since gfx10, without the `BUF_FMT_` before them.
-    BufferFormats,
-    /// Dimensions of images since gfx10, without the `SQ_RSRC_IMG_` before them.
-    ImageDimensions,
-    /// What `s_delay_alu` waits for. It has no name for 0, which is nothing.
-    DelayInstructions,
-    /// How many instructions lie between the two that wait in `s_delay_alu`.
-    DelaySkips,
-    /// Scopes of memory instructions, with `SCOPE_`.
-    Scopes,
-    /// What `s_version` says the code was made for, with `UC_VERSION_`.
-    ProgramVersions,
-}
-
-/// How many kinds there are.
-pub(crate) const NAME_LISTS: usize = NameList::ProgramVersions as usize + 1;
+use super::vocabulary::NameList;
 
 /// A named field of an immediate operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

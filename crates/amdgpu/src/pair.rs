@@ -1,7 +1,9 @@
 //! Two operations in one instruction (VOPD): what each of them is, reads and writes.
 
-use super::inst::{Access, Inst, Operand, Reg};
-use super::table::{Implicit, Variant, Written};
+use super::inst::{Inst, Operand, Reg};
+use super::opcode::Opcode;
+use super::table::{Variant, Written};
+use super::vocabulary::{Access, Implicit};
 
 /// Between the mnemonics of a pair of operations.
 pub(super) const BETWEEN: &str = "::";
@@ -13,8 +15,7 @@ pub(super) const BETWEEN: &str = "::";
 #[derive(Debug, Clone, Copy)]
 pub struct HalfOperation<'a> {
     inst: &'a Inst,
-    /// Its mnemonic.
-    name: &'static str,
+    opcode: Opcode,
     /// Its operands: those of the instruction from the one to the other, exclusive.
     own: (usize, usize),
     /// Whether its literal is the one that is an operand of the other half.
@@ -26,12 +27,12 @@ impl Inst {
     /// The two operations of an instruction that has two, as they are written; none of any other instruction.
     ///
     /// ```
-    /// use wavetap_amdgpu::{self as isa, Reg, Target};
+    /// use wavetap_amdgpu::{self as isa, Opcode, Reg, Target};
     /// let target = Target::by_name("gfx1100").unwrap();
     /// // v_dual_mov_b32 v0, v1 :: v_dual_mov_b32 v1, v0
     /// let swap = isa::decode(target, &[0x01, 0x01, 0x10, 0xca, 0x00, 0x01, 0x00, 0x00])?;
     /// let [first, second] = swap.halves().unwrap();
-    /// assert_eq!((first.name(), first.alone()), ("v_dual_mov_b32", "v_mov_b32".to_owned()));
+    /// assert_eq!((first.opcode(), first.opcode().alone()), (Opcode::V_DUAL_MOV_B32, Some(Opcode::V_MOV_B32)));
     /// assert!(first.writes().eq([Reg::vector(0, 1)]));
     /// assert!(second.reads().any(|reg| reg == Reg::vector(0, 1)), "the old value");
     /// # Ok::<(), wavetap_base::error::Error>(())
@@ -39,12 +40,12 @@ impl Inst {
     #[must_use]
     pub fn halves(&self) -> Option<[HalfOperation<'_>; 2]> {
         let [first, second] = self.variant.halves?;
-        let (name, second_name) = self.variant.mnemonic.split_once(BETWEEN)?;
+        let second_opcode = self.variant.second?;
         let split = first_operands(self.variant)?;
         let shares_literal = self.variant.written.contains(&Written::LiteralX);
         Some([
-            HalfOperation { inst: self, name, own: (0, split), shares_literal, implicit: first },
-            HalfOperation { inst: self, name: second_name, own: (split, self.operands.len()), shares_literal: false, implicit: second },
+            HalfOperation { inst: self, opcode: self.variant.opcode, own: (0, split), shares_literal, implicit: first },
+            HalfOperation { inst: self, opcode: second_opcode, own: (split, self.operands.len()), shares_literal: false, implicit: second },
         ])
     }
 }
@@ -56,16 +57,22 @@ fn first_operands(variant: &Variant) -> Option<usize> {
 }
 
 impl<'a> HalfOperation<'a> {
-    /// Its mnemonic: `v_dual_add_f32`.
+    /// The operation, as one of a pair: `v_dual_add_f32`.
     #[must_use]
-    pub fn name(&self) -> &'static str {
-        self.name
+    pub fn opcode(&self) -> Opcode {
+        self.opcode
     }
 
-    /// The name of the operation where it is alone in an instruction: `v_add_f32`. There are some that never are.
+    /// The name of [`Self::opcode`].
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.opcode.name()
+    }
+
+    /// What assemblers call the operation where it is alone in an instruction: `v_add_f32`. There are some that never are ([`Opcode::alone`]).
     #[must_use]
     pub fn alone(&self) -> String {
-        self.name.replacen("_dual_", "_", 1)
+        self.name().replacen("_dual_", "_", 1)
     }
 
     /// Its operands, the destination first. A literal that both operations have is an operand of both.

@@ -4,13 +4,15 @@ use std::fmt::Write;
 
 use super::digits::{push_decimal, push_hexadecimal, push_signed};
 use super::image;
-use super::inst::{Half, Inst, Operand, Reg, RegFile, Role, Value, scalar};
-use super::layout::{Coding, Form, Kind, Modifier};
+use super::inst::{Half, Inst, Operand, Reg, RegFile, Value, scalar};
+use super::layout::Kind;
+use super::opcode::{Opcode, OpcodeFlags};
 use super::pair::BETWEEN;
 use super::print_names as names;
-use super::table::{Encoding, Variant, Written};
+use super::table::{Variant, Written};
 use super::target::Target;
-use super::wait::{Counter, wait_count};
+use super::vocabulary::{Coding, Counter, Encoding, Flags, Form, Modifier, NumberFormat, Role};
+use super::wait::wait_count;
 
 /// The instruction as text.
 pub(super) fn print(target: Target, inst: &Inst) -> String {
@@ -374,7 +376,7 @@ impl Printer<'_> {
             Modifier::Blgp if modifiers.blgp != 0 => {
                 let bits = modifiers.blgp;
                 // The double precision operations have signs in the place of the permutation.
-                if self.target.sc_cache_bits() && self.inst.variant.name.starts_with("v_mfma_f64") {
+                if self.target.sc_cache_bits() && self.inst.opcode().matrix().is_some_and(|matrix| matrix.a == NumberFormat::F64) {
                     self.word(format_args!(" neg:[{},{},{}]", bits & 1, bits >> 1 & 1, bits >> 2 & 1));
                 } else {
                     self.word(format_args!(" blgp:{bits}"));
@@ -414,7 +416,7 @@ impl Printer<'_> {
             Modifier::Src1Sel => self.words(" src1_sel:", names::sdwa_selector(sdwa.src1_sel)),
             Modifier::OpSel => self.source_bits("op_sel", modifier, modifiers.op_sel, false),
             Modifier::OpSelHi => {
-                let packed = self.inst.variant.flags.contains(super::table::Flags::PACKED);
+                let packed = self.inst.variant.flags.contains(Flags::PACKED);
                 self.source_bits("op_sel_hi", modifier, modifiers.op_sel_hi, packed);
             }
             Modifier::Neg => self.source_bits("neg_lo", modifier, modifiers.neg, false),
@@ -433,7 +435,9 @@ impl Printer<'_> {
             }
             // Printed as an operand.
             Encoding::Smem => {}
-            _ if variant.name == "ds_swizzle_b32" => self.out.push_str(&names::swizzle(offset as u16, self.target.set().generation)),
+            _ if variant.opcode == Opcode::DS_SWIZZLE_B32 => {
+                self.out.push_str(&names::swizzle(offset as u16, self.target.set().generation))
+            }
             _ if offset == 0 => {}
             _ => {
                 self.out.push_str(if has_two_offsets(variant) { " offset0:" } else { " offset:" });
@@ -483,10 +487,10 @@ impl Printer<'_> {
         let field =
             variant.layout.modifiers.iter().find(|(known, _)| *known == modifier).map_or(0, |(_, field)| field.get(u128::MAX) as u8);
         // `v_fmac`'s third source is its destination.
-        let tied = u32::from(variant.name.starts_with("v_fmac_f16"));
+        let tied = u32::from(variant.opcode == Opcode::V_FMAC_F16);
         let listed = tied + variant.operands.iter().filter(|spec| matches!(spec.role, Role::Src0 | Role::Src1 | Role::Src2)).count() as u32;
         // What permutations have there are two flags, not halves.
-        let flags = variant.name.starts_with("v_permlane");
+        let flags = variant.opcode_flags.contains(OpcodeFlags::PERMLANE);
         let sources = if flags { 2 } else { listed.max(u8::BITS - (field & 7).leading_zeros()) };
         let mask = (1u8 << sources) - 1;
         let vop3 = matches!(variant.encoding, Encoding::Vop3 | Encoding::Vop3Dpp | Encoding::Vop3Dpp8 | Encoding::Vinterp);

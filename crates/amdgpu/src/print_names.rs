@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use super::digits::{push_hexadecimal, push_signed};
-use super::inst::{Inst, Operand, Value, ValueType, scalar};
-use super::names::NameList;
-use super::table::Flags;
+use super::inst::{Inst, Operand, Value, scalar};
+use super::opcode::{Opcode, OpcodeFlags};
 use super::target::Target;
+use super::vocabulary::{Flags, NameList, ValueType};
 
 /// Inline floating constants by operand code from 240 on: their text, and their value in half, single and double precision.
 const INLINE_FLOATS: [(&str, u16, u32, u64); 9] = [
@@ -465,8 +465,8 @@ fn temporal_hint(inst: &Inst) -> String {
     }
     const SYSTEM: u8 = 3;
     // Copies between memory and LDS read the one and write the other.
-    let store = flags.contains(Flags::STORE) && (!flags.contains(Flags::LOAD) || inst.name().contains("_store_"))
-        || ["tensor_save", "tensor_stop"].contains(&inst.name());
+    let store = flags.contains(Flags::STORE) && (!flags.contains(Flags::LOAD) || inst.is_any(OpcodeFlags::FROM_LDS))
+        || matches!(inst.opcode(), Opcode::TENSOR_SAVE | Opcode::TENSOR_STOP);
     let name = match th {
         1 => "NT",
         2 => "HT",

@@ -4,10 +4,11 @@ use std::sync::LazyLock;
 
 use rustc_hash::FxHashMap;
 
-use super::layout::Modifier;
 use super::load::tables;
+use super::opcode::Opcode;
 use super::table::Variant;
 use super::target::Target;
+use super::vocabulary::Modifier;
 
 include!(concat!(env!("OUT_DIR"), "/spellings.rs"));
 
@@ -35,10 +36,10 @@ pub fn operation(mnemonic: &str) -> &str {
     GROUP_OF.get(mnemonic).map_or(mnemonic, |group| group[0])
 }
 
-/// Whether the target has an instruction of this mnemonic, or of another spelling of it.
+/// Whether the target has an instruction whose mnemonic is this operation's name, or another spelling of it.
 #[must_use]
-pub fn has_operation(target: Target, mnemonic: &str) -> bool {
-    forms(target, mnemonic).next().is_some()
+pub fn has_operation(target: Target, opcode: Opcode) -> bool {
+    forms(target, opcode.name()).next().is_some()
 }
 
 /// The largest byte offset that the first form of a memory instruction takes; 0 if it has none.

@@ -2,93 +2,10 @@
 
 use super::decode::Plan;
 use super::image::Image;
-use super::inst::{Access, Reg, Role, ValueType, scalar};
-use super::layout::{Bits, Kind, Layout, Modifier, Plain};
-use super::traits::Traits;
-
-bitflags::bitflags! {
-    /// Registers an instruction uses without naming them.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-    pub struct Implicit: u16 {
-        /// SCC.
-        const SCC = 1;
-        /// The 64-bit VCC.
-        const VCC = 2;
-        /// The 64-bit EXEC.
-        const EXEC = 4;
-        /// M0.
-        const M0 = 8;
-        /// FLAT_SCRATCH.
-        const FLAT_SCRATCH = 16;
-        /// The MODE register.
-        const MODE = 32;
-        /// XNACK_MASK.
-        const XNACK_MASK = 64;
-    }
-
-    /// Wait counters that an instruction increments when it issues. gfx8 and gfx9 have VM (stores count in it), LGKM and EXP, gfx10 and gfx11 also
-    /// VS; gfx12 has LOAD, SAMPLE, BVH, STORE, DS, KM and EXP, and gfx1250 also X, ASYNC and TENSOR.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-    pub struct Counters: u16 {
-        /// `vmcnt`.
-        const VM = 1;
-        /// `lgkmcnt`.
-        const LGKM = 2;
-        /// `expcnt`.
-        const EXP = 4;
-        /// `vscnt`: stores, and atomics without return.
-        const VS = 8;
-        /// `loadcnt`.
-        const LOAD = 0x10;
-        /// `samplecnt`.
-        const SAMPLE = 0x20;
-        /// `bvhcnt`.
-        const BVH = 0x40;
-        /// `storecnt`.
-        const STORE = 0x80;
-        /// `dscnt`.
-        const DS = 0x100;
-        /// `kmcnt`.
-        const KM = 0x200;
-        /// `xcnt`: address translations.
-        const X = 0x400;
-        /// `asynccnt`: copies between memory and LDS.
-        const ASYNC = 0x800;
-        /// `tensorcnt`.
-        const TENSOR = 0x1000;
-    }
-
-    /// Properties of an instruction.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-    pub struct Flags: u32 {
-        /// Executes per lane on the vector ALU (MFMA included).
-        const VALU = 1;
-        /// Executes on the scalar ALU.
-        const SALU = 2;
-        /// Reads memory or LDS.
-        const LOAD = 4;
-        /// Writes memory or LDS.
-        const STORE = 8;
-        /// Atomic read-modify-write.
-        const ATOMIC = 16;
-        /// An atomic that returns the old value.
-        const RETURNS = 32;
-        /// Matrix (MFMA/SMFMAC).
-        const MFMA = 64;
-        /// Transcendental.
-        const TRANS = 128;
-        /// A load that leaves the other half of its destination (d16).
-        const D16 = 256;
-        /// `s_barrier`.
-        const BARRIER = 512;
-        /// `s_waitcnt` and relatives.
-        const WAIT = 1024;
-        /// Works on a pair of values in each register: `op_sel_hi` is all ones unless it is written.
-        const PACKED = 2048;
-        /// A 32-bit operation that runs where those of 64 bits do, under the same restrictions of DPP.
-        const DOUBLE_RATE = 4096;
-    }
-}
+use super::inst::{Reg, scalar};
+use super::layout::{Bits, Kind, Layout, Plain};
+use super::opcode::{Opcode, OpcodeFlags};
+use super::vocabulary::{Access, Counters, Encoding, Flags, Implicit, Latency, Memory, Modifier, Role, ValueType};
 
 impl Implicit {
     /// The registers of the set; lane masks are as wide as the wave.
@@ -112,51 +29,6 @@ impl Implicit {
             })
         })
     }
-}
-
-/// The encoding family.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs)] // The manuals' names.
-pub enum Encoding {
-    Sop1,
-    Sop2,
-    Sopk,
-    Sopc,
-    Sopp,
-    Smem,
-    Vop1,
-    Vop2,
-    Vopc,
-    Vop3,
-    Vop3p,
-    Vintrp,
-    Ds,
-    Flat,
-    Global,
-    Scratch,
-    Mubuf,
-    Mtbuf,
-    Mimg,
-    Exp,
-    Vop1Dpp,
-    Vop2Dpp,
-    Vop1Sdwa,
-    Vop2Sdwa,
-    VopcSdwa,
-    Vop1Dpp8,
-    Vop2Dpp8,
-    VopcDpp,
-    VopcDpp8,
-    Vop3Dpp,
-    Vop3Dpp8,
-    Vop3pDpp,
-    Vop3pDpp8,
-    Vopd,
-    Vinterp,
-    Ldsdir,
-    Vimage,
-    Vsample,
-    Tensor,
 }
 
 /// How an instruction changes the flow of control.
@@ -194,69 +66,6 @@ pub enum Condition {
     ExecNz,
     /// `s_cbranch_cdbg*`: debugger state.
     Debug,
-}
-
-/// The memory an instruction accesses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum Memory {
-    None,
-    Scalar,
-    Global,
-    Flat,
-    Scratch,
-    Buffer,
-    Image,
-    Lds,
-    Gds,
-    Message,
-}
-
-/// Latency class, keys of the latency table (LLVM `SISchedule.td` classes under our own names).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum Latency {
-    Valu32,
-    Valu64,
-    ValuF64,
-    Trans,
-    Mfma,
-    Salu,
-    Smem,
-    Lds,
-    Vmem,
-    Export,
-    Branch,
-    Barrier,
-    Message,
-    Wait,
-}
-
-impl Latency {
-    /// All classes.
-    pub const ALL: [Latency; 14] = [
-        Latency::Valu32,
-        Latency::Valu64,
-        Latency::ValuF64,
-        Latency::Trans,
-        Latency::Mfma,
-        Latency::Salu,
-        Latency::Smem,
-        Latency::Lds,
-        Latency::Vmem,
-        Latency::Export,
-        Latency::Branch,
-        Latency::Barrier,
-        Latency::Message,
-        Latency::Wait,
-    ];
-
-    /// The name in `isa-tables/latency.yaml`: `valu_f64`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        ["valu32", "valu64", "valu_f64", "trans", "mfma", "salu", "smem", "lds", "vmem", "export", "branch", "barrier", "message", "wait"]
-            [self as usize]
-    }
 }
 
 /// One operand of a [`Variant`].
@@ -302,14 +111,20 @@ pub enum Written {
 /// Rows are compared by identity: there is one of each.
 #[derive(Debug)]
 pub struct Variant {
-    /// Base name without encoding suffix: `v_add_f32`.
+    /// [`Opcode::name`]; of a pair of operations the names of both.
     pub name: &'static str,
     /// The mnemonic as LLVM prints it: `v_add_f32_e32`.
     pub mnemonic: &'static str,
     /// Encoding family.
     pub encoding: Encoding,
+    /// The operation; of a pair of operations (VOPD) the first one.
+    pub opcode: Opcode,
+    /// The second operation of a pair.
+    pub second: Option<Opcode>,
+    /// What is known of the operation, or of either one of a pair.
+    pub opcode_flags: OpcodeFlags,
     /// The value of the opcode field.
-    pub opcode: u16,
+    pub op: u16,
     /// Operands in the assembler's order.
     pub operands: &'static [OperandSpec],
     /// Registers read without being named.
@@ -348,8 +163,6 @@ pub struct Variant {
     pub wave_size: u8,
     /// What follows from all this for decoding.
     pub plan: Plan,
-    /// What follows from the name.
-    pub traits: Traits,
 }
 
 /// The layout of an instruction without fields.
@@ -361,7 +174,9 @@ impl Variant {
         name: "",
         mnemonic: "",
         encoding: Encoding::Sopp,
-        opcode: 0,
+        opcode: Opcode::INVALID,
+        second: None,
+        op: 0,
         operands: &[],
         implicit_reads: Implicit::empty(),
         implicit_writes: Implicit::empty(),
@@ -381,7 +196,7 @@ impl Variant {
         targets: 0,
         wave_size: 0,
         plan: Plan::BLANK,
-        traits: Traits::empty(),
+        opcode_flags: OpcodeFlags::empty(),
     };
 
     /// Whether `target` has the row.

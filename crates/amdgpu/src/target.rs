@@ -1,8 +1,7 @@
 //! Targets and what differs between them, asked by name.
 
-use super::machine::{Estimate, MACHINE_FACTS};
-use super::names::NAME_LISTS;
-use super::table::Latency;
+use super::machine::Estimate;
+use super::vocabulary::{Latency, MachineFact, NameList};
 
 /// A processor, `gfx90a` for example. Everything that differs between processors is asked of it; nothing else compares target names.
 ///
@@ -24,9 +23,6 @@ pub struct LatencyRange {
     /// At most.
     pub max: u32,
 }
-
-/// Classes of [`Latency`].
-pub(crate) const LATENCY_CLASSES: usize = 14;
 
 /// The facts of one target (from `isa-tables/targets.yaml`, where they are explained and their sources are).
 #[derive(Debug, Clone, PartialEq)]
@@ -89,10 +85,10 @@ pub(crate) struct TargetData {
     pub(crate) fnuz_fp8: bool,
     pub(crate) halves_permute_apart: bool,
     pub(crate) facts: &'static [(&'static str, &'static str)],
-    pub(crate) names: [&'static [(u8, &'static str)]; NAME_LISTS],
+    pub(crate) names: [&'static [(u8, &'static str)]; NameList::ALL.len()],
     pub(crate) dependency_fields: &'static [(u8, u8, &'static str)],
-    pub(crate) latencies: [LatencyRange; LATENCY_CLASSES],
-    pub(crate) machine: [Estimate; MACHINE_FACTS],
+    pub(crate) latencies: [LatencyRange; Latency::ALL.len()],
+    pub(crate) machine: [Estimate; MachineFact::ALL.len()],
 }
 
 /// The facts of an instruction set (from `isa-tables/instruction_sets.yaml`, where they are explained).
@@ -235,7 +231,7 @@ impl Target {
             name: "",
             mach: 0,
             facts: &[],
-            machine: [Estimate { min: 0, typical: 0, max: 0 }; MACHINE_FACTS],
+            machine: [Estimate { min: 0, typical: 0, max: 0 }; MachineFact::ALL.len()],
             ..target.data.clone()
         };
         self == other || (self.wave_size == other.wave_size && known(self) == known(other))

@@ -3,7 +3,7 @@
 //! There are two bits for each of four operand places (LLVM, AMDGPULowerVGPREncoding): the first, second and third source in bits 1:0, 3:2 and 5:4 of the
 //! instruction's immediate, the destination in bits 7:6. MODE has them in bits 19:12 (LLVM, SIDefines), the destination's lowest.
 
-use super::{Encoding, Flags, Inst, Reg, RegFile, Role};
+use super::{Encoding, Flags, Inst, Opcode, OpcodeFlags, Reg, RegFile, Role};
 
 /// The high bits of vector register numbers, as in the low byte of the immediate of `s_set_vgpr_msb`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
@@ -52,7 +52,6 @@ const NOWHERE: u8 = 4;
 
 /// The operand place whose bits concern the vector register of this role: 0 to 2 the sources, 3 the destination, [`NOWHERE`] none of them.
 fn place(inst: &Inst, role: Role) -> Option<u8> {
-    let name = inst.name();
     match inst.variant.encoding {
         Encoding::Ds => match role {
             Role::Addr | Role::Vaddr => Some(0),
@@ -82,15 +81,15 @@ fn place(inst: &Inst, role: Role) -> Option<u8> {
         _ if inst.variant.flags.contains(Flags::VALU) => match role {
             // Scales have no high bits.
             Role::Scale0 | Role::Scale1 => Some(NOWHERE),
-            _ if name.starts_with("v_wmma_ld_scale") => Some(NOWHERE),
+            _ if matches!(inst.opcode(), Opcode::V_WMMA_LD_SCALE_PAIRED_B32 | Opcode::V_WMMA_LD_SCALE16_PAIRED_B64) => Some(NOWHERE),
             Role::Src0Y => Some(0),
-            Role::Src1Y if name.contains("::v_dual_fmamk") => Some(2),
+            Role::Src1Y if inst.variant.second == Some(Opcode::V_DUAL_FMAMK_F32) => Some(2),
             Role::Src1Y => Some(1),
             Role::Src2Y => Some(2),
             Role::VdstY => Some(3),
             Role::Src0 => Some(0),
             // `v_fmamk`: the literal has the second place.
-            Role::Src1 if name.starts_with("v_fmamk") || name.starts_with("v_dual_fmamk") => Some(2),
+            Role::Src1 if inst.opcode().is_any(OpcodeFlags::LITERAL_FACTOR) || inst.opcode() == Opcode::V_DUAL_FMAMK_F32 => Some(2),
             Role::Src1 => Some(1),
             Role::Src2 => Some(2),
             Role::Vdst | Role::Old => Some(3),

@@ -3,83 +3,12 @@
 //! Which counters there are and where an instruction names them is data (`isa-tables/waits.yaml`). Waits for results inside the wave's own pipelines
 //! (`s_waitcnt_depctr`, `s_wait_alu`) have counters of another kind: [`AluWait`].
 
-use super::inst::{Inst, Role, Value, scalar};
-use super::table::{Counters, Encoding, Flags, Memory};
+use super::inst::{Inst, Value, scalar};
+use super::opcode::{Opcode, OpcodeFlags};
 use super::target::Target;
-use super::traits::Traits;
-
-/// A wait counter: how many operations of some kinds were issued and are not complete. The bits of [`Counters`] in their order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Counter {
-    /// `vmcnt` (to gfx11): vector memory; on gfx8 and gfx9 stores too.
-    Vm,
-    /// `lgkmcnt` (to gfx11): LDS, GDS, scalar memory, messages.
-    Lgkm,
-    /// `expcnt`: exports, GDS and direct LDS reads.
-    Exp,
-    /// `vscnt` (gfx10, gfx11): stores and atomics without return.
-    Vs,
-    /// `loadcnt` (gfx12): loads, atomics with return, LDS-DMA.
-    Load,
-    /// `samplecnt` (gfx12): image operations with a sampler.
-    Sample,
-    /// `bvhcnt` (gfx12): ray intersection.
-    Bvh,
-    /// `storecnt` (gfx12): stores and atomics without return.
-    Store,
-    /// `dscnt` (gfx12): LDS.
-    Ds,
-    /// `kmcnt` (gfx12): scalar memory, messages, barrier states.
-    Km,
-    /// `xcnt` (gfx1250): translations of addresses, until which the operation may be replayed and needs its sources.
-    X,
-    /// `asynccnt` (gfx1250): copies between memory and LDS.
-    Async,
-    /// `tensorcnt` (gfx1250): copies of tensors between memory and LDS.
-    Tensor,
-}
-
-/// How many counters there are.
-const COUNTERS: usize = 13;
+use super::vocabulary::{Counter, Counters, Encoding, Flags, Memory, Role};
 
 impl Counter {
-    /// All of them. No target has all.
-    pub const ALL: [Counter; COUNTERS] = [
-        Counter::Vm,
-        Counter::Lgkm,
-        Counter::Exp,
-        Counter::Vs,
-        Counter::Load,
-        Counter::Sample,
-        Counter::Bvh,
-        Counter::Store,
-        Counter::Ds,
-        Counter::Km,
-        Counter::X,
-        Counter::Async,
-        Counter::Tensor,
-    ];
-
-    /// The name in assembler syntax and manuals: `vmcnt`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        [
-            "vmcnt",
-            "lgkmcnt",
-            "expcnt",
-            "vscnt",
-            "loadcnt",
-            "samplecnt",
-            "bvhcnt",
-            "storecnt",
-            "dscnt",
-            "kmcnt",
-            "xcnt",
-            "asynccnt",
-            "tensorcnt",
-        ][self as usize]
-    }
-
     /// Its bit in a set of counters.
     #[must_use]
     pub fn flag(self) -> Counters {
@@ -89,7 +18,7 @@ impl Counter {
 
 /// How many operations may still be outstanding, per counter; `None`: any number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct WaitCount([Option<u8>; COUNTERS]);
+pub struct WaitCount([Option<u8>; Counter::ALL.len()]);
 
 impl WaitCount {
     /// How many operations of this counter may be outstanding.
@@ -159,7 +88,7 @@ struct WaitFormat {
     flat_in_order: bool,
     halves_apart: bool,
     /// By mnemonic, preferred ones first.
-    instructions: &'static [(&'static str, &'static [WaitField])],
+    instructions: &'static [(Opcode, &'static [WaitField])],
 }
 
 /// The field of one counter in an immediate.
@@ -187,8 +116,8 @@ impl WaitField {
 }
 
 impl WaitFormat {
-    fn fields(&self, name: &str) -> Option<&'static [WaitField]> {
-        self.instructions.iter().find(|(known, _)| *known == name).map(|(_, fields)| *fields)
+    fn fields(&self, opcode: Opcode) -> Option<&'static [WaitField]> {
+        self.instructions.iter().find(|(known, _)| *known == opcode).map(|(_, fields)| *fields)
     }
 
     fn largest(&self, counter: Counter) -> Option<u8> {
@@ -196,9 +125,9 @@ impl WaitFormat {
         fields.filter(|field| field.counter == counter).map(WaitField::largest).max()
     }
 
-    /// What the immediate of the instruction of this name waits for.
-    fn read(&self, name: &str, bits: u16) -> Option<WaitCount> {
-        let fields = self.fields(name)?;
+    /// What the immediate of the instruction waits for.
+    fn read(&self, opcode: Opcode, bits: u16) -> Option<WaitCount> {
+        let fields = self.fields(opcode)?;
         if fields.is_empty() {
             // It waits for everything (`s_wait_idle`).
             let counters = Counter::ALL.into_iter().filter(|counter| self.largest(*counter).is_some());
@@ -211,8 +140,8 @@ impl WaitFormat {
         Some(counts)
     }
 
-    fn write(&self, name: &str, counts: WaitCount) -> Option<u16> {
-        let fields = self.fields(name)?;
+    fn write(&self, opcode: Opcode, counts: WaitCount) -> Option<u16> {
+        let fields = self.fields(opcode)?;
         let named = |counter| fields.iter().any(|field| field.counter == counter);
         let all_named = counts.iter().all(|(counter, _)| named(counter));
         (all_named && !fields.is_empty()).then(|| fields.iter().fold(0, |bits, field| bits | field.write(counts.get(field.counter))))
@@ -220,13 +149,13 @@ impl WaitFormat {
 
     fn instructions_for(&self, mut counts: WaitCount) -> Option<Vec<(&'static str, u16)>> {
         let mut all = Vec::new();
-        for (name, fields) in self.instructions {
+        for (opcode, fields) in self.instructions {
             let mut part = WaitCount::default();
             for field in *fields {
                 part.0[field.counter as usize] = counts.0[field.counter as usize].take();
             }
             if !part.is_empty() {
-                all.push((*name, self.write(name, part)?));
+                all.push((opcode.name(), self.write(*opcode, part)?));
             }
         }
         counts.is_empty().then_some(all)
@@ -252,7 +181,7 @@ pub fn wait_count(target: Target, inst: &Inst) -> Option<WaitCount> {
         Some(Value::Imm(bits)) => bits as u16,
         _ => 0,
     };
-    let counts = target.wait_format().read(inst.name(), bits)?;
+    let counts = target.wait_format().read(inst.opcode(), bits)?;
     let register = inst.operands.iter().filter_map(|operand| operand.reg()).any(|reg| reg.first != scalar::NULL);
     Some(if register { WaitCount::default() } else { counts })
 }
@@ -279,19 +208,19 @@ pub fn issued(inst: &Inst) -> Counters {
     counters
 }
 
-/// The immediate with which the instruction of this name waits for `counts`; a count beyond a field is its largest, which waits for nothing. None if the
+/// The immediate with which the instruction waits for `counts`; a count beyond a field is its largest, which waits for nothing. None if the
 /// target has no such instruction or it does not name one of the counters.
 ///
 /// ```
-/// use wavetap_amdgpu::{Counter, Target, WaitCount, wait_immediate};
+/// use wavetap_amdgpu::{Counter, Opcode, Target, WaitCount, wait_immediate};
 /// let target = Target::by_name("gfx90a").unwrap();
-/// assert_eq!(wait_immediate(target, "s_waitcnt", WaitCount::default().with(Counter::Vm, 0)), Some(0x0f70));
-/// assert_eq!(wait_immediate(target, "s_waitcnt", WaitCount::default().with(Counter::Lgkm, 0)), Some(0xc07f));
-/// assert_eq!(wait_immediate(target, "s_wait_loadcnt", WaitCount::default()), None);
+/// assert_eq!(wait_immediate(target, Opcode::S_WAITCNT, WaitCount::default().with(Counter::Vm, 0)), Some(0x0f70));
+/// assert_eq!(wait_immediate(target, Opcode::S_WAITCNT, WaitCount::default().with(Counter::Lgkm, 0)), Some(0xc07f));
+/// assert_eq!(wait_immediate(target, Opcode::S_WAIT_LOADCNT, WaitCount::default()), None);
 /// ```
 #[must_use]
-pub fn wait_immediate(target: Target, name: &str, counts: WaitCount) -> Option<u16> {
-    target.wait_format().write(name, counts)
+pub fn wait_immediate(target: Target, opcode: Opcode, counts: WaitCount) -> Option<u16> {
+    target.wait_format().write(opcode, counts)
 }
 
 /// The instructions, mnemonic and immediate, that together wait for `counts`; none if the target lacks one of the counters.
@@ -364,12 +293,12 @@ impl AluWait {
 /// What an instruction waits for inside the wave's own pipelines; `None` if it is none that does.
 #[must_use]
 pub fn alu_wait(inst: &Inst) -> Option<AluWait> {
-    if !inst.variant.traits.contains(Traits::ALU_WAIT) && inst.variant.encoding != Encoding::Ldsdir {
+    if !inst.variant.opcode_flags.contains(OpcodeFlags::ALU_WAIT) && inst.variant.encoding != Encoding::Ldsdir {
         return None;
     }
-    match (inst.name(), inst.operand(Role::DepCtr).map(|operand| operand.value)) {
-        ("s_waitcnt_depctr" | "s_wait_alu", Some(Value::Imm(bits))) => Some(AluWait::from_bits(bits as u16)),
-        ("s_wait_idle", _) => Some(AluWait::IDLE),
+    match (inst.opcode(), inst.operand(Role::DepCtr).map(|operand| operand.value)) {
+        (Opcode::S_WAITCNT_DEPCTR | Opcode::S_WAIT_ALU, Some(Value::Imm(bits))) => Some(AluWait::from_bits(bits as u16)),
+        (Opcode::S_WAIT_IDLE, _) => Some(AluWait::IDLE),
         // The instruction itself waits: for vector instructions that use its destination, and for reads of it.
         _ if inst.variant.encoding == Encoding::Ldsdir => {
             let below = |count: u8, largest: u8| (count < largest).then_some(count);
@@ -398,39 +327,39 @@ mod tests {
     #[test]
     fn immediates_are_those_of_llvms_assembler() {
         use Counter::*;
-        type Case = (&'static str, &'static str, &'static [(Counter, u8)], u16);
+        type Case = (&'static str, Opcode, &'static [(Counter, u8)], u16);
         let cases: [Case; 27] = [
-            ("gfx8", "s_waitcnt", &[(Vm, 0)], 0x0f70),
-            ("gfx8", "s_waitcnt", &[(Lgkm, 0)], 0x007f),
-            ("gfx8", "s_waitcnt", &[(Exp, 0)], 0x0f0f),
-            ("gfx8", "s_waitcnt", &[(Vm, 1), (Exp, 2), (Lgkm, 3)], 0x0321),
-            ("gfx9", "s_waitcnt", &[(Vm, 0)], 0x0f70),
-            ("gfx9", "s_waitcnt", &[(Lgkm, 0)], 0xc07f),
-            ("gfx9", "s_waitcnt", &[(Exp, 0)], 0xcf0f),
-            ("gfx10", "s_waitcnt", &[(Vm, 33)], 0xbf71),
-            ("gfx10", "s_waitcnt", &[(Lgkm, 33)], 0xe17f),
-            ("gfx10", "s_waitcnt", &[(Exp, 5)], 0xff5f),
-            ("gfx10", "s_waitcnt_vscnt", &[(Vs, 3)], 3),
-            ("gfx10", "s_waitcnt_vmcnt", &[], 0x3f),
-            ("gfx10", "s_waitcnt_expcnt", &[], 7),
-            ("gfx11", "s_waitcnt", &[(Vm, 33)], 0x87f7),
-            ("gfx11", "s_waitcnt", &[(Lgkm, 33)], 0xfe17),
-            ("gfx11", "s_waitcnt", &[(Exp, 5)], 0xfff5),
-            ("gfx11", "s_waitcnt_lgkmcnt", &[(Lgkm, 1)], 1),
-            ("gfx12", "s_wait_loadcnt", &[(Load, 5)], 5),
-            ("gfx12", "s_wait_bvhcnt", &[(Bvh, 5)], 5),
-            ("gfx12", "s_wait_kmcnt", &[], 0x1f),
-            ("gfx12", "s_wait_loadcnt_dscnt", &[(Load, 0), (Ds, 5)], 5),
-            ("gfx12", "s_wait_loadcnt_dscnt", &[(Load, 2), (Ds, 5)], 0x205),
-            ("gfx12", "s_wait_storecnt_dscnt", &[(Store, 1), (Ds, 0)], 0x100),
-            ("gfx12.5", "s_wait_xcnt", &[(X, 5)], 5),
-            ("gfx12.5", "s_wait_asynccnt", &[(Async, 0)], 0),
-            ("gfx12.5", "s_wait_tensorcnt", &[(Tensor, 1)], 1),
-            ("gfx12.5", "s_wait_storecnt_dscnt", &[(Ds, 1)], 0x3f01),
+            ("gfx8", Opcode::S_WAITCNT, &[(Vm, 0)], 0x0f70),
+            ("gfx8", Opcode::S_WAITCNT, &[(Lgkm, 0)], 0x007f),
+            ("gfx8", Opcode::S_WAITCNT, &[(Exp, 0)], 0x0f0f),
+            ("gfx8", Opcode::S_WAITCNT, &[(Vm, 1), (Exp, 2), (Lgkm, 3)], 0x0321),
+            ("gfx9", Opcode::S_WAITCNT, &[(Vm, 0)], 0x0f70),
+            ("gfx9", Opcode::S_WAITCNT, &[(Lgkm, 0)], 0xc07f),
+            ("gfx9", Opcode::S_WAITCNT, &[(Exp, 0)], 0xcf0f),
+            ("gfx10", Opcode::S_WAITCNT, &[(Vm, 33)], 0xbf71),
+            ("gfx10", Opcode::S_WAITCNT, &[(Lgkm, 33)], 0xe17f),
+            ("gfx10", Opcode::S_WAITCNT, &[(Exp, 5)], 0xff5f),
+            ("gfx10", Opcode::S_WAITCNT_VSCNT, &[(Vs, 3)], 3),
+            ("gfx10", Opcode::S_WAITCNT_VMCNT, &[], 0x3f),
+            ("gfx10", Opcode::S_WAITCNT_EXPCNT, &[], 7),
+            ("gfx11", Opcode::S_WAITCNT, &[(Vm, 33)], 0x87f7),
+            ("gfx11", Opcode::S_WAITCNT, &[(Lgkm, 33)], 0xfe17),
+            ("gfx11", Opcode::S_WAITCNT, &[(Exp, 5)], 0xfff5),
+            ("gfx11", Opcode::S_WAITCNT_LGKMCNT, &[(Lgkm, 1)], 1),
+            ("gfx12", Opcode::S_WAIT_LOADCNT, &[(Load, 5)], 5),
+            ("gfx12", Opcode::S_WAIT_BVHCNT, &[(Bvh, 5)], 5),
+            ("gfx12", Opcode::S_WAIT_KMCNT, &[], 0x1f),
+            ("gfx12", Opcode::S_WAIT_LOADCNT_DSCNT, &[(Load, 0), (Ds, 5)], 5),
+            ("gfx12", Opcode::S_WAIT_LOADCNT_DSCNT, &[(Load, 2), (Ds, 5)], 0x205),
+            ("gfx12", Opcode::S_WAIT_STORECNT_DSCNT, &[(Store, 1), (Ds, 0)], 0x100),
+            ("gfx12.5", Opcode::S_WAIT_XCNT, &[(X, 5)], 5),
+            ("gfx12.5", Opcode::S_WAIT_ASYNCCNT, &[(Async, 0)], 0),
+            ("gfx12.5", Opcode::S_WAIT_TENSORCNT, &[(Tensor, 1)], 1),
+            ("gfx12.5", Opcode::S_WAIT_STORECNT_DSCNT, &[(Ds, 1)], 0x3f01),
         ];
-        for (generation, name, counts, bits) in cases {
-            assert_eq!(format(generation).write(name, of(counts)), Some(bits), "{generation} {name} {counts:?}");
-            assert_eq!(format(generation).read(name, bits), Some(of(counts)), "{generation} {name} {bits:#x}");
+        for (generation, opcode, counts, bits) in cases {
+            assert_eq!(format(generation).write(opcode, of(counts)), Some(bits), "{generation} {opcode} {counts:?}");
+            assert_eq!(format(generation).read(opcode, bits), Some(of(counts)), "{generation} {opcode} {bits:#x}");
         }
     }
 
@@ -449,31 +378,31 @@ mod tests {
     #[test]
     fn every_immediate_reads_and_writes_the_same() {
         for format in &WAIT_FORMATS {
-            for (name, fields) in format.instructions.iter().filter(|(_, fields)| !fields.is_empty()) {
+            for (opcode, fields) in format.instructions.iter().filter(|(_, fields)| !fields.is_empty()) {
                 let mut seen = std::collections::HashSet::new();
                 for bits in 0..=u16::MAX {
-                    let counts = format.read(name, bits).expect("known");
-                    let again = format.write(name, counts).expect("writable");
-                    assert_eq!(format.read(name, again), Some(counts), "{name} {bits:#x}");
+                    let counts = format.read(*opcode, bits).expect("known");
+                    let again = format.write(*opcode, counts).expect("writable");
+                    assert_eq!(format.read(*opcode, again), Some(counts), "{opcode} {bits:#x}");
                     seen.insert(again);
                 }
                 let expected: usize = fields.iter().map(|field| usize::from(field.largest()) + 1).product();
-                assert_eq!(seen.len(), expected, "{name}: the fields are apart");
+                assert_eq!(seen.len(), expected, "{opcode}: the fields are apart");
             }
         }
     }
 
     #[test]
     fn idle_is_every_counter_and_other_counters_cannot_be_named() {
-        let idle = format("gfx12").read("s_wait_idle", 0).expect("known");
+        let idle = format("gfx12").read(Opcode::S_WAIT_IDLE, 0).expect("known");
         assert!(
             [Counter::Load, Counter::Sample, Counter::Bvh, Counter::Store, Counter::Ds, Counter::Km, Counter::Exp]
                 .iter()
                 .all(|counter| idle.get(*counter) == Some(0))
         );
         assert_eq!(idle.get(Counter::X), None);
-        assert_eq!(format("gfx9").write("s_waitcnt", of(&[(Counter::Vs, 0)])), None);
-        assert_eq!(format("gfx9").read("s_wait_idle", 0), None);
+        assert_eq!(format("gfx9").write(Opcode::S_WAITCNT, of(&[(Counter::Vs, 0)])), None);
+        assert_eq!(format("gfx9").read(Opcode::S_WAIT_IDLE, 0), None);
     }
 
     #[test]

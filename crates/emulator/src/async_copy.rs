@@ -1,7 +1,7 @@
 //! Copies between memory and LDS that the wave does not wait for by itself (gfx1250): each lane's own bytes, from or to a place in LDS that a vector register
 //! has. The offset of the instruction is for both places (CDNA5 ISA guide, async loads and stores). `asynccnt` counts them, loads and stores each in order.
 
-use wavetap_amdgpu::Role;
+use wavetap_amdgpu::{Opcode, Role};
 
 use super::core::{Core, LANES, Step, active, at_lane, undefined};
 use super::fault::{FaultKind, MemoryAccess};
@@ -74,18 +74,18 @@ fn issue(core: &mut Core, op: &Op, kind: Kind) {
 }
 
 /// The meaning of such a copy.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    let size = |rest: &str| match rest {
-        "b8" => Some(1),
-        "b32" => Some(4),
-        "b64" => Some(8),
-        "b128" => Some(16),
-        _ => None,
-    };
+pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
     // Without other workgroups in a cluster those that load for all of them are as others (CDNA5 ISA guide, 10.7).
-    let to_lds = ["global_load_async_to_lds_", "cluster_load_async_to_lds_"];
-    if let Some(rest) = to_lds.iter().find_map(|start| name.strip_prefix(start)) {
-        return Some((load, Semantics::Load { bytes: size(rest)?, signed: false, d16: None }));
-    }
-    size(name.strip_prefix("global_store_async_from_lds_")?).map(|_| (store as Handler, Semantics::Own))
+    let bytes = match opcode {
+        Opcode::GLOBAL_LOAD_ASYNC_TO_LDS_B8 | Opcode::CLUSTER_LOAD_ASYNC_TO_LDS_B8 => 1,
+        Opcode::GLOBAL_LOAD_ASYNC_TO_LDS_B32 | Opcode::CLUSTER_LOAD_ASYNC_TO_LDS_B32 => 4,
+        Opcode::GLOBAL_LOAD_ASYNC_TO_LDS_B64 | Opcode::CLUSTER_LOAD_ASYNC_TO_LDS_B64 => 8,
+        Opcode::GLOBAL_LOAD_ASYNC_TO_LDS_B128 | Opcode::CLUSTER_LOAD_ASYNC_TO_LDS_B128 => 16,
+        Opcode::GLOBAL_STORE_ASYNC_FROM_LDS_B8
+        | Opcode::GLOBAL_STORE_ASYNC_FROM_LDS_B32
+        | Opcode::GLOBAL_STORE_ASYNC_FROM_LDS_B64
+        | Opcode::GLOBAL_STORE_ASYNC_FROM_LDS_B128 => return Some((store as Handler, Semantics::Own)),
+        _ => return None,
+    };
+    Some((load, Semantics::Load { bytes, signed: false, d16: None }))
 }

@@ -3,7 +3,7 @@
 //! Results are rounded once, to nearest even, and denormals are kept; what the other rounding and denormal modes and output modifiers do to bfloat16 is not
 //! documented, so they are refused.
 
-use wavetap_amdgpu::{Role, Value};
+use wavetap_amdgpu::{Opcode, Role, Value};
 
 use super::core::{Core, LANES, Step, active, undefined};
 use super::float::{Env, Round, add_odd, fma_odd, from_bf16};
@@ -85,32 +85,32 @@ fn run(core: &mut Core, op: &Op) -> Step {
 }
 
 /// The meaning of such an operation.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    let f = match name {
-        "v_pk_add_bf16" => operation(|_, s| rounded(add_odd(value(s[0]), value(s[1])))),
-        "v_pk_mul_bf16" => operation(|_, s| rounded(value(s[0]) * value(s[1]))),
-        "v_pk_fma_bf16" => operation(|_, s| rounded(fma_odd(value(s[0]), value(s[1]), value(s[2])))),
-        "v_pk_min_num_bf16" => operation(|_, s| choose(s[0], s[1], false)),
-        "v_pk_max_num_bf16" => operation(|_, s| choose(s[0], s[1], true)),
-        _ => return function(name),
+pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
+    let f = match opcode {
+        Opcode::V_PK_ADD_BF16 => operation(|_, s| rounded(add_odd(value(s[0]), value(s[1])))),
+        Opcode::V_PK_MUL_BF16 => operation(|_, s| rounded(value(s[0]) * value(s[1]))),
+        Opcode::V_PK_FMA_BF16 => operation(|_, s| rounded(fma_odd(value(s[0]), value(s[1]), value(s[2])))),
+        Opcode::V_PK_MIN_NUM_BF16 => operation(|_, s| choose(s[0], s[1], false)),
+        Opcode::V_PK_MAX_NUM_BF16 => operation(|_, s| choose(s[0], s[1], true)),
+        _ => return function(opcode),
     };
     Some((run, Semantics::Packed { f, float: false, short: false }))
 }
 
 /// The meaning of a transcendental one.
-fn function(name: &str) -> Option<Meaning> {
-    let f = match name {
-        "v_exp_bf16" => operation(|_, s| rounded(value(s[0]).exp2())),
-        "v_log_bf16" => operation(|_, s| rounded(value(s[0]).log2())),
-        "v_rcp_bf16" => operation(|_, s| rounded(1.0 / value(s[0]))),
-        "v_rsq_bf16" => operation(|_, s| match value(s[0]) {
+fn function(opcode: Opcode) -> Option<Meaning> {
+    let f = match opcode {
+        Opcode::V_EXP_BF16 => operation(|_, s| rounded(value(s[0]).exp2())),
+        Opcode::V_LOG_BF16 => operation(|_, s| rounded(value(s[0]).log2())),
+        Opcode::V_RCP_BF16 => operation(|_, s| rounded(1.0 / value(s[0]))),
+        Opcode::V_RSQ_BF16 => operation(|_, s| match value(s[0]) {
             zero if zero == 0.0 => rounded(f64::INFINITY.copysign(zero)),
             value => rounded(1.0 / value.sqrt()),
         }),
-        "v_sqrt_bf16" => operation(|_, s| rounded(value(s[0]).sqrt())),
-        "v_tanh_bf16" => operation(|_, s| rounded(value(s[0]).tanh())),
-        "v_sin_bf16" => operation(|_, s| rounded(turn(value(s[0]), f64::sin))),
-        "v_cos_bf16" => operation(|_, s| rounded(turn(value(s[0]), f64::cos))),
+        Opcode::V_SQRT_BF16 => operation(|_, s| rounded(value(s[0]).sqrt())),
+        Opcode::V_TANH_BF16 => operation(|_, s| rounded(value(s[0]).tanh())),
+        Opcode::V_SIN_BF16 => operation(|_, s| rounded(turn(value(s[0]), f64::sin))),
+        Opcode::V_COS_BF16 => operation(|_, s| rounded(turn(value(s[0]), f64::cos))),
         _ => return None,
     };
     Some((run_function, Semantics::Lane { f, dst: Ty::B16, src: [Ty::B16, Ty::None, Ty::None, Ty::None], high: High::Zero }))

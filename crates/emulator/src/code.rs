@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use wavetap_amdgpu::{Coding, Encoding, Implicit, Inst, Operand, Role, Target, Value, Variant, VgprMsb, decode};
+use wavetap_amdgpu::{Coding, Encoding, Implicit, Inst, Opcode, Operand, Role, Target, Value, Variant, VgprMsb, decode};
 
 use super::fault::{FaultKind, MemoryAccess};
 use super::loader::{CodeRange, ObjectId};
@@ -201,50 +201,50 @@ fn by_wave_size(target: Target) -> usize {
     usize::from(target.wave_size() == 64)
 }
 
-/// What an instruction means, by its name.
+/// What an instruction means, by its operation.
 pub(super) fn meaning(target: Target, inst: &Inst) -> Option<Meaning> {
     use Encoding as E;
-    let name = carrying(inst);
+    let opcode = carrying(inst);
     match inst.variant.encoding {
-        E::Sop1 | E::Sop2 | E::Sopk | E::Sopc | E::Sopp => fork::meaning(name).or_else(|| scalar::meaning(name)),
-        E::Smem => scalar_control::meaning(name).or_else(|| scalar_memory::meaning(name, inst)),
-        E::Ds => wave_transposing::meaning(name)
-            .or_else(|| transposing::meaning(name, inst))
-            .or_else(|| gws::meaning(name))
-            .or_else(|| lds::meaning(name, inst)),
-        E::Flat | E::Global | E::Scratch | E::Mubuf => scalar_control::meaning(name)
-            .or_else(|| typed::meaning(name))
-            .or_else(|| async_copy::meaning(name))
-            .or_else(|| wave_transposing::meaning(name))
-            .or_else(|| transposing::meaning(name, inst))
-            .or_else(|| vector_memory::meaning(name, inst)),
-        E::Mtbuf => typed::meaning(name),
-        E::Mimg | E::Vimage | E::Vsample => image::meaning(name, inst.variant.flags),
-        E::Tensor => tensor::meaning(name),
+        E::Sop1 | E::Sop2 | E::Sopk | E::Sopc | E::Sopp => fork::meaning(opcode).or_else(|| scalar::meaning(opcode)),
+        E::Smem => scalar_control::meaning(opcode).or_else(|| scalar_memory::meaning(opcode, inst)),
+        E::Ds => wave_transposing::meaning(opcode)
+            .or_else(|| transposing::meaning(opcode, inst))
+            .or_else(|| gws::meaning(opcode))
+            .or_else(|| lds::meaning(opcode, inst)),
+        E::Flat | E::Global | E::Scratch | E::Mubuf => scalar_control::meaning(opcode)
+            .or_else(|| typed::meaning(opcode))
+            .or_else(|| async_copy::meaning(opcode))
+            .or_else(|| wave_transposing::meaning(opcode))
+            .or_else(|| transposing::meaning(opcode, inst))
+            .or_else(|| vector_memory::meaning(opcode, inst)),
+        E::Mtbuf => typed::meaning(opcode),
+        E::Mimg | E::Vimage | E::Vsample => image::meaning(opcode, inst.variant.flags),
+        E::Tensor => tensor::meaning(opcode),
         E::Exp | E::Vintrp | E::Vinterp | E::Ldsdir => None,
-        E::Vop3p | E::Vop3pDpp | E::Vop3pDpp8 => packed::meaning(name)
-            .or_else(|| brain::meaning(name))
-            .or_else(|| dot::meaning(name))
-            .or_else(|| matrix::meaning(name))
-            .or_else(|| scaled_matrix::meaning(name))
-            .or_else(|| sparse::meaning(name))
-            .or_else(|| wave_matrix::meaning(name))
-            .or_else(|| wave_scaled::meaning(name))
-            .or_else(|| sparse_wave::meaning(name))
-            .or_else(|| lane_access::meaning(target, name)),
-        _ if name == "v_sat_pk_u8_i16" && gives_half(inst.variant) => Some(vector_int::saturated_bytes_in_half()),
-        _ => compare::meaning(name)
-            .or_else(|| lane_access::meaning(target, name))
-            .or_else(|| movement::meaning(name))
-            .or_else(|| packed::meaning(name))
-            .or_else(|| dot::meaning(name))
-            .or_else(|| vector_int::meaning(name))
-            .or_else(|| vector_float::meaning(name))
-            .or_else(|| convert::meaning(target, name))
-            .or_else(|| brain::meaning(name))
-            .or_else(|| scaled_pack::meaning(name))
-            .or_else(|| scaled::meaning(name))
-            .or_else(|| scalar_control::meaning(name)),
+        E::Vop3p | E::Vop3pDpp | E::Vop3pDpp8 => packed::meaning(opcode)
+            .or_else(|| brain::meaning(opcode))
+            .or_else(|| dot::meaning(opcode))
+            .or_else(|| matrix::meaning(opcode))
+            .or_else(|| scaled_matrix::meaning(opcode))
+            .or_else(|| sparse::meaning(opcode))
+            .or_else(|| wave_matrix::meaning(opcode))
+            .or_else(|| wave_scaled::meaning(opcode))
+            .or_else(|| sparse_wave::meaning(opcode))
+            .or_else(|| lane_access::meaning(target, opcode)),
+        _ if opcode == Opcode::V_SAT_PK_U8_I16 && gives_half(inst.variant) => Some(vector_int::saturated_bytes_in_half()),
+        _ => compare::meaning(opcode)
+            .or_else(|| lane_access::meaning(target, opcode))
+            .or_else(|| movement::meaning(opcode))
+            .or_else(|| packed::meaning(opcode))
+            .or_else(|| dot::meaning(opcode))
+            .or_else(|| vector_int::meaning(opcode))
+            .or_else(|| vector_float::meaning(opcode))
+            .or_else(|| convert::meaning(target, opcode))
+            .or_else(|| brain::meaning(opcode))
+            .or_else(|| scaled_pack::meaning(opcode))
+            .or_else(|| scaled::meaning(opcode))
+            .or_else(|| scalar_control::meaning(opcode)),
     }
 }
 
@@ -254,14 +254,14 @@ fn gives_half(variant: &Variant) -> bool {
     variant.operands.iter().any(|spec| spec.role == Role::Vdst && half(spec.kind.coding))
 }
 
-/// The name of an operation; on gfx8 that of an addition that gives a carry does not say so.
-fn carrying(inst: &Inst) -> &'static str {
+/// The operation; on gfx8 that of an addition that gives a carry does not say so.
+fn carrying(inst: &Inst) -> Opcode {
     let variant = inst.variant;
     let carries = variant.implicit_writes.contains(Implicit::VCC) || variant.operands.iter().any(|spec| spec.role == Role::Sdst);
-    match variant.name {
-        "v_add_u32" if carries => "v_add_co_u32",
-        "v_sub_u32" if carries => "v_sub_co_u32",
-        "v_subrev_u32" if carries => "v_subrev_co_u32",
-        name => name,
+    match variant.opcode {
+        Opcode::V_ADD_U32 if carries => Opcode::V_ADD_CO_U32,
+        Opcode::V_SUB_U32 if carries => Opcode::V_SUB_CO_U32,
+        Opcode::V_SUBREV_U32 if carries => Opcode::V_SUBREV_CO_U32,
+        opcode => opcode,
     }
 }

@@ -5,6 +5,7 @@ use super::lanes::{Comparison, comparison};
 use super::op::{Meaning, Semantics, Ty};
 use super::vector::run_test;
 use super::vector_float::s32;
+use wavetap_amdgpu::{CompareInfo, NumberFormat, Opcode, OpcodeFlags, Predicate};
 
 fn d(bits: u64) -> f64 {
     f64::from_bits(bits)
@@ -52,24 +53,24 @@ fn class16(bits: u64, mask: u64) -> bool {
 }
 
 macro_rules! float_test {
-    ($operation:expr, $from:expr) => {{
-        let test: &'static dyn Comparison = match $operation {
-            "f" => comparison(|_, _, _| false),
-            "lt" => comparison(|_, a, b| $from(a) < $from(b)),
-            "eq" => comparison(|_, a, b| $from(a) == $from(b)),
-            "le" => comparison(|_, a, b| $from(a) <= $from(b)),
-            "gt" => comparison(|_, a, b| $from(a) > $from(b)),
-            "lg" => comparison(|_, a, b| $from(a) < $from(b) || $from(a) > $from(b)),
-            "ge" => comparison(|_, a, b| $from(a) >= $from(b)),
-            "o" => comparison(|_, a, b| !$from(a).is_nan() && !$from(b).is_nan()),
-            "u" => comparison(|_, a, b| $from(a).is_nan() || $from(b).is_nan()),
-            "nge" => comparison(|_, a, b| !($from(a) >= $from(b))),
-            "nlg" => comparison(|_, a, b| !($from(a) < $from(b) || $from(a) > $from(b))),
-            "ngt" => comparison(|_, a, b| !($from(a) > $from(b))),
-            "nle" => comparison(|_, a, b| !($from(a) <= $from(b))),
-            "neq" => comparison(|_, a, b| $from(a) != $from(b)),
-            "nlt" => comparison(|_, a, b| !($from(a) < $from(b))),
-            "tru" | "t" => comparison(|_, _, _| true),
+    ($predicate:expr, $from:expr) => {{
+        let test: &'static dyn Comparison = match $predicate {
+            Predicate::F => comparison(|_, _, _| false),
+            Predicate::Lt => comparison(|_, a, b| $from(a) < $from(b)),
+            Predicate::Eq => comparison(|_, a, b| $from(a) == $from(b)),
+            Predicate::Le => comparison(|_, a, b| $from(a) <= $from(b)),
+            Predicate::Gt => comparison(|_, a, b| $from(a) > $from(b)),
+            Predicate::Lg => comparison(|_, a, b| $from(a) < $from(b) || $from(a) > $from(b)),
+            Predicate::Ge => comparison(|_, a, b| $from(a) >= $from(b)),
+            Predicate::O => comparison(|_, a, b| !$from(a).is_nan() && !$from(b).is_nan()),
+            Predicate::U => comparison(|_, a, b| $from(a).is_nan() || $from(b).is_nan()),
+            Predicate::Nge => comparison(|_, a, b| !($from(a) >= $from(b))),
+            Predicate::Nlg => comparison(|_, a, b| !($from(a) < $from(b) || $from(a) > $from(b))),
+            Predicate::Ngt => comparison(|_, a, b| !($from(a) > $from(b))),
+            Predicate::Nle => comparison(|_, a, b| !($from(a) <= $from(b))),
+            Predicate::Neq => comparison(|_, a, b| $from(a) != $from(b)),
+            Predicate::Nlt => comparison(|_, a, b| !($from(a) < $from(b))),
+            Predicate::T => comparison(|_, _, _| true),
             _ => return None,
         };
         test
@@ -77,60 +78,57 @@ macro_rules! float_test {
 }
 
 macro_rules! integer_test {
-    ($operation:expr, $t:ty) => {{
-        let test: &'static dyn Comparison = match $operation {
-            "f" => comparison(|_, _, _| false),
-            "lt" => comparison(|_, a, b| (a as $t) < (b as $t)),
-            "eq" => comparison(|_, a, b| (a as $t) == (b as $t)),
-            "le" => comparison(|_, a, b| (a as $t) <= (b as $t)),
-            "gt" => comparison(|_, a, b| (a as $t) > (b as $t)),
-            "ne" => comparison(|_, a, b| (a as $t) != (b as $t)),
-            "ge" => comparison(|_, a, b| (a as $t) >= (b as $t)),
-            "t" => comparison(|_, _, _| true),
+    ($predicate:expr, $t:ty) => {{
+        let test: &'static dyn Comparison = match $predicate {
+            Predicate::F => comparison(|_, _, _| false),
+            Predicate::Lt => comparison(|_, a, b| (a as $t) < (b as $t)),
+            Predicate::Eq => comparison(|_, a, b| (a as $t) == (b as $t)),
+            Predicate::Le => comparison(|_, a, b| (a as $t) <= (b as $t)),
+            Predicate::Gt => comparison(|_, a, b| (a as $t) > (b as $t)),
+            Predicate::Ne => comparison(|_, a, b| (a as $t) != (b as $t)),
+            Predicate::Ge => comparison(|_, a, b| (a as $t) >= (b as $t)),
+            Predicate::T => comparison(|_, _, _| true),
             _ => return None,
         };
         test
     }};
 }
 
-/// A comparison of floats by its name, in their type.
+/// A comparison of floats, in their type.
 #[allow(clippy::neg_cmp_op_on_partial_ord)] // The negated comparisons are true for NaN.
-pub(super) fn float(operation: &str, ty: Ty) -> Option<&'static dyn Comparison> {
+pub(super) fn float(predicate: Predicate, ty: Ty) -> Option<&'static dyn Comparison> {
     Some(match ty {
-        Ty::F16 => float_test!(operation, h),
-        Ty::F32 => float_test!(operation, s32),
-        Ty::F64 => float_test!(operation, d),
+        Ty::F16 => float_test!(predicate, h),
+        Ty::F32 => float_test!(predicate, s32),
+        Ty::F64 => float_test!(predicate, d),
         _ => return None,
     })
 }
 
 /// The meaning of a vector comparison.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    let (exec, rest) = match name.strip_prefix("v_cmpx_") {
-        Some(rest) => (true, rest),
-        None => (false, name.strip_prefix("v_cmp_")?),
-    };
-    let (operation, kind) = rest.rsplit_once('_')?;
-    if operation == "class" {
-        let (f, ty): (&'static dyn Comparison, Ty) = match kind {
-            "f16" => (comparison(|_, a, b| class16(a, b)), Ty::B16),
-            "f32" => (comparison(|_, a, b| class32(a, b)), Ty::B32),
-            "f64" => (comparison(|_, a, b| class64(a, b)), Ty::B64),
+pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
+    let CompareInfo { predicate, format } = opcode.compare()?;
+    let exec = opcode.is_any(OpcodeFlags::CMPX);
+    if predicate == Predicate::Class {
+        let (f, ty): (&'static dyn Comparison, Ty) = match format {
+            NumberFormat::F16 => (comparison(|_, a, b| class16(a, b)), Ty::B16),
+            NumberFormat::F32 => (comparison(|_, a, b| class32(a, b)), Ty::B32),
+            NumberFormat::F64 => (comparison(|_, a, b| class64(a, b)), Ty::B64),
             _ => return None,
         };
-        let mask = if kind == "f16" { Ty::B16 } else { Ty::B32 };
+        let mask = if format == NumberFormat::F16 { Ty::B16 } else { Ty::B32 };
         return Some((run_test, Semantics::Test { f, src: [ty, mask], exec }));
     }
-    let (f, ty) = match kind {
-        "f16" => (float(operation, Ty::F16)?, Ty::F16),
-        "f32" => (float(operation, Ty::F32)?, Ty::F32),
-        "f64" => (float(operation, Ty::F64)?, Ty::F64),
-        "i16" => (integer_test!(operation, i16), Ty::B16),
-        "u16" => (integer_test!(operation, u16), Ty::B16),
-        "i32" => (integer_test!(operation, i32), Ty::B32),
-        "u32" => (integer_test!(operation, u32), Ty::B32),
-        "i64" => (integer_test!(operation, i64), Ty::B64),
-        "u64" => (integer_test!(operation, u64), Ty::B64),
+    let (f, ty) = match format {
+        NumberFormat::F16 => (float(predicate, Ty::F16)?, Ty::F16),
+        NumberFormat::F32 => (float(predicate, Ty::F32)?, Ty::F32),
+        NumberFormat::F64 => (float(predicate, Ty::F64)?, Ty::F64),
+        NumberFormat::I16 => (integer_test!(predicate, i16), Ty::B16),
+        NumberFormat::U16 => (integer_test!(predicate, u16), Ty::B16),
+        NumberFormat::I32 => (integer_test!(predicate, i32), Ty::B32),
+        NumberFormat::U32 => (integer_test!(predicate, u32), Ty::B32),
+        NumberFormat::I64 => (integer_test!(predicate, i64), Ty::B64),
+        NumberFormat::U64 => (integer_test!(predicate, u64), Ty::B64),
         _ => return None,
     };
     Some((run_test, Semantics::Test { f, src: [ty, ty], exec }))

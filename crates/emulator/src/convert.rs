@@ -1,6 +1,6 @@
 //! Conversions between number formats.
 
-use wavetap_amdgpu::Target;
+use wavetap_amdgpu::{Opcode, Target};
 
 use super::core::undefined;
 use super::float::{Env, Round, add_odd, from_f16, half_by_mode, to_bf16, to_f16, to_f32};
@@ -105,42 +105,42 @@ macro_rules! eight {
 }
 
 /// The meaning of a conversion to or from 8-bit floats.
-fn eight(name: &str, fnuz: bool) -> Option<Meaning> {
+fn eight(opcode: Opcode, fnuz: bool) -> Option<Meaning> {
     let pair = |f: LaneFn| lane(f, Ty::B16, [F, F, N, N], High::Keep);
-    Some(match name {
-        "v_cvt_f32_fp8" => one(F, W, eight!(fnuz, false, |format, e, s| value8(format, chosen_byte(e, s[0])))),
-        "v_cvt_f32_bf8" => one(F, W, eight!(fnuz, true, |format, e, s| value8(format, chosen_byte(e, s[0])))),
-        "v_cvt_pk_f32_fp8" => one(Ty::B64, W, eight!(fnuz, false, |format, _e, s| unpack8(format, s[0]))),
-        "v_cvt_pk_f32_bf8" => one(Ty::B64, W, eight!(fnuz, true, |format, _e, s| unpack8(format, s[0]))),
-        "v_cvt_pk_fp8_f32" => pair(eight!(fnuz, false, |format, e, s| pack8(format, e, s))),
-        "v_cvt_pk_bf8_f32" => pair(eight!(fnuz, true, |format, e, s| pack8(format, e, s))),
+    Some(match opcode {
+        Opcode::V_CVT_F32_FP8 => one(F, W, eight!(fnuz, false, |format, e, s| value8(format, chosen_byte(e, s[0])))),
+        Opcode::V_CVT_F32_BF8 => one(F, W, eight!(fnuz, true, |format, e, s| value8(format, chosen_byte(e, s[0])))),
+        Opcode::V_CVT_PK_F32_FP8 => one(Ty::B64, W, eight!(fnuz, false, |format, _e, s| unpack8(format, s[0]))),
+        Opcode::V_CVT_PK_F32_BF8 => one(Ty::B64, W, eight!(fnuz, true, |format, _e, s| unpack8(format, s[0]))),
+        Opcode::V_CVT_PK_FP8_F32 => pair(eight!(fnuz, false, |format, e, s| pack8(format, e, s))),
+        Opcode::V_CVT_PK_BF8_F32 => pair(eight!(fnuz, true, |format, e, s| pack8(format, e, s))),
         _ => return None,
     })
 }
 
 /// The meaning of a conversion on a target.
-pub(super) fn meaning(target: Target, name: &str) -> Option<Meaning> {
-    plain(name).or_else(|| newer(name)).or_else(|| eight(name, target.fnuz_fp8()))
+pub(super) fn meaning(target: Target, opcode: Opcode) -> Option<Meaning> {
+    plain(opcode).or_else(|| newer(opcode)).or_else(|| eight(opcode, target.fnuz_fp8()))
 }
 
-fn newer(name: &str) -> Option<Meaning> {
-    Some(match name {
-        "v_cvt_i32_i16" => one(W, Ty::B16, |_, s| u64::from(s[0] as u16 as i16 as u32)),
-        "v_cvt_u32_u16" => one(W, Ty::B16, |_, s| s[0] & 0xffff),
-        "v_cvt_pk_i16_f32" => two(F, |_, s| u64::from(s32(s[0]) as i16 as u16) | u64::from(s32(s[1]) as i16 as u16) << 16),
-        "v_cvt_pk_u16_f32" => two(F, |_, s| u64::from(s32(s[0]) as u16) | u64::from(s32(s[1]) as u16) << 16),
-        "v_cvt_f32_bf16" => one(W, Ty::B16, |_, s| s[0] << 16),
-        "v_cvt_pk_bf16_f32" => two(F, |_, s| u64::from(to_bf16(s32(s[0]))) | u64::from(to_bf16(s32(s[1]))) << 16),
-        "v_cvt_pk_f16_f32" => two(F, |_, s| {
+fn newer(opcode: Opcode) -> Option<Meaning> {
+    Some(match opcode {
+        Opcode::V_CVT_I32_I16 => one(W, Ty::B16, |_, s| u64::from(s[0] as u16 as i16 as u32)),
+        Opcode::V_CVT_U32_U16 => one(W, Ty::B16, |_, s| s[0] & 0xffff),
+        Opcode::V_CVT_PK_I16_F32 => two(F, |_, s| u64::from(s32(s[0]) as i16 as u16) | u64::from(s32(s[1]) as i16 as u16) << 16),
+        Opcode::V_CVT_PK_U16_F32 => two(F, |_, s| u64::from(s32(s[0]) as u16) | u64::from(s32(s[1]) as u16) << 16),
+        Opcode::V_CVT_F32_BF16 => one(W, Ty::B16, |_, s| s[0] << 16),
+        Opcode::V_CVT_PK_BF16_F32 => two(F, |_, s| u64::from(to_bf16(s32(s[0]))) | u64::from(to_bf16(s32(s[1]))) << 16),
+        Opcode::V_CVT_PK_F16_F32 => two(F, |_, s| {
             let half = |bits: u64| u64::from(to_f16(x(bits), Round::Nearest));
             half(s[0]) | half(s[1]) << 16
         }),
-        "v_cvt_f16_fp8" => one(H, W, |e, s| u64::from(to_f16(decode(Format::E4M3, chosen_byte(e, s[0]) as u8), Round::Nearest))),
-        "v_cvt_f16_bf8" => one(H, W, |e, s| u64::from(to_f16(decode(Format::E5M2, chosen_byte(e, s[0]) as u8), Round::Nearest))),
-        "v_cvt_pk_f16_fp8" => one(W, Ty::B16, |_, s| halves8(Format::E4M3, s[0])),
-        "v_cvt_pk_f16_bf8" => one(W, Ty::B16, |_, s| halves8(Format::E5M2, s[0])),
-        "v_cvt_pk_fp8_f16" => without_signs(one(Ty::B16, W, |e, s| pack_halves8(Format::E4M3, e, s[0]))),
-        "v_cvt_pk_bf8_f16" => without_signs(one(Ty::B16, W, |e, s| pack_halves8(Format::E5M2, e, s[0]))),
+        Opcode::V_CVT_F16_FP8 => one(H, W, |e, s| u64::from(to_f16(decode(Format::E4M3, chosen_byte(e, s[0]) as u8), Round::Nearest))),
+        Opcode::V_CVT_F16_BF8 => one(H, W, |e, s| u64::from(to_f16(decode(Format::E5M2, chosen_byte(e, s[0]) as u8), Round::Nearest))),
+        Opcode::V_CVT_PK_F16_FP8 => one(W, Ty::B16, |_, s| halves8(Format::E4M3, s[0])),
+        Opcode::V_CVT_PK_F16_BF8 => one(W, Ty::B16, |_, s| halves8(Format::E5M2, s[0])),
+        Opcode::V_CVT_PK_FP8_F16 => without_signs(one(Ty::B16, W, |e, s| pack_halves8(Format::E4M3, e, s[0]))),
+        Opcode::V_CVT_PK_BF8_F16 => without_signs(one(Ty::B16, W, |e, s| pack_halves8(Format::E5M2, e, s[0]))),
         _ => return None,
     })
 }
@@ -167,47 +167,55 @@ fn pack_halves8(format: Format, e: &Env, bits: u64) -> u64 {
     code(bits) | code(bits >> 16) << 8
 }
 
-fn plain(name: &str) -> Option<Meaning> {
-    Some(match name {
-        "v_cvt_i32_f64" => one(W, D, |_, s| u64::from(d(s[0]) as i32 as u32)),
-        "v_cvt_u32_f64" => one(W, D, |_, s| u64::from(d(s[0]) as u32)),
-        "v_cvt_f64_i32" => one(D, W, |_, s| f64::from(s[0] as u32 as i32).to_bits()),
-        "v_cvt_f64_u32" => one(D, W, |_, s| f64::from(s[0] as u32).to_bits()),
-        "v_cvt_f32_i32" => one(F, W, |e, s| float_of(e, f64::from(s[0] as u32 as i32))),
-        "v_cvt_f32_u32" => one(F, W, |e, s| float_of(e, f64::from(s[0] as u32))),
-        "v_cvt_u32_f32" => one(W, F, |_, s| u64::from(s32(s[0]) as u32)),
-        "v_cvt_i32_f32" => one(W, F, |_, s| u64::from(s32(s[0]) as i32 as u32)),
-        "v_cvt_rpi_i32_f32" | "v_cvt_nearest_i32_f32" => one(W, F, |_, s| u64::from((x(s[0]) + 0.5).floor() as i32 as u32)),
-        "v_cvt_flr_i32_f32" | "v_cvt_floor_i32_f32" => one(W, F, |_, s| u64::from(x(s[0]).floor() as i32 as u32)),
-        "v_cvt_f16_f32" => one(H, F, |e, s| u64::from(half_by_mode(e, x(s[0])))),
-        "v_cvt_f32_f16" => one(F, H, |_, s| w32(hf(s[0]) as f32)),
-        "v_cvt_f32_f64" => one(F, D, |e, s| w32(to_f32(d(s[0]), e.round32))),
-        "v_cvt_f64_f32" => one(D, F, |_, s| x(s[0]).to_bits()),
-        "v_cvt_f32_ubyte0" => one(F, W, |_, s| byte(s[0], 0)),
-        "v_cvt_f32_ubyte1" => one(F, W, |_, s| byte(s[0], 1)),
-        "v_cvt_f32_ubyte2" => one(F, W, |_, s| byte(s[0], 2)),
-        "v_cvt_f32_ubyte3" => one(F, W, |_, s| byte(s[0], 3)),
-        "v_cvt_off_f32_i4" => one(F, W, |_, s| w32(((s[0] as i32) << 28 >> 28) as f32 / 16.0)),
-        "v_cvt_f16_u16" => one(H, Ty::B16, |e, s| u64::from(to_f16(f64::from(s[0] as u16), e.round64))),
-        "v_cvt_f16_i16" => one(H, Ty::B16, |e, s| u64::from(to_f16(f64::from(s[0] as u16 as i16), e.round64))),
-        "v_cvt_u16_f16" => one(Ty::B16, H, |_, s| u64::from(hf(s[0]) as u16)),
-        "v_cvt_i16_f16" => one(Ty::B16, H, |_, s| u64::from(hf(s[0]) as i16 as u16)),
-        "v_cvt_norm_i16_f16" => one(Ty::B16, H, |_, s| normalised(hf(s[0]), true)),
-        "v_cvt_norm_u16_f16" => one(Ty::B16, H, |_, s| normalised(hf(s[0]), false)),
-        "v_cvt_pknorm_i16_f32" | "v_cvt_pk_norm_i16_f32" => two(F, |_, s| normalised(x(s[0]), true) | normalised(x(s[1]), true) << 16),
-        "v_cvt_pknorm_u16_f32" | "v_cvt_pk_norm_u16_f32" => two(F, |_, s| normalised(x(s[0]), false) | normalised(x(s[1]), false) << 16),
-        "v_cvt_pknorm_i16_f16" | "v_cvt_pk_norm_i16_f16" => two(H, |_, s| normalised(hf(s[0]), true) | normalised(hf(s[1]), true) << 16),
-        "v_cvt_pknorm_u16_f16" | "v_cvt_pk_norm_u16_f16" => two(H, |_, s| normalised(hf(s[0]), false) | normalised(hf(s[1]), false) << 16),
-        "v_cvt_pkrtz_f16_f32" | "v_cvt_pk_rtz_f16_f32" => {
+fn plain(opcode: Opcode) -> Option<Meaning> {
+    Some(match opcode {
+        Opcode::V_CVT_I32_F64 => one(W, D, |_, s| u64::from(d(s[0]) as i32 as u32)),
+        Opcode::V_CVT_U32_F64 => one(W, D, |_, s| u64::from(d(s[0]) as u32)),
+        Opcode::V_CVT_F64_I32 => one(D, W, |_, s| f64::from(s[0] as u32 as i32).to_bits()),
+        Opcode::V_CVT_F64_U32 => one(D, W, |_, s| f64::from(s[0] as u32).to_bits()),
+        Opcode::V_CVT_F32_I32 => one(F, W, |e, s| float_of(e, f64::from(s[0] as u32 as i32))),
+        Opcode::V_CVT_F32_U32 => one(F, W, |e, s| float_of(e, f64::from(s[0] as u32))),
+        Opcode::V_CVT_U32_F32 => one(W, F, |_, s| u64::from(s32(s[0]) as u32)),
+        Opcode::V_CVT_I32_F32 => one(W, F, |_, s| u64::from(s32(s[0]) as i32 as u32)),
+        Opcode::V_CVT_RPI_I32_F32 | Opcode::V_CVT_NEAREST_I32_F32 => one(W, F, |_, s| u64::from((x(s[0]) + 0.5).floor() as i32 as u32)),
+        Opcode::V_CVT_FLR_I32_F32 | Opcode::V_CVT_FLOOR_I32_F32 => one(W, F, |_, s| u64::from(x(s[0]).floor() as i32 as u32)),
+        Opcode::V_CVT_F16_F32 => one(H, F, |e, s| u64::from(half_by_mode(e, x(s[0])))),
+        Opcode::V_CVT_F32_F16 => one(F, H, |_, s| w32(hf(s[0]) as f32)),
+        Opcode::V_CVT_F32_F64 => one(F, D, |e, s| w32(to_f32(d(s[0]), e.round32))),
+        Opcode::V_CVT_F64_F32 => one(D, F, |_, s| x(s[0]).to_bits()),
+        Opcode::V_CVT_F32_UBYTE0 => one(F, W, |_, s| byte(s[0], 0)),
+        Opcode::V_CVT_F32_UBYTE1 => one(F, W, |_, s| byte(s[0], 1)),
+        Opcode::V_CVT_F32_UBYTE2 => one(F, W, |_, s| byte(s[0], 2)),
+        Opcode::V_CVT_F32_UBYTE3 => one(F, W, |_, s| byte(s[0], 3)),
+        Opcode::V_CVT_OFF_F32_I4 => one(F, W, |_, s| w32(((s[0] as i32) << 28 >> 28) as f32 / 16.0)),
+        Opcode::V_CVT_F16_U16 => one(H, Ty::B16, |e, s| u64::from(to_f16(f64::from(s[0] as u16), e.round64))),
+        Opcode::V_CVT_F16_I16 => one(H, Ty::B16, |e, s| u64::from(to_f16(f64::from(s[0] as u16 as i16), e.round64))),
+        Opcode::V_CVT_U16_F16 => one(Ty::B16, H, |_, s| u64::from(hf(s[0]) as u16)),
+        Opcode::V_CVT_I16_F16 => one(Ty::B16, H, |_, s| u64::from(hf(s[0]) as i16 as u16)),
+        Opcode::V_CVT_NORM_I16_F16 => one(Ty::B16, H, |_, s| normalised(hf(s[0]), true)),
+        Opcode::V_CVT_NORM_U16_F16 => one(Ty::B16, H, |_, s| normalised(hf(s[0]), false)),
+        Opcode::V_CVT_PKNORM_I16_F32 | Opcode::V_CVT_PK_NORM_I16_F32 => {
+            two(F, |_, s| normalised(x(s[0]), true) | normalised(x(s[1]), true) << 16)
+        }
+        Opcode::V_CVT_PKNORM_U16_F32 | Opcode::V_CVT_PK_NORM_U16_F32 => {
+            two(F, |_, s| normalised(x(s[0]), false) | normalised(x(s[1]), false) << 16)
+        }
+        Opcode::V_CVT_PKNORM_I16_F16 | Opcode::V_CVT_PK_NORM_I16_F16 => {
+            two(H, |_, s| normalised(hf(s[0]), true) | normalised(hf(s[1]), true) << 16)
+        }
+        Opcode::V_CVT_PKNORM_U16_F16 | Opcode::V_CVT_PK_NORM_U16_F16 => {
+            two(H, |_, s| normalised(hf(s[0]), false) | normalised(hf(s[1]), false) << 16)
+        }
+        Opcode::V_CVT_PKRTZ_F16_F32 | Opcode::V_CVT_PK_RTZ_F16_F32 => {
             two(F, |_, s| u64::from(to_f16(x(s[0]), Round::Zero)) | u64::from(to_f16(x(s[1]), Round::Zero)) << 16)
         }
-        "v_cvt_sr_f16_f32" => {
+        Opcode::V_CVT_SR_F16_F32 => {
             lane(|e, s| u64::from(half_stochastic(s32(s[0]), false, s[1] as u32, saturates(e))), H, [F, W, N, N], High::Keep)
         }
-        "v_cvt_sr_bf16_f32" => {
+        Opcode::V_CVT_SR_BF16_F32 => {
             lane(|e, s| u64::from(half_stochastic(s32(s[0]), true, s[1] as u32, saturates(e))), Ty::B16, [F, W, N, N], High::Keep)
         }
-        "v_cvt_pk_u8_f32" => lane(
+        Opcode::V_CVT_PK_U8_F32 => lane(
             |e, s| {
                 let shift = 8 * (s[1] & 3);
                 s[2] & !(0xff << shift) | byte_of(e, x(s[0])) << shift
@@ -217,7 +225,7 @@ fn plain(name: &str) -> Option<Meaning> {
             High::Zero,
         ),
         // The accumulating form takes the destination as its third source.
-        "v_cvt_pkaccum_u8_f32" => lane(
+        Opcode::V_CVT_PKACCUM_U8_F32 => lane(
             |e, s| {
                 let shift = 8 * (s[1] & 3);
                 s[2] & !(0xff << shift) | byte_of(e, x(s[0])) << shift
@@ -231,13 +239,13 @@ fn plain(name: &str) -> Option<Meaning> {
 }
 
 /// Stochastic conversions write one byte of the destination.
-pub(super) fn stochastic(target: Target, name: &str) -> Option<LaneFn> {
+pub(super) fn stochastic(target: Target, opcode: Opcode) -> Option<LaneFn> {
     let fnuz = target.fnuz_fp8();
-    Some(match name {
-        "v_cvt_sr_fp8_f32" => {
+    Some(match opcode {
+        Opcode::V_CVT_SR_FP8_F32 => {
             eight!(fnuz, false, |format, e, s| u64::from(encode_stochastic(format, x(s[0]), SINGLE, s[1] as u32, saturates(e))))
         }
-        "v_cvt_sr_bf8_f32" => {
+        Opcode::V_CVT_SR_BF8_F32 => {
             eight!(fnuz, true, |format, e, s| u64::from(encode_stochastic(format, x(s[0]), SINGLE, s[1] as u32, saturates(e))))
         }
         _ => return None,

@@ -3,7 +3,7 @@
 //! The general rule of [`super::undefined`] tries an instruction several times. Unoptimised code keeps its scalar registers in lanes of vector registers
 //! that are undefined elsewhere, so most of what it would try are moves, and where their bits go needs no trial.
 
-use wavetap_amdgpu::{Inst, RegFile, Role, scalar};
+use wavetap_amdgpu::{Inst, Opcode, RegFile, Role, scalar};
 
 use super::core::{Core, active};
 use super::known::{Known, Origin, scalar_slot};
@@ -23,11 +23,11 @@ pub(super) enum Move {
 
 impl Move {
     /// What an instruction with a name moves, if it is plain.
-    pub(super) fn named(name: &str) -> Option<Move> {
-        match name {
-            "v_readlane_b32" => Some(Move::FromLane),
-            "v_writelane_b32" => Some(Move::ToLane),
-            "v_mov_b32" | "v_accvgpr_read_b32" | "v_accvgpr_write_b32" | "v_accvgpr_mov_b32" => Some(Move::Lanes),
+    pub(super) fn named(opcode: Opcode) -> Option<Move> {
+        match opcode {
+            Opcode::V_READLANE_B32 => Some(Move::FromLane),
+            Opcode::V_WRITELANE_B32 => Some(Move::ToLane),
+            Opcode::V_MOV_B32 | Opcode::V_ACCVGPR_READ_B32 | Opcode::V_ACCVGPR_WRITE_B32 | Opcode::V_ACCVGPR_MOV_B32 => Some(Move::Lanes),
             _ => None,
         }
     }

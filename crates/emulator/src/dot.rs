@@ -2,7 +2,7 @@
 //!
 //! The sums of floats are rounded after each product in the order of the manuals' expressions, where the accumulator comes first.
 
-use wavetap_amdgpu::{Encoding, Half, Role};
+use wavetap_amdgpu::{Encoding, Half, Opcode, Role};
 
 use super::core::{Core, LANES, Step, active, undefined};
 use super::float::{self, Env, Round, fma_odd, from_bf16, from_f16, to_bf16, to_f16, to_f32};
@@ -151,33 +151,35 @@ fn meaning_of(f: LaneFn, dst: Ty, halves: bool) -> Meaning {
 }
 
 /// The meaning of a dot product.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
+pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
     let integer = |f: LaneFn| meaning_of(f, Ty::B32, false);
-    Some(match name {
-        "v_dot2_i32_i16" | "v_dot2c_i32_i16" => integer(signed::<16>),
-        "v_dot2_u32_u16" => integer(unsigned::<16>),
-        "v_dot4_i32_i8" | "v_dot4c_i32_i8" => integer(signed::<8>),
-        "v_dot4_u32_u8" => integer(unsigned::<8>),
-        "v_dot8_i32_i4" | "v_dot8c_i32_i4" => integer(signed::<4>),
-        "v_dot8_u32_u4" => integer(unsigned::<4>),
-        "v_dot4_i32_iu8" => integer(either::<8>),
-        "v_dot8_i32_iu4" => integer(either::<4>),
-        "v_dot2_f32_f16" | "v_dot2c_f32_f16" | "v_dot2acc_f32_f16" => meaning_of(|e, s| to_single(e, s, half), Ty::F32, true),
-        "v_dot2_f32_bf16" | "v_dot2c_f32_bf16" | "v_dot2acc_f32_bf16" => meaning_of(|e, s| to_single(e, s, brain), Ty::F32, true),
-        "v_dot2_f16_f16" => meaning_of(
+    Some(match opcode {
+        Opcode::V_DOT2_I32_I16 | Opcode::V_DOT2C_I32_I16 => integer(signed::<16>),
+        Opcode::V_DOT2_U32_U16 => integer(unsigned::<16>),
+        Opcode::V_DOT4_I32_I8 | Opcode::V_DOT4C_I32_I8 => integer(signed::<8>),
+        Opcode::V_DOT4_U32_U8 => integer(unsigned::<8>),
+        Opcode::V_DOT8_I32_I4 | Opcode::V_DOT8C_I32_I4 => integer(signed::<4>),
+        Opcode::V_DOT8_U32_U4 => integer(unsigned::<4>),
+        Opcode::V_DOT4_I32_IU8 => integer(either::<8>),
+        Opcode::V_DOT8_I32_IU4 => integer(either::<4>),
+        Opcode::V_DOT2_F32_F16 | Opcode::V_DOT2C_F32_F16 | Opcode::V_DOT2ACC_F32_F16 => {
+            meaning_of(|e, s| to_single(e, s, half), Ty::F32, true)
+        }
+        Opcode::V_DOT2_F32_BF16 | Opcode::V_DOT2C_F32_BF16 => meaning_of(|e, s| to_single(e, s, brain), Ty::F32, true),
+        Opcode::V_DOT2_F16_F16 => meaning_of(
             |e, s| to_f16(pairs(s, half, half(s[2]), |exact| from_f16(to_f16(exact, e.round64))), e.round64).into(),
             Ty::F16,
             true,
         ),
-        "v_dot2_bf16_bf16" => meaning_of(
+        Opcode::V_DOT2_BF16_BF16 => meaning_of(
             |_, s| to_bf16(pairs(s, brain, brain(s[2]), |exact| from_bf16(round_bf16(exact, Round::Nearest))) as f32).into(),
             Ty::B16,
             true,
         ),
-        "v_dot4_f32_fp8_fp8" => meaning_of(|_, s| bytes(s, Format::E4M3, Format::E4M3), Ty::F32, false),
-        "v_dot4_f32_fp8_bf8" => meaning_of(|_, s| bytes(s, Format::E4M3, Format::E5M2), Ty::F32, false),
-        "v_dot4_f32_bf8_fp8" => meaning_of(|_, s| bytes(s, Format::E5M2, Format::E4M3), Ty::F32, false),
-        "v_dot4_f32_bf8_bf8" => meaning_of(|_, s| bytes(s, Format::E5M2, Format::E5M2), Ty::F32, false),
+        Opcode::V_DOT4_F32_FP8_FP8 => meaning_of(|_, s| bytes(s, Format::E4M3, Format::E4M3), Ty::F32, false),
+        Opcode::V_DOT4_F32_FP8_BF8 => meaning_of(|_, s| bytes(s, Format::E4M3, Format::E5M2), Ty::F32, false),
+        Opcode::V_DOT4_F32_BF8_FP8 => meaning_of(|_, s| bytes(s, Format::E5M2, Format::E4M3), Ty::F32, false),
+        Opcode::V_DOT4_F32_BF8_BF8 => meaning_of(|_, s| bytes(s, Format::E5M2, Format::E5M2), Ty::F32, false),
         _ => return None,
     })
 }

@@ -4,8 +4,8 @@
 use smallvec::SmallVec;
 
 use wavetap_amdgpu::{
-    self, Access, AluWait, Branch, Counter, Encoding, EventHazards as Rules, Flags, Half, Inst, Reg, RegFile, Role, Traits, Value, Variant,
-    WaitCount, scalar,
+    self, Access, AluWait, Branch, Counter, Encoding, EventHazards as Rules, Flags, Half, Inst, Opcode, OpcodeFlags, Reg, RegFile, Role,
+    Value, Variant, WaitCount, scalar,
 };
 
 use super::core::{Core, Step, register_name, stop};
@@ -126,24 +126,30 @@ pub(super) struct EventNames {
 
 impl EventNames {
     pub(super) fn of(variant: &Variant) -> EventNames {
-        let name = variant.name;
+        let opcode = variant.opcode;
         EventNames {
-            is_nop: variant.traits.contains(Traits::NOP),
-            is_vector_nop: name == "v_nop",
+            is_nop: variant.opcode_flags.contains(OpcodeFlags::NOP),
+            is_vector_nop: opcode == Opcode::V_NOP,
             waits: variant.flags.contains(Flags::WAIT),
-            is_waitcnt: name == "s_waitcnt",
-            waits_for_stores: name == "s_waitcnt_vscnt",
-            is_version: name == "s_version",
-            sets_denorm_mode: name == "s_denorm_mode",
-            float_atomic: name.contains("atomic") && (name.contains("_f") || name.contains("pk_add")),
-            compares: name.starts_with("v_cmpx"),
-            permutes: name.starts_with("v_permlane"),
-            sends: name == "s_sendmsg",
-            takes_mask: variant.traits.contains(Traits::LANE_MASK),
-            divides: name.starts_with("v_div"),
-            is_matrix: name.starts_with("v_wmma") || name.starts_with("v_swmmac"),
-            is_sparse: name.starts_with("v_swmmac"),
-            is_scaled: name.starts_with("v_wmma_scale"),
+            is_waitcnt: opcode == Opcode::S_WAITCNT,
+            waits_for_stores: opcode == Opcode::S_WAITCNT_VSCNT,
+            is_version: opcode == Opcode::S_VERSION,
+            sets_denorm_mode: opcode == Opcode::S_DENORM_MODE,
+            float_atomic: opcode.is_any(OpcodeFlags::FLOAT_ATOMIC),
+            compares: opcode.is_any(OpcodeFlags::CMPX),
+            permutes: opcode.is_any(OpcodeFlags::PERMLANE),
+            sends: opcode == Opcode::S_SENDMSG,
+            takes_mask: variant.opcode_flags.contains(OpcodeFlags::LANE_MASK),
+            divides: opcode.is_any(OpcodeFlags::DIV_FMAS),
+            is_matrix: opcode.is_any(OpcodeFlags::WMMA | OpcodeFlags::SWMMAC),
+            is_sparse: opcode.is_any(OpcodeFlags::SWMMAC),
+            is_scaled: matches!(
+                opcode,
+                Opcode::V_WMMA_SCALE_F32_16X16X128_F8F6F4
+                    | Opcode::V_WMMA_SCALE_F32_32X16X128_F4
+                    | Opcode::V_WMMA_SCALE16_F32_16X16X128_F8F6F4
+                    | Opcode::V_WMMA_SCALE16_F32_32X16X128_F4
+            ),
         }
     }
 }

@@ -8,6 +8,7 @@ use super::float::{Env, from_f16};
 use super::op::{High, LaneFn, Meaning, Ty};
 use super::vector_float::s32;
 use super::vector_int::lane;
+use wavetap_amdgpu::{MinMaxInfo, MinMaxOp, NumberFormat, Opcode};
 
 /// A function of two values: the mode and their bits.
 type Pair = fn(&Env, u64, u64) -> u64;
@@ -87,34 +88,34 @@ macro_rules! family {
                 }
             }
 
-            pub(super) fn triple(operation: &str) -> Option<LaneFn> {
+            pub(super) fn triple(operation: MinMaxOp) -> Option<LaneFn> {
                 Some(match operation {
-                    "min3" => |e, s| either(e, either(e, s[0], s[1], true), s[2], true),
-                    "max3" => |e, s| either(e, either(e, s[0], s[1], false), s[2], false),
-                    "min3_num" => |_, s| number(number(s[0], s[1], true), s[2], true),
-                    "max3_num" => |_, s| number(number(s[0], s[1], false), s[2], false),
-                    "minimum3" => |_, s| propagating(propagating(s[0], s[1], true), s[2], true),
-                    "maximum3" => |_, s| propagating(propagating(s[0], s[1], false), s[2], false),
-                    "minmax" => |e, s| either(e, either(e, s[0], s[1], true), s[2], false),
-                    "maxmin" => |e, s| either(e, either(e, s[0], s[1], false), s[2], true),
-                    "minmax_num" => |_, s| number(number(s[0], s[1], true), s[2], false),
-                    "maxmin_num" => |_, s| number(number(s[0], s[1], false), s[2], true),
-                    "minimummaximum" => |_, s| propagating(propagating(s[0], s[1], true), s[2], false),
-                    "maximumminimum" => |_, s| propagating(propagating(s[0], s[1], false), s[2], true),
-                    "med3" => |e, s| middle(e, s, |e, a, b| either(e, a, b, true), |e, a, b| either(e, a, b, false)),
-                    "med3_num" => |e, s| middle(e, s, |_, a, b| number(a, b, true), |_, a, b| number(a, b, false)),
+                    MinMaxOp::Min3 => |e, s| either(e, either(e, s[0], s[1], true), s[2], true),
+                    MinMaxOp::Max3 => |e, s| either(e, either(e, s[0], s[1], false), s[2], false),
+                    MinMaxOp::Min3Num => |_, s| number(number(s[0], s[1], true), s[2], true),
+                    MinMaxOp::Max3Num => |_, s| number(number(s[0], s[1], false), s[2], false),
+                    MinMaxOp::Minimum3 => |_, s| propagating(propagating(s[0], s[1], true), s[2], true),
+                    MinMaxOp::Maximum3 => |_, s| propagating(propagating(s[0], s[1], false), s[2], false),
+                    MinMaxOp::Minmax => |e, s| either(e, either(e, s[0], s[1], true), s[2], false),
+                    MinMaxOp::Maxmin => |e, s| either(e, either(e, s[0], s[1], false), s[2], true),
+                    MinMaxOp::MinmaxNum => |_, s| number(number(s[0], s[1], true), s[2], false),
+                    MinMaxOp::MaxminNum => |_, s| number(number(s[0], s[1], false), s[2], true),
+                    MinMaxOp::Minimummaximum => |_, s| propagating(propagating(s[0], s[1], true), s[2], false),
+                    MinMaxOp::Maximumminimum => |_, s| propagating(propagating(s[0], s[1], false), s[2], true),
+                    MinMaxOp::Med3 => |e, s| middle(e, s, |e, a, b| either(e, a, b, true), |e, a, b| either(e, a, b, false)),
+                    MinMaxOp::Med3Num => |e, s| middle(e, s, |_, a, b| number(a, b, true), |_, a, b| number(a, b, false)),
                     _ => return None,
                 })
             }
 
-            pub(super) fn double(operation: &str) -> Option<LaneFn> {
+            pub(super) fn double(operation: MinMaxOp) -> Option<LaneFn> {
                 Some(match operation {
-                    "min" => |e, s| either(e, s[0], s[1], true),
-                    "max" => |e, s| either(e, s[0], s[1], false),
-                    "min_num" => |_, s| number(s[0], s[1], true),
-                    "max_num" => |_, s| number(s[0], s[1], false),
-                    "minimum" => |_, s| propagating(s[0], s[1], true),
-                    "maximum" => |_, s| propagating(s[0], s[1], false),
+                    MinMaxOp::Min => |e, s| either(e, s[0], s[1], true),
+                    MinMaxOp::Max => |e, s| either(e, s[0], s[1], false),
+                    MinMaxOp::MinNum => |_, s| number(s[0], s[1], true),
+                    MinMaxOp::MaxNum => |_, s| number(s[0], s[1], false),
+                    MinMaxOp::Minimum => |_, s| propagating(s[0], s[1], true),
+                    MinMaxOp::Maximum => |_, s| propagating(s[0], s[1], false),
                     _ => return None,
                 })
             }
@@ -131,14 +132,14 @@ family!(wide, f64::from_bits, 1 << 63, 1 << 51);
 family!(narrow, half, 1 << 15, 1 << 9);
 family!(brain, bf16_value, 1 << 15, 1 << 6);
 
-/// The meaning of `v_<operation>_<type>`.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    let (operation, ty) = name.strip_prefix("v_")?.rsplit_once('_')?;
-    let (two, three, ty) = match ty {
-        "f16" => (narrow::double(operation), narrow::triple(operation), Ty::F16),
-        "bf16" => (brain::double(operation), brain::triple(operation), Ty::B16),
-        "f32" => (single::double(operation), single::triple(operation), Ty::F32),
-        "f64" => (wide::double(operation), wide::triple(operation), Ty::F64),
+/// The meaning of a minimum, a maximum or one of their relatives.
+pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
+    let MinMaxInfo { operation, format } = opcode.minmax()?;
+    let (two, three, ty) = match format {
+        NumberFormat::F16 => (narrow::double(operation), narrow::triple(operation), Ty::F16),
+        NumberFormat::Bf16 => (brain::double(operation), brain::triple(operation), Ty::B16),
+        NumberFormat::F32 => (single::double(operation), single::triple(operation), Ty::F32),
+        NumberFormat::F64 => (wide::double(operation), wide::triple(operation), Ty::F64),
         _ => return None,
     };
     match (two, three) {
@@ -161,18 +162,18 @@ mod tests {
     #[test]
     fn families_differ_in_nan() {
         let env = |ieee: bool| Env { ieee, ..Env::from_mode(0xf0) };
-        let two = |name: &str, ieee: bool, a: u64, b: u64| single::double(name).unwrap()(&env(ieee), &[a, b, 0, 0]);
-        assert_eq!(two("min", true, SIGNALING, ONE), SIGNALING | 1 << 22);
-        assert_eq!(two("min", false, SIGNALING, ONE), ONE);
-        assert_eq!(two("min_num", true, SIGNALING, ONE), ONE);
-        assert_eq!(two("min_num", true, SIGNALING, QUIET), SIGNALING | 1 << 22);
-        assert_eq!(two("minimum", true, ONE, QUIET), QUIET);
-        assert_eq!(two("maximum", true, QUIET, SIGNALING), SIGNALING | 1 << 22);
-        for name in ["min", "min_num", "minimum"] {
-            assert_eq!((two(name, true, 0, MINUS_ZERO), two(name, true, MINUS_ZERO, 0)), (MINUS_ZERO, MINUS_ZERO), "{name}");
+        let two = |operation: MinMaxOp, ieee: bool, a: u64, b: u64| single::double(operation).unwrap()(&env(ieee), &[a, b, 0, 0]);
+        assert_eq!(two(MinMaxOp::Min, true, SIGNALING, ONE), SIGNALING | 1 << 22);
+        assert_eq!(two(MinMaxOp::Min, false, SIGNALING, ONE), ONE);
+        assert_eq!(two(MinMaxOp::MinNum, true, SIGNALING, ONE), ONE);
+        assert_eq!(two(MinMaxOp::MinNum, true, SIGNALING, QUIET), SIGNALING | 1 << 22);
+        assert_eq!(two(MinMaxOp::Minimum, true, ONE, QUIET), QUIET);
+        assert_eq!(two(MinMaxOp::Maximum, true, QUIET, SIGNALING), SIGNALING | 1 << 22);
+        for name in [MinMaxOp::Min, MinMaxOp::MinNum, MinMaxOp::Minimum] {
+            assert_eq!((two(name, true, 0, MINUS_ZERO), two(name, true, MINUS_ZERO, 0)), (MINUS_ZERO, MINUS_ZERO), "{name:?}");
         }
-        for name in ["max", "max_num", "maximum"] {
-            assert_eq!((two(name, true, 0, MINUS_ZERO), two(name, true, MINUS_ZERO, 0)), (0, 0), "{name}");
+        for name in [MinMaxOp::Max, MinMaxOp::MaxNum, MinMaxOp::Maximum] {
+            assert_eq!((two(name, true, 0, MINUS_ZERO), two(name, true, MINUS_ZERO, 0)), (0, 0), "{name:?}");
         }
     }
 }

@@ -5,7 +5,7 @@
 //! registers, an entry of which is a mask and an address. Its depth is in MODE. Where the sides meet, a join goes to
 //! the one that waits, until the stack is as deep as it was.
 
-use wavetap_amdgpu::{Role, scalar};
+use wavetap_amdgpu::{Opcode, Role, scalar};
 
 use super::core::{Core, Step, undefined};
 use super::op::{Meaning, Op, Semantics};
@@ -79,17 +79,17 @@ fn join(core: &mut Core, op: &Op) -> Step {
 }
 
 /// The meaning of such an instruction.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    Some(match name {
-        "s_cbranch_g_fork" => (
+pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
+    Some(match opcode {
+        Opcode::S_CBRANCH_G_FORK => (
             |core, op| {
                 let target = operand64(core, op, Role::Src1)?;
                 fork(core, op, target)
             },
             Semantics::Own,
         ),
-        "s_cbranch_i_fork" => (|core, op| fork(core, op, op.target), Semantics::Own),
-        "s_cbranch_join" => (join, Semantics::Own),
+        Opcode::S_CBRANCH_I_FORK => (|core, op| fork(core, op, op.target), Semantics::Own),
+        Opcode::S_CBRANCH_JOIN => (join, Semantics::Own),
         _ => return None,
     })
 }

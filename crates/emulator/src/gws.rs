@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use wavetap_amdgpu::scalar;
+use wavetap_amdgpu::{Opcode, scalar};
 
 use super::core::{Core, Status, Step, active, undefined};
 use super::op::{Meaning, Op, Semantics};
@@ -195,14 +195,14 @@ fn ask(core: &mut Core, ask: Ask) -> Step {
 }
 
 /// The meaning of such an instruction.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    match name {
-        "ds_gws_init" => Some((init, Semantics::Own)),
-        "ds_gws_barrier" => Some((barrier, Semantics::Own)),
-        "ds_gws_sema_br" => Some((add, Semantics::Own)),
-        "ds_gws_sema_p" => Some((|core, op| alone(core, op, |resource| Ask::Down { resource }), Semantics::Own)),
-        "ds_gws_sema_v" => Some((|core, op| alone(core, op, |resource| Ask::Up { resource, by: 1 }), Semantics::Own)),
-        "ds_gws_sema_release_all" => Some((|core, op| alone(core, op, |resource| Ask::Release { resource }), Semantics::Own)),
+pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
+    match opcode {
+        Opcode::DS_GWS_INIT => Some((init, Semantics::Own)),
+        Opcode::DS_GWS_BARRIER => Some((barrier, Semantics::Own)),
+        Opcode::DS_GWS_SEMA_BR => Some((add, Semantics::Own)),
+        Opcode::DS_GWS_SEMA_P => Some((|core, op| alone(core, op, |resource| Ask::Down { resource }), Semantics::Own)),
+        Opcode::DS_GWS_SEMA_V => Some((|core, op| alone(core, op, |resource| Ask::Up { resource, by: 1 }), Semantics::Own)),
+        Opcode::DS_GWS_SEMA_RELEASE_ALL => Some((|core, op| alone(core, op, |resource| Ask::Release { resource }), Semantics::Own)),
         _ => None,
     }
 }

@@ -3,7 +3,7 @@
 //! Known are linear images with one mip level of the formats of typed buffers. What a descriptor or an instruction asks for beyond that is refused by a fault
 //! that names it.
 
-use wavetap_amdgpu::{Flags, ImageField, Operand, Reg, Role, Value};
+use wavetap_amdgpu::{Flags, ImageField, Opcode, Operand, Reg, Role, Value};
 
 use super::atomic;
 use super::core::{Core, LANES, Step, active, at_lane, undefined};
@@ -251,7 +251,7 @@ pub(super) fn position(kind: Kind, coordinate: impl Fn(usize) -> i64) -> [i64; 3
 }
 
 fn is_mip(op: &Op) -> bool {
-    op.inst.variant.name.ends_with("_mip")
+    matches!(op.inst.opcode(), Opcode::IMAGE_LOAD_MIP | Opcode::IMAGE_STORE_MIP)
 }
 
 /// The components that an instruction names.
@@ -441,32 +441,14 @@ fn size(core: &mut Core, op: &Op) -> Step {
     Ok(())
 }
 
-/// The atomic's name as buffers have it.
-fn atomic_name(rest: &str) -> &str {
-    match rest {
-        "add_uint" => "add",
-        "sub_uint" => "sub",
-        "min_int" => "smin",
-        "max_int" => "smax",
-        "min_uint" => "umin",
-        "max_uint" => "umax",
-        "inc_uint" => "inc",
-        "dec_uint" => "dec",
-        "add_flt" => "add_f32",
-        "min_flt" => "min_num_f32",
-        "max_flt" => "max_num_f32",
-        other => other,
-    }
-}
-
 /// The addresses that an image instruction which is about to run will read or write, and the bytes at each.
 pub(super) fn accesses(core: &mut Core, op: &Op) -> Step<(Vec<u64>, u64)> {
-    let name = op.inst.variant.name;
+    let opcode = op.inst.opcode();
     let image = Image::of(core, op)?;
     let size = image.format.bytes() as u64;
     let places = match () {
-        () if name == "image_get_resinfo" => Vec::new(),
-        () if sampler::is_sampling(name) => sampler::texels(core, op, &image)?,
+        () if opcode == Opcode::IMAGE_GET_RESINFO => Vec::new(),
+        () if sampler::is_sampling(opcode) => sampler::texels(core, op, &image)?,
         () => {
             let exec = core.wave.exec();
             let places = places(core, op, &image, is_mip(op))?;
@@ -478,19 +460,18 @@ pub(super) fn accesses(core: &mut Core, op: &Op) -> Step<(Vec<u64>, u64)> {
 }
 
 /// The meaning of an image instruction.
-pub(super) fn meaning(name: &str, flags: Flags) -> Option<Meaning> {
-    let rest = name.strip_prefix("image_")?;
-    match rest {
-        "load" | "load_mip" => return Some((load, Semantics::Own)),
-        "store" | "store_mip" => return Some((store, Semantics::Own)),
-        "get_resinfo" => return Some((size, Semantics::Own)),
+pub(super) fn meaning(opcode: Opcode, flags: Flags) -> Option<Meaning> {
+    match opcode {
+        Opcode::IMAGE_LOAD | Opcode::IMAGE_LOAD_MIP => return Some((load, Semantics::Own)),
+        Opcode::IMAGE_STORE | Opcode::IMAGE_STORE_MIP => return Some((store, Semantics::Own)),
+        Opcode::IMAGE_GET_RESINFO => return Some((size, Semantics::Own)),
         _ => {}
     }
-    if let Some(rest) = rest.strip_prefix("atomic_") {
-        let found = atomic::global(atomic_name(rest)).filter(|found| found.bytes == 4 && flags.contains(Flags::ATOMIC))?;
+    if opcode.atomic().is_some() {
+        let found = atomic::of(opcode).filter(|found| found.bytes == 4 && flags.contains(Flags::ATOMIC))?;
         return Some((run_atomic, Semantics::Atomic { f: found.f, bytes: found.bytes, compare: found.compare, returns: true }));
     }
-    sampler::meaning(name)
+    sampler::meaning(opcode)
 }
 
 #[cfg(test)]

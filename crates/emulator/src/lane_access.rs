@@ -1,6 +1,6 @@
 //! Instructions that move values between lanes, scalars and the accumulation registers, and the few with odd operands.
 
-use wavetap_amdgpu::{Operand, Reg, RegFile, Role, Target, Value};
+use wavetap_amdgpu::{Opcode, Operand, Reg, RegFile, Role, Target, Value};
 
 use super::convert;
 use super::core::{Core, Step, active, undefined};
@@ -151,28 +151,47 @@ fn div_fmas(core: &mut Core, op: &Op) -> Step {
     super::vector::run_lane(core, op)
 }
 
+/// What a transcendental operation on scalars computes, as that of vectors.
+fn on_scalars(opcode: Opcode) -> Option<Opcode> {
+    Some(match opcode {
+        Opcode::V_S_EXP_F16 => Opcode::V_EXP_F16,
+        Opcode::V_S_EXP_F32 => Opcode::V_EXP_F32,
+        Opcode::V_S_LOG_F16 => Opcode::V_LOG_F16,
+        Opcode::V_S_LOG_F32 => Opcode::V_LOG_F32,
+        Opcode::V_S_RCP_F16 => Opcode::V_RCP_F16,
+        Opcode::V_S_RCP_F32 => Opcode::V_RCP_F32,
+        Opcode::V_S_RSQ_F16 => Opcode::V_RSQ_F16,
+        Opcode::V_S_RSQ_F32 => Opcode::V_RSQ_F32,
+        Opcode::V_S_SQRT_F16 => Opcode::V_SQRT_F16,
+        Opcode::V_S_SQRT_F32 => Opcode::V_SQRT_F32,
+        _ => return None,
+    })
+}
+
 /// The meaning of an instruction of this kind.
-pub(super) fn meaning(target: Target, name: &str) -> Option<Meaning> {
-    Some(match name {
-        "v_readlane_b32" => (readlane, Semantics::Own),
-        "v_readfirstlane_b32" => (readfirstlane, Semantics::Own),
-        "v_writelane_b32" => (writelane, Semantics::Own),
-        "v_swap_b32" => (swap, Semantics::Own),
-        "v_mbcnt_lo_u32_b32" => (|core, op| mask_count(core, op, false), Semantics::Own),
-        "v_mbcnt_hi_u32_b32" => (|core, op| mask_count(core, op, true), Semantics::Own),
-        "v_mqsad_u32_u8" => (mqsad_u32, Semantics::Own),
-        "v_cvt_sr_fp8_f32" | "v_cvt_sr_bf8_f32" => {
+pub(super) fn meaning(target: Target, opcode: Opcode) -> Option<Meaning> {
+    Some(match opcode {
+        Opcode::V_READLANE_B32 => (readlane, Semantics::Own),
+        Opcode::V_READFIRSTLANE_B32 => (readfirstlane, Semantics::Own),
+        Opcode::V_WRITELANE_B32 => (writelane, Semantics::Own),
+        Opcode::V_SWAP_B32 => (swap, Semantics::Own),
+        Opcode::V_MBCNT_LO_U32_B32 => (|core, op| mask_count(core, op, false), Semantics::Own),
+        Opcode::V_MBCNT_HI_U32_B32 => (|core, op| mask_count(core, op, true), Semantics::Own),
+        Opcode::V_MQSAD_U32_U8 => (mqsad_u32, Semantics::Own),
+        Opcode::V_CVT_SR_FP8_F32 | Opcode::V_CVT_SR_BF8_F32 => {
             let none = [Ty::None; 4];
-            (stochastic, Semantics::Lane { f: operation(convert::stochastic(target, name)?), dst: Ty::B32, src: none, high: High::Keep })
+            (stochastic, Semantics::Lane { f: operation(convert::stochastic(target, opcode)?), dst: Ty::B32, src: none, high: High::Keep })
         }
-        "v_accvgpr_read_b32" | "v_accvgpr_write_b32" => lane(|_, s| s[0], Ty::B32, [Ty::B32, Ty::None, Ty::None, Ty::None], High::Zero),
+        Opcode::V_ACCVGPR_READ_B32 | Opcode::V_ACCVGPR_WRITE_B32 => {
+            lane(|_, s| s[0], Ty::B32, [Ty::B32, Ty::None, Ty::None, Ty::None], High::Zero)
+        }
         // The transcendental ones on scalars.
-        _ if name.starts_with("v_s_") => {
-            let (_, semantics) = super::vector_float::meaning(&name.replacen("v_s_", "v_", 1))?;
+        _ if on_scalars(opcode).is_some() => {
+            let (_, semantics) = super::vector_float::meaning(on_scalars(opcode)?)?;
             (run_uniform, semantics)
         }
-        "v_div_fmas_f32" | "v_div_fmas_f64" => {
-            let (_, semantics) = super::vector_float::meaning(name)?;
+        Opcode::V_DIV_FMAS_F32 | Opcode::V_DIV_FMAS_F64 => {
+            let (_, semantics) = super::vector_float::meaning(opcode)?;
             (div_fmas, semantics)
         }
         _ => return None,

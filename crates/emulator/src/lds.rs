@@ -1,6 +1,6 @@
 //! LDS instructions: reads, writes, atomics, and the exchanges between lanes that use its crossbar.
 
-use wavetap_amdgpu::{Operand, Reg, RegFile, Role, scalar};
+use wavetap_amdgpu::{Flags, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role, scalar};
 
 use super::atomic;
 use super::core::{Core, LANES, Launch, Step, active, at_lane, undefined};
@@ -525,62 +525,62 @@ fn narrow(bytes: u8, signed: bool, d16: Option<bool>) -> Meaning {
 }
 
 /// The meaning of an LDS instruction.
-pub(super) fn meaning(name: &str, inst: &wavetap_amdgpu::Inst) -> Option<Meaning> {
+pub(super) fn meaning(opcode: Opcode, inst: &wavetap_amdgpu::Inst) -> Option<Meaning> {
     if inst.modifiers.gds {
         return None;
     }
-    Some(match name {
-        "ds_nop" => (|_, _| Ok(()), Semantics::Own),
-        "ds_read_b32" | "ds_load_b32" => read!(4),
-        "ds_read_b64" | "ds_load_b64" => read!(8),
-        "ds_read_b96" | "ds_load_b96" => read!(12),
-        "ds_read_b128" | "ds_load_b128" => read!(16),
-        "ds_read2_b32" | "ds_load_2addr_b32" => two!(read, 4, 1),
-        "ds_read2st64_b32" | "ds_load_2addr_stride64_b32" => two!(read, 4, 64),
-        "ds_read2_b64" | "ds_load_2addr_b64" => two!(read, 8, 1),
-        "ds_read2st64_b64" | "ds_load_2addr_stride64_b64" => two!(read, 8, 64),
-        "ds_read_u8" | "ds_load_u8" => narrow(1, false, None),
-        "ds_read_i8" | "ds_load_i8" => narrow(1, true, None),
-        "ds_read_u16" | "ds_load_u16" => narrow(2, false, None),
-        "ds_read_i16" | "ds_load_i16" => narrow(2, true, None),
-        "ds_read_u8_d16" | "ds_load_u8_d16" => narrow(1, false, Some(false)),
-        "ds_read_u8_d16_hi" | "ds_load_u8_d16_hi" => narrow(1, false, Some(true)),
-        "ds_read_i8_d16" | "ds_load_i8_d16" => narrow(1, true, Some(false)),
-        "ds_read_i8_d16_hi" | "ds_load_i8_d16_hi" => narrow(1, true, Some(true)),
-        "ds_read_u16_d16" | "ds_load_u16_d16" => narrow(2, false, Some(false)),
-        "ds_read_u16_d16_hi" | "ds_load_u16_d16_hi" => narrow(2, false, Some(true)),
-        "ds_write_b8" | "ds_store_b8" => write!(1, false),
-        "ds_write_b8_d16_hi" | "ds_store_b8_d16_hi" => write!(1, true),
-        "ds_write_b16" | "ds_store_b16" => write!(2, false),
-        "ds_write_b16_d16_hi" | "ds_store_b16_d16_hi" => write!(2, true),
-        "ds_write_b32" | "ds_store_b32" => write!(4, false),
-        "ds_write_b64" | "ds_store_b64" => write!(8, false),
-        "ds_write_b96" | "ds_store_b96" => write!(12, false),
-        "ds_write_b128" | "ds_store_b128" => write!(16, false),
-        "ds_write2_b32" | "ds_store_2addr_b32" => two!(write, 4, 1),
-        "ds_write2st64_b32" | "ds_store_2addr_stride64_b32" => two!(write, 4, 64),
-        "ds_write2_b64" | "ds_store_2addr_b64" => two!(write, 8, 1),
-        "ds_write2st64_b64" | "ds_store_2addr_stride64_b64" => two!(write, 8, 64),
-        "ds_wrxchg2_rtn_b32" | "ds_storexchg_2addr_rtn_b32" => two!(exchange, 4, 1),
-        "ds_wrxchg2_rtn_b64" | "ds_storexchg_2addr_rtn_b64" => two!(exchange, 8, 1),
-        "ds_wrxchg2st64_rtn_b32" | "ds_storexchg_2addr_stride64_rtn_b32" => two!(exchange, 4, 64),
-        "ds_wrxchg2st64_rtn_b64" | "ds_storexchg_2addr_stride64_rtn_b64" => two!(exchange, 8, 64),
-        "ds_append" => (|core, op| append(core, op, 1), Semantics::Own),
-        "ds_consume" => (|core, op| append(core, op, -1), Semantics::Own),
-        "ds_read_addtid_b32" | "ds_load_addtid_b32" => (|core, op| add_lane(core, op, true), Semantics::Own),
-        "ds_write_addtid_b32" | "ds_store_addtid_b32" => (|core, op| add_lane(core, op, false), Semantics::Own),
-        "ds_permute_b32" => (|core, op| permute(core, op, Permute::Send), Semantics::Own),
-        "ds_bpermute_b32" => (|core, op| permute(core, op, Permute::Fetch), Semantics::Own),
-        "ds_bpermute_fi_b32" => (|core, op| permute(core, op, Permute::FetchAny), Semantics::Own),
-        "ds_swizzle_b32" => (swizzle, Semantics::Own),
-        "ds_condxchg32_rtn_b64" => (conditional_exchange, Semantics::Own),
-        _ if name.contains("_src2_") => {
-            let rest = name.replacen("_src2_", "_", 1);
-            let (found, _) = atomic::lds(&rest.replace("ds_write_", "ds_wrxchg_"))?;
+    Some(match opcode {
+        Opcode::DS_NOP => (|_, _| Ok(()), Semantics::Own),
+        Opcode::DS_READ_B32 | Opcode::DS_LOAD_B32 => read!(4),
+        Opcode::DS_READ_B64 | Opcode::DS_LOAD_B64 => read!(8),
+        Opcode::DS_READ_B96 | Opcode::DS_LOAD_B96 => read!(12),
+        Opcode::DS_READ_B128 | Opcode::DS_LOAD_B128 => read!(16),
+        Opcode::DS_READ2_B32 | Opcode::DS_LOAD_2ADDR_B32 => two!(read, 4, 1),
+        Opcode::DS_READ2ST64_B32 | Opcode::DS_LOAD_2ADDR_STRIDE64_B32 => two!(read, 4, 64),
+        Opcode::DS_READ2_B64 | Opcode::DS_LOAD_2ADDR_B64 => two!(read, 8, 1),
+        Opcode::DS_READ2ST64_B64 | Opcode::DS_LOAD_2ADDR_STRIDE64_B64 => two!(read, 8, 64),
+        Opcode::DS_READ_U8 | Opcode::DS_LOAD_U8 => narrow(1, false, None),
+        Opcode::DS_READ_I8 | Opcode::DS_LOAD_I8 => narrow(1, true, None),
+        Opcode::DS_READ_U16 | Opcode::DS_LOAD_U16 => narrow(2, false, None),
+        Opcode::DS_READ_I16 | Opcode::DS_LOAD_I16 => narrow(2, true, None),
+        Opcode::DS_READ_U8_D16 | Opcode::DS_LOAD_U8_D16 => narrow(1, false, Some(false)),
+        Opcode::DS_READ_U8_D16_HI | Opcode::DS_LOAD_U8_D16_HI => narrow(1, false, Some(true)),
+        Opcode::DS_READ_I8_D16 | Opcode::DS_LOAD_I8_D16 => narrow(1, true, Some(false)),
+        Opcode::DS_READ_I8_D16_HI | Opcode::DS_LOAD_I8_D16_HI => narrow(1, true, Some(true)),
+        Opcode::DS_READ_U16_D16 | Opcode::DS_LOAD_U16_D16 => narrow(2, false, Some(false)),
+        Opcode::DS_READ_U16_D16_HI | Opcode::DS_LOAD_U16_D16_HI => narrow(2, false, Some(true)),
+        Opcode::DS_WRITE_B8 | Opcode::DS_STORE_B8 => write!(1, false),
+        Opcode::DS_WRITE_B8_D16_HI | Opcode::DS_STORE_B8_D16_HI => write!(1, true),
+        Opcode::DS_WRITE_B16 | Opcode::DS_STORE_B16 => write!(2, false),
+        Opcode::DS_WRITE_B16_D16_HI | Opcode::DS_STORE_B16_D16_HI => write!(2, true),
+        Opcode::DS_WRITE_B32 | Opcode::DS_STORE_B32 => write!(4, false),
+        Opcode::DS_WRITE_B64 | Opcode::DS_STORE_B64 => write!(8, false),
+        Opcode::DS_WRITE_B96 | Opcode::DS_STORE_B96 => write!(12, false),
+        Opcode::DS_WRITE_B128 | Opcode::DS_STORE_B128 => write!(16, false),
+        Opcode::DS_WRITE2_B32 | Opcode::DS_STORE_2ADDR_B32 => two!(write, 4, 1),
+        Opcode::DS_WRITE2ST64_B32 | Opcode::DS_STORE_2ADDR_STRIDE64_B32 => two!(write, 4, 64),
+        Opcode::DS_WRITE2_B64 | Opcode::DS_STORE_2ADDR_B64 => two!(write, 8, 1),
+        Opcode::DS_WRITE2ST64_B64 | Opcode::DS_STORE_2ADDR_STRIDE64_B64 => two!(write, 8, 64),
+        Opcode::DS_WRXCHG2_RTN_B32 | Opcode::DS_STOREXCHG_2ADDR_RTN_B32 => two!(exchange, 4, 1),
+        Opcode::DS_WRXCHG2_RTN_B64 | Opcode::DS_STOREXCHG_2ADDR_RTN_B64 => two!(exchange, 8, 1),
+        Opcode::DS_WRXCHG2ST64_RTN_B32 | Opcode::DS_STOREXCHG_2ADDR_STRIDE64_RTN_B32 => two!(exchange, 4, 64),
+        Opcode::DS_WRXCHG2ST64_RTN_B64 | Opcode::DS_STOREXCHG_2ADDR_STRIDE64_RTN_B64 => two!(exchange, 8, 64),
+        Opcode::DS_APPEND => (|core, op| append(core, op, 1), Semantics::Own),
+        Opcode::DS_CONSUME => (|core, op| append(core, op, -1), Semantics::Own),
+        Opcode::DS_READ_ADDTID_B32 | Opcode::DS_LOAD_ADDTID_B32 => (|core, op| add_lane(core, op, true), Semantics::Own),
+        Opcode::DS_WRITE_ADDTID_B32 | Opcode::DS_STORE_ADDTID_B32 => (|core, op| add_lane(core, op, false), Semantics::Own),
+        Opcode::DS_PERMUTE_B32 => (|core, op| permute(core, op, Permute::Send), Semantics::Own),
+        Opcode::DS_BPERMUTE_B32 => (|core, op| permute(core, op, Permute::Fetch), Semantics::Own),
+        Opcode::DS_BPERMUTE_FI_B32 => (|core, op| permute(core, op, Permute::FetchAny), Semantics::Own),
+        Opcode::DS_SWIZZLE_B32 => (swizzle, Semantics::Own),
+        Opcode::DS_CONDXCHG32_RTN_B64 => (conditional_exchange, Semantics::Own),
+        _ if opcode.is_any(OpcodeFlags::LDS_SRC2) => {
+            let found = atomic::of(opcode)?;
             (second_in_lds, Semantics::Atomic { f: found.f, bytes: found.bytes, compare: false, returns: false })
         }
         _ => {
-            let (found, returns) = atomic::lds(name)?;
+            let found = atomic::of(opcode)?;
+            let returns = inst.variant.flags.contains(Flags::RETURNS);
             (run_atomic, Semantics::Atomic { f: found.f, bytes: found.bytes, compare: found.compare, returns })
         }
     })

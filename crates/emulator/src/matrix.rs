@@ -4,7 +4,7 @@
 //! instruction calculator. Products are added one after the other in the order of K, each rounded once to the accumulator's type; the hardware's own order of
 //! additions is not documented. EXEC is ignored.
 
-use wavetap_amdgpu::{Operand, Reg, RegFile, Role};
+use wavetap_amdgpu::{NumberFormat, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role};
 
 use super::core::{Core, LANES, Step, undefined};
 use super::float::{Round, fma_odd, from_bf16, from_f16, to_f32};
@@ -78,40 +78,31 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// `v_mfma_f32_16x16x4_4b_f16`, `v_mfma_f32_16x16x4f16`, `v_mfma_f32_32x32x16_fp8_bf8`, `v_mfma_f32_32x32x4bf16_1k`, `v_mfma_scale_f32_32x32x64_f8f6f4` …
-    pub(super) fn parse(name: &str) -> Option<Shape> {
-        let rest = ["v_mfma_scale_", "v_mfma_", "v_smfmac_"].iter().find_map(|start| name.strip_prefix(start))?;
-        let (sum, rest) = rest.split_once('_')?;
-        let sum = match sum {
-            "f32" => Sum::F32,
-            "i32" => Sum::I32,
-            "f64" => Sum::F64,
+    /// Of a dense or sparse MFMA operation.
+    pub(super) fn of(opcode: Opcode) -> Option<Shape> {
+        let matrix = opcode.matrix().filter(|_| opcode.is_any(OpcodeFlags::MFMA | OpcodeFlags::SMFMAC))?;
+        let sum = match matrix.d {
+            NumberFormat::F32 => Sum::F32,
+            NumberFormat::I32 => Sum::I32,
+            NumberFormat::F64 => Sum::F64,
             _ => return None,
         };
-        let mut parts = rest.splitn(3, 'x');
-        let size: usize = parts.next()?.parse().ok()?;
-        parts.next().filter(|columns| columns.parse() == Ok(size))?;
-        let last = parts.next()?;
-        let digits = last.find(|c: char| !c.is_ascii_digit())?;
-        let k: usize = last[..digits].parse().ok()?;
-        let types = last[digits..].trim_start_matches('_').trim_end_matches("_1k");
-        let types = ["2b_", "4b_", "16b_"].iter().find_map(|blocks| types.strip_prefix(blocks)).unwrap_or(types);
-        let element = |name: &str| {
-            Some(match name {
-                "f32" => Element::F32,
-                "f16" => Element::F16,
-                "bf16" => Element::Bf16,
-                "i8" => Element::I8,
-                "fp8" => Element::Fp8,
-                "bf8" => Element::Bf8,
-                "f64" => Element::F64,
-                "xf32" => Element::Xf32,
-                "f8f6f4" => Element::Mixed,
+        let element = |format: NumberFormat| {
+            Some(match format {
+                NumberFormat::F32 => Element::F32,
+                NumberFormat::F16 => Element::F16,
+                NumberFormat::Bf16 => Element::Bf16,
+                NumberFormat::I8 => Element::I8,
+                NumberFormat::Fp8 => Element::Fp8,
+                NumberFormat::Bf8 => Element::Bf8,
+                NumberFormat::F64 => Element::F64,
+                NumberFormat::Xf32 => Element::Xf32,
+                NumberFormat::F8f6f4 => Element::Mixed,
                 _ => return None,
             })
         };
-        let (a, b) = types.split_once('_').unwrap_or((types, types));
-        Some(Shape { sum, size, k, a: element(a)?, b: element(b)? })
+        let (size, k) = (matrix.rows.into(), matrix.depth.into());
+        Some(Shape { sum, size, k, a: element(matrix.a)?, b: element(matrix.b)? })
     }
 
     /// Whether the accumulator is in double precision.
@@ -267,11 +258,9 @@ pub(super) fn accumulator(core: &mut Core, op: &Op, c: &Operand, words: u16) -> 
 }
 
 /// The meaning of a matrix instruction.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    if !name.starts_with("v_mfma_") {
-        return None;
-    }
-    Shape::parse(name).filter(|shape| shape.a != Element::Mixed).map(|_| (run as super::op::Handler, Semantics::Own))
+pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
+    let shape = Shape::of(opcode).filter(|_| opcode.is_any(OpcodeFlags::MFMA))?;
+    (!shape.is_mixed()).then_some((run as super::op::Handler, Semantics::Own))
 }
 
 #[cfg(test)]
@@ -279,14 +268,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_the_shape() {
-        let shape = Shape::parse("v_mfma_f32_32x32x4_2b_bf16").unwrap();
+    fn shapes_of_operations() {
+        let shape = Shape::of(Opcode::V_MFMA_F32_32X32X4_2B_BF16).unwrap();
         assert_eq!((shape.size, shape.k, shape.a), (32, 4, Element::Bf16));
-        let shape = Shape::parse("v_mfma_f32_16x16x32_bf8_fp8").unwrap();
+        let shape = Shape::of(Opcode::V_MFMA_F32_16X16X32_BF8_FP8).unwrap();
         assert_eq!((shape.size, shape.k, shape.a, shape.b), (16, 32, Element::Bf8, Element::Fp8));
-        let shape = Shape::parse("v_mfma_f32_32x32x8bf16_1k").unwrap();
+        let shape = Shape::of(Opcode::V_MFMA_F32_32X32X8BF16_1K).unwrap();
         assert_eq!((shape.size, shape.k, shape.a), (32, 8, Element::Bf16));
-        let shape = Shape::parse("v_mfma_scale_f32_16x16x128_f8f6f4").unwrap();
+        let shape = Shape::of(Opcode::V_MFMA_SCALE_F32_16X16X128_F8F6F4).unwrap();
         assert_eq!((shape.size, shape.k, shape.a), (16, 128, Element::Mixed));
     }
 
@@ -301,25 +290,25 @@ mod tests {
     /// Every element of D has exactly one place.
     #[test]
     fn places_are_a_bijection() {
-        for (name, blocks) in [
-            ("v_mfma_f32_32x32x1f32", 2),
-            ("v_mfma_f32_32x32x2f32", 1),
-            ("v_mfma_f32_16x16x1f32", 4),
-            ("v_mfma_f32_16x16x4f32", 1),
-            ("v_mfma_f32_4x4x1f32", 16),
-            ("v_mfma_f64_16x16x4f64", 1),
-            ("v_mfma_f64_4x4x4f64", 4),
+        for (opcode, blocks) in [
+            (Opcode::V_MFMA_F32_32X32X1F32, 2),
+            (Opcode::V_MFMA_F32_32X32X2F32, 1),
+            (Opcode::V_MFMA_F32_16X16X1F32, 4),
+            (Opcode::V_MFMA_F32_16X16X4F32, 1),
+            (Opcode::V_MFMA_F32_4X4X1F32, 16),
+            (Opcode::V_MFMA_F64_16X16X4F64, 1),
+            (Opcode::V_MFMA_F64_4X4X4F64, 4),
         ] {
-            let shape = Shape::parse(name).unwrap();
+            let shape = Shape::of(opcode).unwrap();
             let mut seen = std::collections::HashSet::new();
             for lane in 0..LANES {
                 for index in 0..shape.size * shape.size * blocks / LANES {
                     let (i, j, block) = shape.place(lane, index);
-                    assert!(i < shape.size && j < shape.size && block < blocks, "{name}");
-                    assert!(seen.insert((i, j, block)), "{name}");
+                    assert!(i < shape.size && j < shape.size && block < blocks, "{opcode}");
+                    assert!(seen.insert((i, j, block)), "{opcode}");
                 }
             }
-            assert_eq!(seen.len(), shape.size * shape.size * blocks, "{name}");
+            assert_eq!(seen.len(), shape.size * shape.size * blocks, "{opcode}");
         }
     }
 }

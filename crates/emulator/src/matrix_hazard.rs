@@ -57,7 +57,7 @@ fn kind_of(op: &Op) -> Kind {
         Some(shape) if shape.is_double() => Kind::Dgemm(shape.size == 16),
         Some(shape) if shape.is_single() => Kind::Sgemm,
         Some(_) => Kind::Xdl,
-        None if op.dot => Kind::Dot(op.inst.variant.opcode),
+        None if op.dot => Kind::Dot(op.inst.variant.op),
         None => Kind::None,
     }
 }

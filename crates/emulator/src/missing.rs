@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wavetap_amdgpu::{Inst, Modifiers, Target, variants};
+use wavetap_amdgpu::{Inst, Modifiers, Opcode, Target, variants};
 
 use super::{code, pair};
 
@@ -89,7 +89,7 @@ pub fn missing(target: Target) -> Vec<(&'static str, Option<&'static str>)> {
             };
             match variant.halves {
                 Some(_) => {
-                    for name in pair::unknown(target, variant) {
+                    for name in pair::unknown(target, variant).map(Opcode::name) {
                         names.insert(name, reason(name));
                     }
                 }

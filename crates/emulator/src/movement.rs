@@ -1,6 +1,6 @@
 //! Vector instructions that move values between lanes of a row or between registers that M0 names.
 
-use wavetap_amdgpu::{Half, Operand, Reg, RegFile, Role, scalar};
+use wavetap_amdgpu::{Half, Opcode, Operand, Reg, RegFile, Role, scalar};
 
 use super::core::{Core, LANES, Lanes, Step, active, undefined};
 use super::op::{Meaning, Op, Semantics, Source, Ty};
@@ -207,36 +207,38 @@ macro_rules! own {
 }
 
 /// The meaning of an instruction of this kind.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    Some(match name {
-        "v_permlane16_b32" => own!(|core, op| row_permute(core, op, false)),
-        "v_permlanex16_b32" => own!(|core, op| row_permute(core, op, true)),
-        "v_permlane16_var_b32" => own!(|core, op| row_permute_each(core, op, false)),
-        "v_permlanex16_var_b32" => own!(|core, op| row_permute_each(core, op, true)),
-        "v_permlane64_b32" => own!(exchange_halves),
-        "v_permlane16_swap_b32" => own!(|core, op| swap_rows(core, op, 16)),
-        "v_permlane32_swap_b32" => own!(|core, op| swap_rows(core, op, 32)),
-        "v_permlane_bcast_b32" => own!(|core, op| group_permute(core, op, |base, _, width, select| base + (select & 63 & (width - 1)))),
-        "v_permlane_up_b32" => own!(|core, op| group_permute(core, op, |base, at, width, delta| {
+pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
+    Some(match opcode {
+        Opcode::V_PERMLANE16_B32 => own!(|core, op| row_permute(core, op, false)),
+        Opcode::V_PERMLANEX16_B32 => own!(|core, op| row_permute(core, op, true)),
+        Opcode::V_PERMLANE16_VAR_B32 => own!(|core, op| row_permute_each(core, op, false)),
+        Opcode::V_PERMLANEX16_VAR_B32 => own!(|core, op| row_permute_each(core, op, true)),
+        Opcode::V_PERMLANE64_B32 => own!(exchange_halves),
+        Opcode::V_PERMLANE16_SWAP_B32 => own!(|core, op| swap_rows(core, op, 16)),
+        Opcode::V_PERMLANE32_SWAP_B32 => own!(|core, op| swap_rows(core, op, 32)),
+        Opcode::V_PERMLANE_BCAST_B32 => {
+            own!(|core, op| group_permute(core, op, |base, _, width, select| base + (select & 63 & (width - 1))))
+        }
+        Opcode::V_PERMLANE_UP_B32 => own!(|core, op| group_permute(core, op, |base, at, width, delta| {
             let delta = delta.min(width);
             base + if at < delta { at } else { at - delta }
         })),
-        "v_permlane_down_b32" => own!(|core, op| group_permute(core, op, |base, at, width, delta| {
+        Opcode::V_PERMLANE_DOWN_B32 => own!(|core, op| group_permute(core, op, |base, at, width, delta| {
             let delta = delta.min(width);
             base + if at + delta < width { at + delta } else { at }
         })),
-        "v_permlane_xor_b32" => own!(|core, op| group_permute(core, op, |base, at, width, mask| {
+        Opcode::V_PERMLANE_XOR_B32 => own!(|core, op| group_permute(core, op, |base, at, width, mask| {
             let to = (base + at) ^ (mask & 63);
             // It is there in waves of 32 only.
             if mask < 32 && to < base + width { to } else { base + at }
         })),
-        "v_permlane_idx_gen_b32" => own!(group_index),
-        "v_movreld_b32" => own!(|core, op| move_relative(core, op, false, true, false)),
-        "v_movrels_b32" => own!(|core, op| move_relative(core, op, true, false, false)),
-        "v_movrelsd_b32" => own!(|core, op| move_relative(core, op, true, true, false)),
-        "v_movrelsd_2_b32" => own!(|core, op| move_relative(core, op, true, true, true)),
-        "v_swaprel_b32" => own!(swap_relative),
-        "v_swap_b16" => own!(swap_halves),
+        Opcode::V_PERMLANE_IDX_GEN_B32 => own!(group_index),
+        Opcode::V_MOVRELD_B32 => own!(|core, op| move_relative(core, op, false, true, false)),
+        Opcode::V_MOVRELS_B32 => own!(|core, op| move_relative(core, op, true, false, false)),
+        Opcode::V_MOVRELSD_B32 => own!(|core, op| move_relative(core, op, true, true, false)),
+        Opcode::V_MOVRELSD_2_B32 => own!(|core, op| move_relative(core, op, true, true, true)),
+        Opcode::V_SWAPREL_B32 => own!(swap_relative),
+        Opcode::V_SWAP_B16 => own!(swap_halves),
         _ => return None,
     })
 }

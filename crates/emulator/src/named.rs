@@ -1,8 +1,8 @@
-//! What the names of instructions say. It is found once for each of them: to look for the parts of a name takes longer than to decode.
+//! What is known of an instruction by its operation and form. It is found once for each of them.
 
 use rustc_hash::FxHashMap;
 
-use wavetap_amdgpu::{Branch, Condition, Encoding, Flags, Inst, Memory, Target, Variant};
+use wavetap_amdgpu::{Branch, Condition, Encoding, Flags, Inst, MaskOp, Memory, Opcode, OpcodeFlags, Target, Variant};
 
 use super::code::meaning;
 use super::copied::Move;
@@ -13,7 +13,7 @@ use super::pair;
 use super::sampler::is_sampling;
 use super::undefined::Kind;
 
-/// What the name of an instruction says.
+/// What is known of an instruction by its operation and form.
 #[derive(Clone, Copy)]
 pub(super) struct Named {
     /// What it does; none is not known.
@@ -43,7 +43,7 @@ impl Named {
     /// What is said of an instruction. Of its modifiers only GDS and TFE count.
     pub(super) fn of(target: Target, inst: &Inst) -> Named {
         let variant = inst.variant;
-        let name = variant.name;
+        let opcode = variant.opcode;
         let class = classify(variant);
         Named {
             meaning: meaning(target, inst),
@@ -51,13 +51,13 @@ impl Named {
             may_be_site: may_be_site(variant),
             plain: is_plain(variant, class),
             trans: variant.flags.contains(Flags::TRANS),
-            signed64: is_signed64(name),
-            dot: name.starts_with("v_dot"),
-            accum_write: name == "v_accvgpr_write_b32",
-            accum_read: name == "v_accvgpr_read_b32",
-            scalar_buffer: name.starts_with("s_buffer_"),
-            samples: is_sampling(name),
-            matrix: Shape::parse(name),
+            signed64: opcode.is_any(OpcodeFlags::SIGNED_LITERAL),
+            dot: opcode.is_any(OpcodeFlags::DOT),
+            accum_write: opcode == Opcode::V_ACCVGPR_WRITE_B32,
+            accum_read: opcode == Opcode::V_ACCVGPR_READ_B32,
+            scalar_buffer: opcode.is_any(OpcodeFlags::SCALAR_BUFFER),
+            samples: is_sampling(opcode),
+            matrix: Shape::of(opcode),
             traits: Traits::of(variant, class),
             events: (!target.event_hazards().is_empty()).then(|| EventNames::of(variant)),
             halves: pair::rows(target, inst),
@@ -78,14 +78,8 @@ impl Names {
     }
 }
 
-/// A 32-bit literal is sign-extended where the operation is one on signed 64-bit numbers, and zero-extended elsewhere.
-fn is_signed64(name: &str) -> bool {
-    name.contains("_i64")
-}
-
 fn classify(variant: &Variant) -> Class {
     use Encoding as E;
-    let name = variant.name;
     match variant.encoding {
         E::Sop1 | E::Sop2 | E::Sopk | E::Sopc => {
             if matches!(variant.branch, Branch::Call | Branch::IndirectCall | Branch::IndirectJump) {
@@ -95,9 +89,9 @@ fn classify(variant: &Variant) -> Class {
             }
         }
         E::Sopp => {
-            if name.starts_with("s_cbranch") || name == "s_branch" {
+            if matches!(variant.branch, Branch::Jump | Branch::Conditional(_)) {
                 Class::Branch
-            } else if variant.flags.contains(Flags::WAIT) || name == "s_barrier" {
+            } else if variant.flags.contains(Flags::WAIT) || variant.opcode == Opcode::S_BARRIER {
                 Class::Wait
             } else {
                 Class::Other
@@ -116,42 +110,44 @@ fn classify(variant: &Variant) -> Class {
 
 /// Whether all it does is to change registers and memory, unless it is a site.
 fn is_plain(variant: &Variant, class: Class) -> bool {
-    let name = variant.name;
+    let opcode = variant.opcode;
     let kind = match class {
         Class::Valu | Class::Vmem => true,
         Class::Salu => {
-            let others = [
-                "s_getpc",
-                "s_get_pc",
-                "s_getreg",
-                "s_get_shader_cycles",
-                "s_setreg",
-                "s_setvskip",
-                "s_set_vgpr_msb",
-                "s_subvector",
-                "s_cbranch",
-                "s_sendmsg",
-                "s_add_pc",
-                "s_barrier",
-                "s_sleep",
-            ];
-            !others.iter().any(|other| name.starts_with(other))
+            const OTHERS: OpcodeFlags = OpcodeFlags::GET_PC
+                .union(OpcodeFlags::HARDWARE_REGISTER)
+                .union(OpcodeFlags::SET_VSKIP)
+                .union(OpcodeFlags::SET_VGPR_MSB)
+                .union(OpcodeFlags::SENDMSG)
+                .union(OpcodeFlags::BARRIER);
+            let alone = matches!(
+                opcode,
+                Opcode::S_GET_SHADER_CYCLES_U64
+                    | Opcode::S_SUBVECTOR_LOOP_BEGIN
+                    | Opcode::S_SUBVECTOR_LOOP_END
+                    | Opcode::S_ADD_PC_I64
+                    | Opcode::S_SLEEP_VAR
+            );
+            !alone && !opcode.is_any(OTHERS)
         }
-        Class::Smem => name.starts_with("s_load_") || name.starts_with("s_buffer_load_"),
-        Class::Lds => !name.contains("gws"),
-        Class::Wait => name.starts_with("s_wait"),
+        Class::Smem => opcode.is_any(OpcodeFlags::SMEM_LOAD),
+        Class::Lds => !opcode.is_any(OpcodeFlags::GWS),
+        Class::Wait => opcode != Opcode::S_BARRIER,
         Class::Branch => false,
-        Class::Other => matches!(name, "s_nop" | "s_delay_alu" | "s_clause"),
+        Class::Other => matches!(opcode, Opcode::S_NOP | Opcode::S_DELAY_ALU | Opcode::S_CLAUSE),
     };
     kind && variant.branch == Branch::None
 }
 
-/// Whether there are instructions of this name that the trace counts. The list, with that of `classify_site`, is the emulator's own on purpose: it is what
-/// the counters are compared with.
+/// Whether there are instructions of this operation that the trace counts. The list, with that of `classify_site`, is the emulator's own on purpose: it is
+/// what the counters are compared with.
 fn may_be_site(variant: &Variant) -> bool {
-    let name = variant.name;
-    let narrows = ["s_and_", "s_andn1_", "s_andn2_", "v_cmpx_"].iter().any(|start| name.starts_with(start));
-    narrows || (name.starts_with("s_cbranch_") && variant.branch != Branch::Conditional(Condition::Debug))
+    use MaskOp as M;
+    let mask = variant.opcode.mask().map(|mask| mask.operation);
+    let narrows =
+        matches!(mask, Some(M::And | M::Andn2 | M::AndSaveexec | M::Andn1Saveexec | M::Andn2Saveexec | M::Andn1Wrexec | M::Andn2Wrexec));
+    let branches = matches!(variant.branch, Branch::Conditional(condition) if condition != Condition::Debug);
+    narrows || branches || variant.opcode.is_any(OpcodeFlags::CMPX)
 }
 
 /// Which of the register numbers that an instruction names M0 is added to.
@@ -166,10 +162,16 @@ pub(super) struct Relative {
 }
 
 impl Relative {
-    pub(super) fn of(name: &str) -> Option<Relative> {
-        let swaps = name.starts_with("v_swaprel");
-        let (source, destination) = (swaps || name.contains("movrels"), swaps || name.contains("movreld") || name.contains("movrelsd"));
-        (source || destination).then_some(Relative { source, destination, parts: swaps || name.contains("movrelsd_2"), swaps })
+    pub(super) fn of(opcode: Opcode) -> Option<Relative> {
+        let (source, destination, parts, swaps) = match opcode {
+            Opcode::S_MOVRELS_B32 | Opcode::S_MOVRELS_B64 | Opcode::V_MOVRELS_B32 => (true, false, false, false),
+            Opcode::S_MOVRELD_B32 | Opcode::S_MOVRELD_B64 | Opcode::V_MOVRELD_B32 => (false, true, false, false),
+            Opcode::V_MOVRELSD_B32 => (true, true, false, false),
+            Opcode::S_MOVRELSD_2_B32 | Opcode::V_MOVRELSD_2_B32 => (true, true, true, false),
+            Opcode::V_SWAPREL_B32 => (true, true, true, true),
+            _ => return None,
+        };
+        Some(Relative { source, destination, parts, swaps })
     }
 
     /// The bits of M0 that count.
@@ -184,7 +186,7 @@ impl Relative {
     }
 }
 
-/// What the name of an instruction says of undefined bits.
+/// What an operation does with undefined bits.
 #[derive(Clone, Copy)]
 pub(super) struct Traits {
     pub kind: Kind,
@@ -201,13 +203,13 @@ pub(super) struct Traits {
 
 impl Traits {
     pub(super) fn of(variant: &Variant, class: Class) -> Traits {
-        let name = variant.name;
-        let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
-        let starts = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
+        let opcode = variant.opcode;
+        // Of a pair of operations: either one's.
+        let is = |flags: OpcodeFlags| variant.opcode_flags.intersects(flags);
         let kind = match (class, variant.branch) {
-            _ if starts(&["s_setreg", "s_set_vgpr_msb", "s_getreg", "s_barrier"]) => Kind::Nothing,
+            _ if is(OpcodeFlags::HARDWARE_REGISTER | OpcodeFlags::SET_VGPR_MSB | OpcodeFlags::BARRIER) => Kind::Nothing,
             // The exchanges between lanes are computations.
-            (Class::Lds, _) if has(&["permute", "swizzle"]) => Kind::Compute,
+            (Class::Lds, _) if is(OpcodeFlags::CROSSBAR) => Kind::Compute,
             (Class::Smem | Class::Vmem | Class::Lds, _) => Kind::Memory,
             (Class::Branch, Branch::Conditional(Condition::Scc0 | Condition::Scc1)) => Kind::BranchScc,
             (Class::Branch, Branch::Conditional(Condition::VccZ | Condition::VccNz)) => Kind::BranchVcc,
@@ -217,12 +219,12 @@ impl Traits {
         };
         Traits {
             kind,
-            lanes: has(&["readlane", "readfirstlane", "writelane", "permlane", "movrel", "swap", "mov_b64_dpp"]),
-            parts: has(&["16", "fp8", "bf8", "u8"]),
-            matrix: starts(&["v_mfma", "v_smfmac", "v_wmma", "v_swmmac"]),
-            selects_lane: has(&["readlane", "writelane"]),
-            relative: Relative::of(name),
-            moves: Move::named(name),
+            lanes: is(OpcodeFlags::MOVES_LANES),
+            parts: is(OpcodeFlags::MAY_WRITE_PART),
+            matrix: is(OpcodeFlags::MATRIX),
+            selects_lane: matches!(opcode, Opcode::V_READLANE_B32 | Opcode::V_WRITELANE_B32),
+            relative: Relative::of(opcode),
+            moves: Move::named(opcode),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! A decoded instruction made ready to run: its meaning found by name once, operands resolved, its role in traces and rules known.
 
 use wavetap_amdgpu::{
-    Condition, Counter, Counters, Half, Inst, Modifier, Operand, Reg, RegFile, Role, Target, Value, ValueType, VgprMsb, WaitCount, issued,
-    scalar, wait_count,
+    Condition, Counter, Counters, Half, Inst, Modifier, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role, Target, Value, ValueType,
+    VgprMsb, WaitCount, issued, scalar, wait_count,
 };
 
 use super::core::{Core, Step};
@@ -365,7 +365,7 @@ impl Op {
             sdwa.dst_sel = 6;
         }
         let (object, address, pc) = place;
-        let name = inst.variant.name;
+        let opcode = inst.opcode();
         let dst = inst
             .operands
             .iter()
@@ -392,7 +392,7 @@ impl Op {
         let partial = modifiers.sdwa.is_some_and(|s| s.dst_sel != 6) || (class == Class::Valu && modifiers.op_sel & 8 != 0);
         let next = pc + u64::from(inst.size);
         let slots = match inst.operands.first().map(|operand| operand.value) {
-            Some(Value::Imm(count)) if name == "s_nop" => (count as u8 & 0xf) + 1,
+            Some(Value::Imm(count)) if opcode == Opcode::S_NOP => (count as u8 & 0xf) + 1,
             _ => 1,
         };
         let imm = inst.operands.iter().find_map(|operand| match operand.value {
@@ -482,25 +482,37 @@ fn data_half(target: Target, class: Class, semantics: &Semantics) -> Half {
 
 /// Which instructions the trace counts. This list is the emulator's own on purpose: it is what the counters are compared with.
 fn classify_site(inst: &Inst) -> Site {
-    let name = inst.variant.name;
     let is_exec = |role: Role| {
         inst.operand(role).and_then(Operand::reg).is_some_and(|reg| {
             reg.file == RegFile::Scalar && reg.first == scalar::EXEC && u32::from(reg.dwords) * 32 == u32::from(inst.wave_size)
         })
     };
-    let exec_site = match name {
-        "s_and_saveexec_b64" | "s_andn1_saveexec_b64" | "s_andn1_wrexec_b64" => true,
-        "s_and_saveexec_b32" | "s_andn1_saveexec_b32" | "s_andn1_wrexec_b32" => true,
-        "s_and_not0_saveexec_b32" | "s_and_not0_saveexec_b64" | "s_and_not0_wrexec_b32" | "s_and_not0_wrexec_b64" => true,
-        "s_and_b64" | "s_and_b32" => is_exec(Role::Sdst) && (is_exec(Role::Src0) || is_exec(Role::Src1)),
-        "s_andn2_b64" | "s_andn2_b32" | "s_and_not1_b64" | "s_and_not1_b32" => is_exec(Role::Sdst) && is_exec(Role::Src0),
-        _ => name.starts_with("v_cmpx_"),
+    let exec_site = match inst.opcode() {
+        Opcode::S_AND_SAVEEXEC_B64 | Opcode::S_ANDN1_SAVEEXEC_B64 | Opcode::S_ANDN1_WREXEC_B64 => true,
+        Opcode::S_AND_SAVEEXEC_B32 | Opcode::S_ANDN1_SAVEEXEC_B32 | Opcode::S_ANDN1_WREXEC_B32 => true,
+        Opcode::S_AND_NOT0_SAVEEXEC_B32
+        | Opcode::S_AND_NOT0_SAVEEXEC_B64
+        | Opcode::S_AND_NOT0_WREXEC_B32
+        | Opcode::S_AND_NOT0_WREXEC_B64 => true,
+        Opcode::S_AND_B64 | Opcode::S_AND_B32 => is_exec(Role::Sdst) && (is_exec(Role::Src0) || is_exec(Role::Src1)),
+        Opcode::S_ANDN2_B64 | Opcode::S_ANDN2_B32 | Opcode::S_AND_NOT1_B64 | Opcode::S_AND_NOT1_B32 => {
+            is_exec(Role::Sdst) && is_exec(Role::Src0)
+        }
+        _ => inst.is_any(OpcodeFlags::CMPX),
     };
     if exec_site {
         Site::Exec
     } else if matches!(inst.variant.branch, wavetap_amdgpu::Branch::Conditional(Condition::Debug)) {
         Site::None
-    } else if name.starts_with("s_cbranch_") && !name.ends_with("fork") && !name.ends_with("join") && !name.contains("cdbg") {
+    } else if matches!(
+        inst.opcode(),
+        Opcode::S_CBRANCH_SCC0
+            | Opcode::S_CBRANCH_SCC1
+            | Opcode::S_CBRANCH_VCCZ
+            | Opcode::S_CBRANCH_VCCNZ
+            | Opcode::S_CBRANCH_EXECZ
+            | Opcode::S_CBRANCH_EXECNZ
+    ) {
         Site::Branch
     } else {
         Site::None

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
 
-use wavetap_amdgpu::{Branch, Counter, Encoding, Flags, Half, Inst, Memory, Reg, RegFile, Role, Value, scalar};
+use wavetap_amdgpu::{Branch, Counter, Encoding, Flags, Half, Inst, Memory, Opcode, OpcodeFlags, Reg, RegFile, Role, Value, scalar};
 
 use super::code::Code;
 use super::core::{LANES, Wave, active};
@@ -230,15 +230,9 @@ fn span(reg: Reg) -> Span {
 
 /// Whether lanes read what others have.
 fn is_across(inst: &Inst) -> bool {
-    let name = inst.variant.name;
     inst.modifiers.dpp.is_some()
         || inst.modifiers.dpp8.is_some()
-        || ["permute", "permlane", "swizzle"].iter().any(|part| name.contains(part))
-        || is_matrix(name)
-}
-
-fn is_matrix(name: &str) -> bool {
-    ["v_mfma", "v_smfmac", "v_wmma", "v_swmmac"].iter().any(|start| name.starts_with(start))
+        || inst.is_any(OpcodeFlags::CROSSBAR | OpcodeFlags::PERMLANE | OpcodeFlags::MATRIX)
 }
 
 impl Facts {
@@ -254,7 +248,7 @@ impl Facts {
             reads: inst.reads().map(span).collect(),
             writes: inst.writes().map(span).collect(),
             across: is_across(inst),
-            all_lanes: is_matrix(inst.variant.name),
+            all_lanes: inst.is_any(OpcodeFlags::MATRIX),
             partial: halves || sdwa || inst.variant.flags.contains(Flags::D16) || inst.modifiers.op_sel & 8 != 0,
             orders,
         }
@@ -278,7 +272,7 @@ fn order(op: &Op, counter: Counter) -> Option<Order> {
         Class::Lds if inst.modifiers.gds => Some(Order::Gds),
         Class::Lds => Some(Order::Lds),
         _ if inst.variant.encoding == Encoding::Exp => Some(Order::Exports),
-        _ if inst.variant.name.starts_with("s_sendmsg") => Some(Order::Messages),
+        _ if inst.is_any(OpcodeFlags::SENDMSG) => Some(Order::Messages),
         _ => None,
     }
 }
@@ -381,10 +375,9 @@ impl OriginBook {
     }
 
     fn read(&mut self, origins: &WaveOrigins, facts: &Facts, op: &Op, index: u32) {
-        let name = op.inst.variant.name;
-        let read = if name.starts_with("v_readlane") {
+        let read = if op.inst.opcode() == Opcode::V_READLANE_B32 {
             1 << chosen_lane(op, &origins.before)
-        } else if name.starts_with("v_readfirstlane") {
+        } else if op.inst.opcode() == Opcode::V_READFIRSTLANE_B32 {
             // Without an active lane, the first.
             1 << (origins.exec.trailing_zeros() & 63)
         } else if facts.across {
@@ -427,7 +420,7 @@ impl OriginBook {
         let event = Event { op: index, frame: origins.current };
         let whole = self.set(smallvec![event]);
         let mut lanes = if facts.all_lanes { u64::MAX } else { origins.exec };
-        if op.inst.variant.name.starts_with("v_writelane") {
+        if op.inst.is_any(OpcodeFlags::WRITE_LANE) {
             lanes = 1 << chosen_lane(op, &origins.before);
         } else if let Some(dpp) = &op.inst.modifiers.dpp {
             // Rows have 16 lanes, banks 4 of them.

@@ -1,6 +1,6 @@
 //! VOP3P: two halves at once, and the mixed-precision multiply-adds.
 
-use wavetap_amdgpu::{Role, Value};
+use wavetap_amdgpu::{Opcode, Role, Value};
 
 use super::core::{Core, LANES, Step, active, undefined};
 use super::float::{self, Env, Round, from_bf16, from_f16, to_f32};
@@ -253,56 +253,72 @@ fn saturate_unsigned(e: &Env, value: i64) -> u64 {
     if e.clamp { value.clamp(0, 0xffff) as u64 } else { u64::from(value as u16) }
 }
 
+/// What an operation does to both halves, as that of single ones.
+fn of_halves(opcode: Opcode) -> Option<Opcode> {
+    Some(match opcode {
+        Opcode::V_PK_MIN_F16 => Opcode::V_MIN_F16,
+        Opcode::V_PK_MAX_F16 => Opcode::V_MAX_F16,
+        Opcode::V_PK_MIN_NUM_F16 => Opcode::V_MIN_NUM_F16,
+        Opcode::V_PK_MAX_NUM_F16 => Opcode::V_MAX_NUM_F16,
+        Opcode::V_PK_MINIMUM_F16 => Opcode::V_MINIMUM_F16,
+        Opcode::V_PK_MAXIMUM_F16 => Opcode::V_MAXIMUM_F16,
+        Opcode::V_PK_MIN3_NUM_F16 => Opcode::V_MIN3_NUM_F16,
+        Opcode::V_PK_MAX3_NUM_F16 => Opcode::V_MAX3_NUM_F16,
+        Opcode::V_PK_MINIMUM3_F16 => Opcode::V_MINIMUM3_F16,
+        Opcode::V_PK_MAXIMUM3_F16 => Opcode::V_MAXIMUM3_F16,
+        _ => return None,
+    })
+}
+
 /// The meaning of a VOP3P instruction other than matrix and dot products.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    Some(match name {
-        "v_pk_add_f16" => half(|e, s| wh(e, float::sum_odd(hf(s[0]), hf(s[1]), e.round64)), true),
-        "v_pk_mul_f16" => half(|e, s| wh(e, hf(s[0]) * hf(s[1])), true),
-        "v_pk_fma_f16" => half(|e, s| vector_float::fma16(e, s[0], s[1], s[2]), true),
-        "v_pk_fmac_f16" => (
+pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
+    Some(match opcode {
+        Opcode::V_PK_ADD_F16 => half(|e, s| wh(e, float::sum_odd(hf(s[0]), hf(s[1]), e.round64)), true),
+        Opcode::V_PK_MUL_F16 => half(|e, s| wh(e, hf(s[0]) * hf(s[1])), true),
+        Opcode::V_PK_FMA_F16 => half(|e, s| vector_float::fma16(e, s[0], s[1], s[2]), true),
+        Opcode::V_PK_FMAC_F16 => (
             run_packed,
             Semantics::Packed { f: operation(|e: &Env, s: &[u64; 4]| vector_float::fma16(e, s[0], s[1], s[2])), float: true, short: true },
         ),
-        "v_pk_min_f16" | "v_pk_max_f16" | "v_pk_min_num_f16" | "v_pk_max_num_f16" | "v_pk_minimum_f16" | "v_pk_maximum_f16"
-        | "v_pk_min3_num_f16" | "v_pk_max3_num_f16" | "v_pk_minimum3_f16" | "v_pk_maximum3_f16" => {
-            let f = vector_float::lane_fn(&name.replacen("v_pk_", "v_", 1))?;
+        _ if of_halves(opcode).is_some() => {
+            let f = vector_float::lane_fn(of_halves(opcode)?)?;
             (run_packed, Semantics::Packed { f, float: true, short: false })
         }
-        "v_pk_add_i16" => half(|e, s| saturate(e, i32::from(ih(s[0])) + i32::from(ih(s[1]))), false),
-        "v_pk_sub_i16" => half(|e, s| saturate(e, i32::from(ih(s[0])) - i32::from(ih(s[1]))), false),
-        "v_pk_mad_i16" => half(|e, s| saturate(e, i32::from(ih(s[0])) * i32::from(ih(s[1])) + i32::from(ih(s[2]))), false),
-        "v_pk_add_u16" => half(|e, s| saturate_unsigned(e, i64::from(h(s[0])) + i64::from(h(s[1]))), false),
-        "v_pk_sub_u16" => half(|e, s| saturate_unsigned(e, i64::from(h(s[0])) - i64::from(h(s[1]))), false),
-        "v_pk_mad_u16" => half(|e, s| saturate_unsigned(e, i64::from(h(s[0])) * i64::from(h(s[1])) + i64::from(h(s[2]))), false),
-        "v_pk_mul_lo_u16" => half(|_, s| u64::from(h(s[0]).wrapping_mul(h(s[1]))), false),
-        "v_pk_lshlrev_b16" => half(|_, s| u64::from(h(s[1]) << (s[0] & 15)), false),
-        "v_pk_lshrrev_b16" => half(|_, s| u64::from(h(s[1]) >> (s[0] & 15)), false),
-        "v_pk_ashrrev_i16" => half(|_, s| u64::from((ih(s[1]) >> (s[0] & 15)) as u16), false),
-        "v_pk_max_i16" => half(|_, s| u64::from(ih(s[0]).max(ih(s[1])) as u16), false),
-        "v_pk_min_i16" => half(|_, s| u64::from(ih(s[0]).min(ih(s[1])) as u16), false),
-        "v_pk_max_u16" => half(|_, s| s[0].max(s[1]), false),
-        "v_pk_min_u16" => half(|_, s| s[0].min(s[1]), false),
-        "v_pk_add_max_i16" => half(|_, s| u64::from(ih(s[0]).saturating_add(ih(s[1])).max(ih(s[2])) as u16), false),
-        "v_pk_add_min_i16" => half(|_, s| u64::from(ih(s[0]).saturating_add(ih(s[1])).min(ih(s[2])) as u16), false),
-        "v_pk_add_max_u16" => half(|_, s| u64::from(h(s[0]).saturating_add(h(s[1])).max(h(s[2]))), false),
-        "v_pk_add_min_u16" => half(|_, s| u64::from(h(s[0]).saturating_add(h(s[1])).min(h(s[2]))), false),
-        "v_pk_max3_i16" => half(|_, s| u64::from(ih(s[0]).max(ih(s[1])).max(ih(s[2])) as u16), false),
-        "v_pk_min3_i16" => half(|_, s| u64::from(ih(s[0]).min(ih(s[1])).min(ih(s[2])) as u16), false),
-        "v_pk_max3_u16" => half(|_, s| s[0].max(s[1]).max(s[2]), false),
-        "v_pk_min3_u16" => half(|_, s| s[0].min(s[1]).min(s[2]), false),
-        "v_pk_add_f32" => (run_packed32, Semantics::Packed32 { f: operation(|e, s| vector_float::add32(e, s[0], s[1])) }),
-        "v_pk_mul_f32" => (run_packed32, Semantics::Packed32 { f: operation(|e, s| vector_float::mul32(e, s[0], s[1])) }),
-        "v_pk_fma_f32" => (run_packed32, Semantics::Packed32 { f: operation(|e, s| vector_float::fma32(e, s[0], s[1], s[2])) }),
-        "v_pk_mov_b32" => (pack_move, Semantics::Own),
-        "v_mad_mix_f32" => (|core, op| mixed(core, op, Mixed::Single, false, Short::Half), Semantics::Own),
-        "v_mad_mixlo_f16" => (|core, op| mixed(core, op, Mixed::Low, false, Short::Half), Semantics::Own),
-        "v_mad_mixhi_f16" => (|core, op| mixed(core, op, Mixed::High, false, Short::Half), Semantics::Own),
-        "v_fma_mix_f32" => (|core, op| mixed(core, op, Mixed::Single, true, Short::Half), Semantics::Own),
-        "v_fma_mixlo_f16" => (|core, op| mixed(core, op, Mixed::Low, true, Short::Half), Semantics::Own),
-        "v_fma_mixhi_f16" => (|core, op| mixed(core, op, Mixed::High, true, Short::Half), Semantics::Own),
-        "v_fma_mix_f32_bf16" => (|core, op| mixed(core, op, Mixed::Single, true, Short::Brain), Semantics::Own),
-        "v_fma_mixlo_bf16" => (|core, op| mixed(core, op, Mixed::Low, true, Short::Brain), Semantics::Own),
-        "v_fma_mixhi_bf16" => (|core, op| mixed(core, op, Mixed::High, true, Short::Brain), Semantics::Own),
+        Opcode::V_PK_ADD_I16 => half(|e, s| saturate(e, i32::from(ih(s[0])) + i32::from(ih(s[1]))), false),
+        Opcode::V_PK_SUB_I16 => half(|e, s| saturate(e, i32::from(ih(s[0])) - i32::from(ih(s[1]))), false),
+        Opcode::V_PK_MAD_I16 => half(|e, s| saturate(e, i32::from(ih(s[0])) * i32::from(ih(s[1])) + i32::from(ih(s[2]))), false),
+        Opcode::V_PK_ADD_U16 => half(|e, s| saturate_unsigned(e, i64::from(h(s[0])) + i64::from(h(s[1]))), false),
+        Opcode::V_PK_SUB_U16 => half(|e, s| saturate_unsigned(e, i64::from(h(s[0])) - i64::from(h(s[1]))), false),
+        Opcode::V_PK_MAD_U16 => half(|e, s| saturate_unsigned(e, i64::from(h(s[0])) * i64::from(h(s[1])) + i64::from(h(s[2]))), false),
+        Opcode::V_PK_MUL_LO_U16 => half(|_, s| u64::from(h(s[0]).wrapping_mul(h(s[1]))), false),
+        Opcode::V_PK_LSHLREV_B16 => half(|_, s| u64::from(h(s[1]) << (s[0] & 15)), false),
+        Opcode::V_PK_LSHRREV_B16 => half(|_, s| u64::from(h(s[1]) >> (s[0] & 15)), false),
+        Opcode::V_PK_ASHRREV_I16 => half(|_, s| u64::from((ih(s[1]) >> (s[0] & 15)) as u16), false),
+        Opcode::V_PK_MAX_I16 => half(|_, s| u64::from(ih(s[0]).max(ih(s[1])) as u16), false),
+        Opcode::V_PK_MIN_I16 => half(|_, s| u64::from(ih(s[0]).min(ih(s[1])) as u16), false),
+        Opcode::V_PK_MAX_U16 => half(|_, s| s[0].max(s[1]), false),
+        Opcode::V_PK_MIN_U16 => half(|_, s| s[0].min(s[1]), false),
+        Opcode::V_PK_ADD_MAX_I16 => half(|_, s| u64::from(ih(s[0]).saturating_add(ih(s[1])).max(ih(s[2])) as u16), false),
+        Opcode::V_PK_ADD_MIN_I16 => half(|_, s| u64::from(ih(s[0]).saturating_add(ih(s[1])).min(ih(s[2])) as u16), false),
+        Opcode::V_PK_ADD_MAX_U16 => half(|_, s| u64::from(h(s[0]).saturating_add(h(s[1])).max(h(s[2]))), false),
+        Opcode::V_PK_ADD_MIN_U16 => half(|_, s| u64::from(h(s[0]).saturating_add(h(s[1])).min(h(s[2]))), false),
+        Opcode::V_PK_MAX3_I16 => half(|_, s| u64::from(ih(s[0]).max(ih(s[1])).max(ih(s[2])) as u16), false),
+        Opcode::V_PK_MIN3_I16 => half(|_, s| u64::from(ih(s[0]).min(ih(s[1])).min(ih(s[2])) as u16), false),
+        Opcode::V_PK_MAX3_U16 => half(|_, s| s[0].max(s[1]).max(s[2]), false),
+        Opcode::V_PK_MIN3_U16 => half(|_, s| s[0].min(s[1]).min(s[2]), false),
+        Opcode::V_PK_ADD_F32 => (run_packed32, Semantics::Packed32 { f: operation(|e, s| vector_float::add32(e, s[0], s[1])) }),
+        Opcode::V_PK_MUL_F32 => (run_packed32, Semantics::Packed32 { f: operation(|e, s| vector_float::mul32(e, s[0], s[1])) }),
+        Opcode::V_PK_FMA_F32 => (run_packed32, Semantics::Packed32 { f: operation(|e, s| vector_float::fma32(e, s[0], s[1], s[2])) }),
+        Opcode::V_PK_MOV_B32 => (pack_move, Semantics::Own),
+        Opcode::V_MAD_MIX_F32 => (|core, op| mixed(core, op, Mixed::Single, false, Short::Half), Semantics::Own),
+        Opcode::V_MAD_MIXLO_F16 => (|core, op| mixed(core, op, Mixed::Low, false, Short::Half), Semantics::Own),
+        Opcode::V_MAD_MIXHI_F16 => (|core, op| mixed(core, op, Mixed::High, false, Short::Half), Semantics::Own),
+        Opcode::V_FMA_MIX_F32 => (|core, op| mixed(core, op, Mixed::Single, true, Short::Half), Semantics::Own),
+        Opcode::V_FMA_MIXLO_F16 => (|core, op| mixed(core, op, Mixed::Low, true, Short::Half), Semantics::Own),
+        Opcode::V_FMA_MIXHI_F16 => (|core, op| mixed(core, op, Mixed::High, true, Short::Half), Semantics::Own),
+        Opcode::V_FMA_MIX_F32_BF16 => (|core, op| mixed(core, op, Mixed::Single, true, Short::Brain), Semantics::Own),
+        Opcode::V_FMA_MIXLO_BF16 => (|core, op| mixed(core, op, Mixed::Low, true, Short::Brain), Semantics::Own),
+        Opcode::V_FMA_MIXHI_BF16 => (|core, op| mixed(core, op, Mixed::High, true, Short::Brain), Semantics::Own),
         _ => return None,
     })
 }

@@ -1,6 +1,6 @@
 //! Instructions that are two operations (VOPD): both read before either writes.
 
-use wavetap_amdgpu::{Encoding, HalfOperation, Inst, Modifiers, Operand, Reg, Role, Target, Value, Variant, variants};
+use wavetap_amdgpu::{Encoding, HalfOperation, Inst, Modifiers, Opcode, Operand, Reg, Role, Target, Value, Variant, variants};
 
 use super::code;
 use super::core::{Core, Step, undefined};
@@ -15,23 +15,22 @@ pub(super) fn rows(target: Target, inst: &Inst) -> Option<[&'static Variant; 2]>
 
 /// The row of an operation where it is alone, for its meaning: forms differ in nothing that matters here.
 fn row(target: Target, half: &HalfOperation<'_>) -> Option<&'static Variant> {
-    let alone = alone(half.alone());
-    alone_rows(target).find(|variant| variant.name == alone).or_else(|| row_elsewhere(&alone))
+    alone_rows(target).find(|variant| Some(variant.opcode) == alone(half.opcode())).or_else(|| row_elsewhere(half.opcode()))
 }
 
 /// Dot products that are in pairs only on some targets, and with a row of their own, by this or another name, on others.
-fn row_elsewhere(alone: &str) -> Option<&'static Variant> {
-    let name = match alone {
-        "v_dot2acc_f32_f16" => alone,
-        "v_dot2acc_f32_bf16" => "v_dot2c_f32_bf16",
+fn row_elsewhere(half: Opcode) -> Option<&'static Variant> {
+    let opcode = match half {
+        Opcode::V_DUAL_DOT2ACC_F32_F16 => Opcode::V_DOT2ACC_F32_F16,
+        Opcode::V_DUAL_DOT2ACC_F32_BF16 => Opcode::V_DOT2C_F32_BF16,
         _ => return None,
     };
-    Target::all().flat_map(alone_rows).find(|variant| variant.name == name && variant.encoding == Encoding::Vop2)
+    Target::all().flat_map(alone_rows).find(|variant| variant.opcode == opcode && variant.encoding == Encoding::Vop2)
 }
 
-/// `v_bitop2_b32` is in pairs only: it is `v_bitop3_b32` whose third source is 0 (LLVM, GCNVOPDUtils).
-fn alone(name: String) -> String {
-    if name == "v_bitop2_b32" { "v_bitop3_b32".to_owned() } else { name }
+/// The operation alone. `v_dual_bitop2_b32` is in pairs only: it is `v_bitop3_b32` whose third source is 0 (LLVM, GCNVOPDUtils).
+fn alone(half: Opcode) -> Option<Opcode> {
+    if half == Opcode::V_DUAL_BITOP2_B32 { Some(Opcode::V_BITOP3_B32) } else { half.alone() }
 }
 
 fn alone_rows(target: Target) -> impl Iterator<Item = &'static Variant> {
@@ -49,12 +48,11 @@ fn role(role: Role) -> Role {
     }
 }
 
-/// The names of the operations of a pair whose meaning is not known.
-pub(super) fn unknown(target: Target, variant: &'static Variant) -> impl Iterator<Item = &'static str> {
-    variant.mnemonic.split("::").map(str::trim).filter(move |name| {
-        let alone = alone(name.replacen("_dual_", "_", 1));
+/// The operations of a pair whose meaning is not known.
+pub(super) fn unknown(target: Target, variant: &'static Variant) -> impl Iterator<Item = Opcode> {
+    [Some(variant.opcode), variant.second].into_iter().flatten().filter(move |half| {
         let inst = |variant| Inst { variant, wave_size: target.wave_size() as u8, ..Inst::blank() };
-        let mut rows = alone_rows(target).filter(|row| row.name == alone).chain(row_elsewhere(&alone));
+        let mut rows = alone_rows(target).filter(|row| Some(row.opcode) == alone(*half)).chain(row_elsewhere(*half));
         !rows.any(|row| code::meaning(target, &inst(row)).is_some())
     })
 }
@@ -69,11 +67,11 @@ fn half(
 ) -> Option<Op> {
     let mut operands: Vec<Operand> = half.operands().map(|operand| Operand { role: role(operand.role), ..*operand }).collect();
     let constant = |operand: &Operand| matches!(operand.value, Value::InlineInt(_) | Value::InlineFloat(_) | Value::Literal(_));
-    if half.alone() == "v_dot2acc_f32_bf16" && operands.iter().any(constant) {
+    if half.opcode() == Opcode::V_DUAL_DOT2ACC_F32_BF16 && operands.iter().any(constant) {
         // What a constant is to a pair of bfloat16 is not documented.
         return None;
     }
-    if half.alone() == "v_bitop2_b32" {
+    if half.opcode() == Opcode::V_DUAL_BITOP2_B32 {
         // See `alone`.
         let zero = operands.iter().find(|operand| operand.role == Role::Src1).map(|second| Operand {
             role: Role::Src2,

@@ -6,7 +6,7 @@
 
 use smallvec::SmallVec;
 
-use wavetap_amdgpu::{Operand, Role, SamplerField};
+use wavetap_amdgpu::{Opcode, Operand, Role, SampleInfo, SamplerField};
 
 use super::core::{Core, Step, active, undefined};
 use super::float::from_f16;
@@ -134,7 +134,7 @@ impl Sampler {
     }
 }
 
-/// What the words behind `image_sample` and `image_gather4` say is in front of the coordinates, and behind.
+/// What is in front of the coordinates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Form {
     offset: bool,
@@ -145,20 +145,9 @@ struct Form {
 
 impl Form {
     /// `None` for what is no such instruction or compares with a reference value.
-    fn parse(name: &str) -> Option<Form> {
-        let rest = name.strip_prefix("image_sample").or_else(|| name.strip_prefix("image_gather4"))?;
-        let mut form = Form::default();
-        for word in rest.split('_').skip(1) {
-            match word {
-                "l" | "lz" | "cl" => {}
-                "o" => form.offset = true,
-                "b" => form.bias = true,
-                "d" | "cd" => form.gradients = true,
-                "g16" => form.half_gradients = true,
-                _ => return None,
-            }
-        }
-        (rest.is_empty() || rest.starts_with('_')).then_some(form)
+    fn of(opcode: Opcode) -> Option<Form> {
+        let SampleInfo { offset, bias, gradients, half_gradients, .. } = opcode.sample().filter(|sample| !sample.compare)?;
+        Some(Form { offset, bias, gradients, half_gradients })
     }
 
     /// Registers before the coordinates.
@@ -183,7 +172,7 @@ type Texel = ([i64; 3], bool, f64);
 
 /// The texels that each lane's result is made of. Those of a gather are (0,0), (1,0), (0,1), (1,1).
 fn footprints(core: &mut Core, op: &Op, image: &Image, gather: bool) -> Step<Vec<Footprint>> {
-    let Some(form) = Form::parse(op.inst.variant.name) else { return undefined("meaning") };
+    let Some(form) = Form::of(op.inst.opcode()) else { return undefined("meaning") };
     let sampler = Sampler::of(core, op)?;
     let filters_depth = core.launch.target.image_descriptors().is_some_and(|layout| layout.filters_depth);
     if image.kind == Kind::D3 && sampler.linear.contains(&true) && !filters_depth {
@@ -234,13 +223,17 @@ fn footprints(core: &mut Core, op: &Op, image: &Image, gather: bool) -> Step<Vec
 }
 
 /// Whether an instruction has a sampler.
-pub(super) fn is_sampling(name: &str) -> bool {
-    Form::parse(name).is_some()
+pub(super) fn is_sampling(opcode: Opcode) -> bool {
+    Form::of(opcode).is_some()
+}
+
+fn gathers(opcode: Opcode) -> bool {
+    opcode.sample().is_some_and(|sample| sample.gather)
 }
 
 /// The texels that an instruction reads.
 pub(super) fn texels(core: &mut Core, op: &Op, image: &Image) -> Step<Vec<Place>> {
-    let gather = op.inst.variant.name.starts_with("image_gather4");
+    let gather = gathers(op.inst.opcode());
     let all = footprints(core, op, image, gather)?;
     Ok(all.into_iter().flat_map(|(_, parts)| parts).filter(|(_, weight)| gather || *weight != 0.0).map(|(place, _)| place).collect())
 }
@@ -313,9 +306,9 @@ fn gather(core: &mut Core, op: &Op) -> Step {
 }
 
 /// The meaning of an instruction with a sampler. Those that compare with a reference value have none.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    Form::parse(name)?;
-    Some((if name.starts_with("image_gather4") { gather } else { sample }, Semantics::Own))
+pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
+    Form::of(opcode)?;
+    Some((if gathers(opcode) { gather } else { sample }, Semantics::Own))
 }
 
 #[cfg(test)]
@@ -343,15 +336,15 @@ mod tests {
     }
 
     #[test]
-    fn names() {
-        assert_eq!(Form::parse("image_sample"), Some(Form::default()));
-        assert_eq!(Form::parse("image_sample_b_cl_o").map(|form| form.before(2)), Some(2));
-        assert_eq!(Form::parse("image_sample_d").map(|form| form.before(3)), Some(6));
-        assert_eq!(Form::parse("image_sample_cd_cl_g16").map(|form| form.before(3)), Some(4));
+    fn forms() {
+        assert_eq!(Form::of(Opcode::IMAGE_SAMPLE), Some(Form::default()));
+        assert_eq!(Form::of(Opcode::IMAGE_SAMPLE_B_CL_O).map(|form| form.before(2)), Some(2));
+        assert_eq!(Form::of(Opcode::IMAGE_SAMPLE_D).map(|form| form.before(3)), Some(6));
+        assert_eq!(Form::of(Opcode::IMAGE_SAMPLE_CD_CL_G16).map(|form| form.before(3)), Some(4));
         assert!(
-            ["image_sample_c_lz", "image_gather4h", "image_gather4_c", "image_get_lod", "image_load"]
-                .iter()
-                .all(|name| Form::parse(name).is_none())
+            [Opcode::IMAGE_SAMPLE_C_LZ, Opcode::IMAGE_GATHER4H, Opcode::IMAGE_GATHER4_C, Opcode::IMAGE_GET_LOD, Opcode::IMAGE_LOAD]
+                .into_iter()
+                .all(|opcode| Form::of(opcode).is_none())
         );
     }
 }

@@ -1,6 +1,6 @@
 //! The scalar ALU: SOP1, SOP2, SOPC, SOPK and SOPP, branches included.
 
-use wavetap_amdgpu::Role;
+use wavetap_amdgpu::{Opcode, Role};
 
 use super::core::{Core, Step, undefined};
 use super::op::{Meaning, Op, Semantics, Source};
@@ -196,70 +196,70 @@ fn whole_quads(value: u64, quads: u32) -> u64 {
 }
 
 /// The meaning of a scalar instruction.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    arithmetic(name)
-        .or_else(|| logic(name))
-        .or_else(|| bit_fields(name))
-        .or_else(|| compare(name))
-        .or_else(|| with_immediate(name))
-        .or_else(|| super::scalar_exec::meaning(name))
-        .or_else(|| super::scalar_float::meaning(name))
-        .or_else(|| super::scalar_control::meaning(name))
+pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
+    arithmetic(opcode)
+        .or_else(|| logic(opcode))
+        .or_else(|| bit_fields(opcode))
+        .or_else(|| compare(opcode))
+        .or_else(|| with_immediate(opcode))
+        .or_else(|| super::scalar_exec::meaning(opcode))
+        .or_else(|| super::scalar_float::meaning(opcode))
+        .or_else(|| super::scalar_control::meaning(opcode))
 }
 
-fn arithmetic(name: &str) -> Option<Meaning> {
-    Some(match name {
-        "s_add_u32" | "s_add_co_u32" => run32!(|a, b, _| {
+fn arithmetic(opcode: Opcode) -> Option<Meaning> {
+    Some(match opcode {
+        Opcode::S_ADD_U32 | Opcode::S_ADD_CO_U32 => run32!(|a, b, _| {
             let (v, c) = a.overflowing_add(b);
             (v, Some(c))
         }),
-        "s_sub_u32" | "s_sub_co_u32" => run32!(|a, b, _| {
+        Opcode::S_SUB_U32 | Opcode::S_SUB_CO_U32 => run32!(|a, b, _| {
             let (v, c) = a.overflowing_sub(b);
             (v, Some(c))
         }),
-        "s_add_i32" | "s_add_co_i32" => run32!(|a, b, _| {
+        Opcode::S_ADD_I32 | Opcode::S_ADD_CO_I32 => run32!(|a, b, _| {
             let (v, c) = (a as i32).overflowing_add(b as i32);
             (v as u32, Some(c))
         }),
-        "s_sub_i32" | "s_sub_co_i32" => run32!(|a, b, _| {
+        Opcode::S_SUB_I32 | Opcode::S_SUB_CO_I32 => run32!(|a, b, _| {
             let (v, c) = (a as i32).overflowing_sub(b as i32);
             (v as u32, Some(c))
         }),
-        "s_addc_u32" | "s_add_co_ci_u32" => run32!(|a, b, c| {
+        Opcode::S_ADDC_U32 | Opcode::S_ADD_CO_CI_U32 => run32!(|a, b, c| {
             let sum = a as u64 + b as u64 + c as u64;
             (sum as u32, Some(sum >> 32 != 0))
         }),
-        "s_subb_u32" | "s_sub_co_ci_u32" => {
+        Opcode::S_SUBB_U32 | Opcode::S_SUB_CO_CI_U32 => {
             run32!(|a, b, c| (a.wrapping_sub(b).wrapping_sub(c as u32), Some((a as u64) < b as u64 + c as u64)))
         }
-        "s_min_i32" => run32!(|a, b, _| {
+        Opcode::S_MIN_I32 => run32!(|a, b, _| {
             let less = (a as i32) < b as i32;
             (if less { a } else { b }, Some(less))
         }),
-        "s_min_u32" => run32!(|a, b, _| (if a < b { a } else { b }, Some(a < b))),
-        "s_max_i32" => run32!(|a, b, _| {
+        Opcode::S_MIN_U32 => run32!(|a, b, _| (if a < b { a } else { b }, Some(a < b))),
+        Opcode::S_MAX_I32 => run32!(|a, b, _| {
             let more = a as i32 >= b as i32;
             (if more { a } else { b }, Some(more))
         }),
-        "s_max_u32" => run32!(|a, b, _| (a.max(b), Some(a >= b))),
-        "s_mul_i32" => run32!(|a, b, _| (a.wrapping_mul(b), None)),
-        "s_mul_hi_u32" => run32!(|a, b, _| (((a as u64 * b as u64) >> 32) as u32, None)),
-        "s_mul_hi_i32" => run32!(|a, b, _| (((a as i32 as i64 * b as i32 as i64) >> 32) as u32, None)),
-        "s_mul_u64" => run64!(|a, b, _| (a.wrapping_mul(b), None)),
-        "s_add_nc_u64" => run64!(|a, b, _| (a.wrapping_add(b), None)),
-        "s_sub_nc_u64" => run64!(|a, b, _| (a.wrapping_sub(b), None)),
-        "s_absdiff_i32" => run32!(|a, b, _| nz((a as i32).wrapping_sub(b as i32).wrapping_abs() as u32)),
-        "s_abs_i32" => run32!(|a, _, _| nz((a as i32).wrapping_abs() as u32)),
-        "s_lshl1_add_u32" => run32!(|a, b, _| shift_add(a, b, 1)),
-        "s_lshl2_add_u32" => run32!(|a, b, _| shift_add(a, b, 2)),
-        "s_lshl3_add_u32" => run32!(|a, b, _| shift_add(a, b, 3)),
-        "s_lshl4_add_u32" => run32!(|a, b, _| shift_add(a, b, 4)),
-        "s_sext_i32_i8" => run32!(|a, _, _| (a as i8 as u32, None)),
-        "s_sext_i32_i16" => run32!(|a, _, _| (a as i16 as u32, None)),
-        "s_pack_ll_b32_b16" => run32!(|a, b, _| (a & 0xffff | b << 16, None)),
-        "s_pack_lh_b32_b16" => run32!(|a, b, _| (a & 0xffff | b & 0xffff_0000, None)),
-        "s_pack_hl_b32_b16" => run32!(|a, b, _| (a >> 16 | b << 16, None)),
-        "s_pack_hh_b32_b16" => run32!(|a, b, _| (a >> 16 | b & 0xffff_0000, None)),
+        Opcode::S_MAX_U32 => run32!(|a, b, _| (a.max(b), Some(a >= b))),
+        Opcode::S_MUL_I32 => run32!(|a, b, _| (a.wrapping_mul(b), None)),
+        Opcode::S_MUL_HI_U32 => run32!(|a, b, _| (((a as u64 * b as u64) >> 32) as u32, None)),
+        Opcode::S_MUL_HI_I32 => run32!(|a, b, _| (((a as i32 as i64 * b as i32 as i64) >> 32) as u32, None)),
+        Opcode::S_MUL_U64 => run64!(|a, b, _| (a.wrapping_mul(b), None)),
+        Opcode::S_ADD_NC_U64 => run64!(|a, b, _| (a.wrapping_add(b), None)),
+        Opcode::S_SUB_NC_U64 => run64!(|a, b, _| (a.wrapping_sub(b), None)),
+        Opcode::S_ABSDIFF_I32 => run32!(|a, b, _| nz((a as i32).wrapping_sub(b as i32).wrapping_abs() as u32)),
+        Opcode::S_ABS_I32 => run32!(|a, _, _| nz((a as i32).wrapping_abs() as u32)),
+        Opcode::S_LSHL1_ADD_U32 => run32!(|a, b, _| shift_add(a, b, 1)),
+        Opcode::S_LSHL2_ADD_U32 => run32!(|a, b, _| shift_add(a, b, 2)),
+        Opcode::S_LSHL3_ADD_U32 => run32!(|a, b, _| shift_add(a, b, 3)),
+        Opcode::S_LSHL4_ADD_U32 => run32!(|a, b, _| shift_add(a, b, 4)),
+        Opcode::S_SEXT_I32_I8 => run32!(|a, _, _| (a as i8 as u32, None)),
+        Opcode::S_SEXT_I32_I16 => run32!(|a, _, _| (a as i16 as u32, None)),
+        Opcode::S_PACK_LL_B32_B16 => run32!(|a, b, _| (a & 0xffff | b << 16, None)),
+        Opcode::S_PACK_LH_B32_B16 => run32!(|a, b, _| (a & 0xffff | b & 0xffff_0000, None)),
+        Opcode::S_PACK_HL_B32_B16 => run32!(|a, b, _| (a >> 16 | b << 16, None)),
+        Opcode::S_PACK_HH_B32_B16 => run32!(|a, b, _| (a >> 16 | b & 0xffff_0000, None)),
         _ => return None,
     })
 }
@@ -269,76 +269,76 @@ const fn shift_add(a: u32, b: u32, by: u32) -> (u32, Option<bool>) {
     (sum as u32, Some(sum >> 32 != 0))
 }
 
-fn logic(name: &str) -> Option<Meaning> {
-    Some(match name {
-        "s_mov_b32" => run32!(|a, _, _| (a, None)),
-        "s_mov_b64" => run64!(|a, _, _| (a, None)),
-        "s_cselect_b32" => run32!(|a, b, c| (if c { a } else { b }, None)),
-        "s_cselect_b64" => run64!(|a, b, c| (if c { a } else { b }, None)),
-        "s_cmov_b32" => (
+fn logic(opcode: Opcode) -> Option<Meaning> {
+    Some(match opcode {
+        Opcode::S_MOV_B32 => run32!(|a, _, _| (a, None)),
+        Opcode::S_MOV_B64 => run64!(|a, _, _| (a, None)),
+        Opcode::S_CSELECT_B32 => run32!(|a, b, c| (if c { a } else { b }, None)),
+        Opcode::S_CSELECT_B64 => run64!(|a, b, c| (if c { a } else { b }, None)),
+        Opcode::S_CMOV_B32 => (
             |core, op| {
                 let value = source32(core, op, Role::Src0)?;
                 if core.wave.scc { core.set_scalar(op, destination(op)?, value) } else { Ok(()) }
             },
             Semantics::Own,
         ),
-        "s_cmov_b64" => (
+        Opcode::S_CMOV_B64 => (
             |core, op| {
                 let value = source64(core, op, Role::Src0)?;
                 if core.wave.scc { core.set_scalar64(op, destination(op)?, value) } else { Ok(()) }
             },
             Semantics::Own,
         ),
-        "s_not_b32" => run32!(|a, _, _| nz(!a)),
-        "s_not_b64" => run64!(|a, _, _| nz64(!a)),
-        "s_and_b32" => run32!(|a, b, _| nz(a & b)),
-        "s_and_b64" => run64!(|a, b, _| nz64(a & b)),
-        "s_or_b32" => run32!(|a, b, _| nz(a | b)),
-        "s_or_b64" => run64!(|a, b, _| nz64(a | b)),
-        "s_xor_b32" => run32!(|a, b, _| nz(a ^ b)),
-        "s_xor_b64" => run64!(|a, b, _| nz64(a ^ b)),
-        "s_andn2_b32" | "s_and_not1_b32" => run32!(|a, b, _| nz(a & !b)),
-        "s_andn2_b64" | "s_and_not1_b64" => run64!(|a, b, _| nz64(a & !b)),
-        "s_orn2_b32" | "s_or_not1_b32" => run32!(|a, b, _| nz(a | !b)),
-        "s_orn2_b64" | "s_or_not1_b64" => run64!(|a, b, _| nz64(a | !b)),
-        "s_nand_b32" => run32!(|a, b, _| nz(!(a & b))),
-        "s_nand_b64" => run64!(|a, b, _| nz64(!(a & b))),
-        "s_nor_b32" => run32!(|a, b, _| nz(!(a | b))),
-        "s_nor_b64" => run64!(|a, b, _| nz64(!(a | b))),
-        "s_xnor_b32" => run32!(|a, b, _| nz(!(a ^ b))),
-        "s_xnor_b64" => run64!(|a, b, _| nz64(!(a ^ b))),
-        "s_lshl_b32" => run32!(|a, b, _| nz(a << (b & 31))),
-        "s_lshr_b32" => run32!(|a, b, _| nz(a >> (b & 31))),
-        "s_ashr_i32" => run32!(|a, b, _| nz(((a as i32) >> (b & 31)) as u32)),
-        "s_lshl_b64" => shift64!(|a, b| a << (b & 63)),
-        "s_lshr_b64" => shift64!(|a, b| a >> (b & 63)),
-        "s_ashr_i64" => shift64!(|a, b| ((a as i64) >> (b & 63)) as u64),
-        "s_wqm_b32" => run32!(|a, _, _| nz(whole_quads(u64::from(a), 8) as u32)),
-        "s_wqm_b64" => run64!(|a, _, _| nz64(whole_quads(a, 16))),
-        "s_quadmask_b32" => run32!(|a, _, _| nz(quad_any(u64::from(a), 8) as u32)),
-        "s_quadmask_b64" => run64!(|a, _, _| nz64(quad_any(a, 16))),
+        Opcode::S_NOT_B32 => run32!(|a, _, _| nz(!a)),
+        Opcode::S_NOT_B64 => run64!(|a, _, _| nz64(!a)),
+        Opcode::S_AND_B32 => run32!(|a, b, _| nz(a & b)),
+        Opcode::S_AND_B64 => run64!(|a, b, _| nz64(a & b)),
+        Opcode::S_OR_B32 => run32!(|a, b, _| nz(a | b)),
+        Opcode::S_OR_B64 => run64!(|a, b, _| nz64(a | b)),
+        Opcode::S_XOR_B32 => run32!(|a, b, _| nz(a ^ b)),
+        Opcode::S_XOR_B64 => run64!(|a, b, _| nz64(a ^ b)),
+        Opcode::S_ANDN2_B32 | Opcode::S_AND_NOT1_B32 => run32!(|a, b, _| nz(a & !b)),
+        Opcode::S_ANDN2_B64 | Opcode::S_AND_NOT1_B64 => run64!(|a, b, _| nz64(a & !b)),
+        Opcode::S_ORN2_B32 | Opcode::S_OR_NOT1_B32 => run32!(|a, b, _| nz(a | !b)),
+        Opcode::S_ORN2_B64 | Opcode::S_OR_NOT1_B64 => run64!(|a, b, _| nz64(a | !b)),
+        Opcode::S_NAND_B32 => run32!(|a, b, _| nz(!(a & b))),
+        Opcode::S_NAND_B64 => run64!(|a, b, _| nz64(!(a & b))),
+        Opcode::S_NOR_B32 => run32!(|a, b, _| nz(!(a | b))),
+        Opcode::S_NOR_B64 => run64!(|a, b, _| nz64(!(a | b))),
+        Opcode::S_XNOR_B32 => run32!(|a, b, _| nz(!(a ^ b))),
+        Opcode::S_XNOR_B64 => run64!(|a, b, _| nz64(!(a ^ b))),
+        Opcode::S_LSHL_B32 => run32!(|a, b, _| nz(a << (b & 31))),
+        Opcode::S_LSHR_B32 => run32!(|a, b, _| nz(a >> (b & 31))),
+        Opcode::S_ASHR_I32 => run32!(|a, b, _| nz(((a as i32) >> (b & 31)) as u32)),
+        Opcode::S_LSHL_B64 => shift64!(|a, b| a << (b & 63)),
+        Opcode::S_LSHR_B64 => shift64!(|a, b| a >> (b & 63)),
+        Opcode::S_ASHR_I64 => shift64!(|a, b| ((a as i64) >> (b & 63)) as u64),
+        Opcode::S_WQM_B32 => run32!(|a, _, _| nz(whole_quads(u64::from(a), 8) as u32)),
+        Opcode::S_WQM_B64 => run64!(|a, _, _| nz64(whole_quads(a, 16))),
+        Opcode::S_QUADMASK_B32 => run32!(|a, _, _| nz(quad_any(u64::from(a), 8) as u32)),
+        Opcode::S_QUADMASK_B64 => run64!(|a, _, _| nz64(quad_any(a, 16))),
         _ => return None,
     })
 }
 
-fn bit_fields(name: &str) -> Option<Meaning> {
-    Some(match name {
-        "s_brev_b32" => run32!(|a, _, _| (a.reverse_bits(), None)),
-        "s_brev_b64" => run64!(|a, _, _| (a.reverse_bits(), None)),
-        "s_bcnt0_i32_b32" => run32!(|a, _, _| nz(a.count_zeros())),
-        "s_bcnt1_i32_b32" => run32!(|a, _, _| nz(a.count_ones())),
-        "s_bcnt0_i32_b64" => run64to32!(|a| nz(a.count_zeros())),
-        "s_bcnt1_i32_b64" => run64to32!(|a| nz(a.count_ones())),
-        "s_ff0_i32_b32" => run32!(|a, _, _| (if a == u32::MAX { u32::MAX } else { a.trailing_ones() }, None)),
-        "s_ff1_i32_b32" | "s_ctz_i32_b32" => run32!(|a, _, _| (if a == 0 { u32::MAX } else { a.trailing_zeros() }, None)),
-        "s_ff0_i32_b64" => run64to32!(|a| (if a == u64::MAX { u32::MAX } else { a.trailing_ones() }, None)),
-        "s_ff1_i32_b64" | "s_ctz_i32_b64" => run64to32!(|a| (if a == 0 { u32::MAX } else { a.trailing_zeros() }, None)),
-        "s_flbit_i32_b32" | "s_clz_i32_u32" => run32!(|a, _, _| (if a == 0 { u32::MAX } else { a.leading_zeros() }, None)),
-        "s_flbit_i32_b64" | "s_clz_i32_u64" => run64to32!(|a| (if a == 0 { u32::MAX } else { a.leading_zeros() }, None)),
-        "s_flbit_i32" | "s_cls_i32" => run32!(|a, _, _| (first_difference(u64::from(a), 32), None)),
-        "s_flbit_i32_i64" | "s_cls_i32_i64" => run64to32!(|a| (first_difference(a, 64), None)),
-        "s_bfm_b32" => run32!(|a, b, _| (((1_u32 << (a & 31)) - 1) << (b & 31), None)),
-        "s_bfm_b64" => (
+fn bit_fields(opcode: Opcode) -> Option<Meaning> {
+    Some(match opcode {
+        Opcode::S_BREV_B32 => run32!(|a, _, _| (a.reverse_bits(), None)),
+        Opcode::S_BREV_B64 => run64!(|a, _, _| (a.reverse_bits(), None)),
+        Opcode::S_BCNT0_I32_B32 => run32!(|a, _, _| nz(a.count_zeros())),
+        Opcode::S_BCNT1_I32_B32 => run32!(|a, _, _| nz(a.count_ones())),
+        Opcode::S_BCNT0_I32_B64 => run64to32!(|a| nz(a.count_zeros())),
+        Opcode::S_BCNT1_I32_B64 => run64to32!(|a| nz(a.count_ones())),
+        Opcode::S_FF0_I32_B32 => run32!(|a, _, _| (if a == u32::MAX { u32::MAX } else { a.trailing_ones() }, None)),
+        Opcode::S_FF1_I32_B32 | Opcode::S_CTZ_I32_B32 => run32!(|a, _, _| (if a == 0 { u32::MAX } else { a.trailing_zeros() }, None)),
+        Opcode::S_FF0_I32_B64 => run64to32!(|a| (if a == u64::MAX { u32::MAX } else { a.trailing_ones() }, None)),
+        Opcode::S_FF1_I32_B64 | Opcode::S_CTZ_I32_B64 => run64to32!(|a| (if a == 0 { u32::MAX } else { a.trailing_zeros() }, None)),
+        Opcode::S_FLBIT_I32_B32 | Opcode::S_CLZ_I32_U32 => run32!(|a, _, _| (if a == 0 { u32::MAX } else { a.leading_zeros() }, None)),
+        Opcode::S_FLBIT_I32_B64 | Opcode::S_CLZ_I32_U64 => run64to32!(|a| (if a == 0 { u32::MAX } else { a.leading_zeros() }, None)),
+        Opcode::S_FLBIT_I32 | Opcode::S_CLS_I32 => run32!(|a, _, _| (first_difference(u64::from(a), 32), None)),
+        Opcode::S_FLBIT_I32_I64 | Opcode::S_CLS_I32_I64 => run64to32!(|a| (first_difference(a, 64), None)),
+        Opcode::S_BFM_B32 => run32!(|a, b, _| (((1_u32 << (a & 31)) - 1) << (b & 31), None)),
+        Opcode::S_BFM_B64 => (
             |core, op| {
                 let a = source32(core, op, Role::Src0)?;
                 let b = source32(core, op, Role::Src1)?;
@@ -346,15 +346,15 @@ fn bit_fields(name: &str) -> Option<Meaning> {
             },
             Semantics::Own,
         ),
-        "s_bfe_u32" => run32!(|a, b, _| nz(bfe(u64::from(a), b, 32, false) as u32)),
-        "s_bfe_i32" => run32!(|a, b, _| nz(bfe(i64::from(a as i32) as u64, b, 32, true) as u32)),
-        "s_bfe_u64" => shift64!(|a, b| bfe(a, b, 64, false)),
-        "s_bfe_i64" => shift64!(|a, b| bfe(a, b, 64, true)),
-        "s_bitset0_b32" => set_bit(false, false),
-        "s_bitset1_b32" => set_bit(false, true),
-        "s_bitset0_b64" => set_bit(true, false),
-        "s_bitset1_b64" => set_bit(true, true),
-        "s_bitreplicate_b64_b32" => (
+        Opcode::S_BFE_U32 => run32!(|a, b, _| nz(bfe(u64::from(a), b, 32, false) as u32)),
+        Opcode::S_BFE_I32 => run32!(|a, b, _| nz(bfe(i64::from(a as i32) as u64, b, 32, true) as u32)),
+        Opcode::S_BFE_U64 => shift64!(|a, b| bfe(a, b, 64, false)),
+        Opcode::S_BFE_I64 => shift64!(|a, b| bfe(a, b, 64, true)),
+        Opcode::S_BITSET0_B32 => set_bit(false, false),
+        Opcode::S_BITSET1_B32 => set_bit(false, true),
+        Opcode::S_BITSET0_B64 => set_bit(true, false),
+        Opcode::S_BITSET1_B64 => set_bit(true, true),
+        Opcode::S_BITREPLICATE_B64_B32 => (
             |core, op| {
                 let a = source32(core, op, Role::Src0)?;
                 let doubled = (0..32).fold(0, |all, n| all | (u64::from(a >> n & 1) * 3) << (2 * n));
@@ -400,52 +400,52 @@ fn bit64(core: &mut Core, op: &Op, bit: u64) -> Step {
     Ok(())
 }
 
-fn compare(name: &str) -> Option<Meaning> {
-    Some(match name {
-        "s_cmp_eq_i32" | "s_cmp_eq_u32" => test32!(|a, b| a == b),
-        "s_cmp_lg_i32" | "s_cmp_lg_u32" => test32!(|a, b| a != b),
-        "s_cmp_gt_i32" => test32!(|a, b| a as i32 > b as i32),
-        "s_cmp_ge_i32" => test32!(|a, b| a as i32 >= b as i32),
-        "s_cmp_lt_i32" => test32!(|a, b| (a as i32) < b as i32),
-        "s_cmp_le_i32" => test32!(|a, b| a as i32 <= b as i32),
-        "s_cmp_gt_u32" => test32!(|a, b| a > b),
-        "s_cmp_ge_u32" => test32!(|a, b| a >= b),
-        "s_cmp_lt_u32" => test32!(|a, b| a < b),
-        "s_cmp_le_u32" => test32!(|a, b| a <= b),
-        "s_bitcmp0_b32" => test32!(|a, b| a >> (b & 31) & 1 == 0),
-        "s_bitcmp1_b32" => test32!(|a, b| a >> (b & 31) & 1 == 1),
-        "s_cmp_eq_u64" => (|core, op| same64(core, op, true), Semantics::Own),
-        "s_cmp_lg_u64" => (|core, op| same64(core, op, false), Semantics::Own),
-        "s_bitcmp0_b64" => (|core, op| bit64(core, op, 0), Semantics::Own),
-        "s_bitcmp1_b64" => (|core, op| bit64(core, op, 1), Semantics::Own),
+fn compare(opcode: Opcode) -> Option<Meaning> {
+    Some(match opcode {
+        Opcode::S_CMP_EQ_I32 | Opcode::S_CMP_EQ_U32 => test32!(|a, b| a == b),
+        Opcode::S_CMP_LG_I32 | Opcode::S_CMP_LG_U32 => test32!(|a, b| a != b),
+        Opcode::S_CMP_GT_I32 => test32!(|a, b| a as i32 > b as i32),
+        Opcode::S_CMP_GE_I32 => test32!(|a, b| a as i32 >= b as i32),
+        Opcode::S_CMP_LT_I32 => test32!(|a, b| (a as i32) < b as i32),
+        Opcode::S_CMP_LE_I32 => test32!(|a, b| a as i32 <= b as i32),
+        Opcode::S_CMP_GT_U32 => test32!(|a, b| a > b),
+        Opcode::S_CMP_GE_U32 => test32!(|a, b| a >= b),
+        Opcode::S_CMP_LT_U32 => test32!(|a, b| a < b),
+        Opcode::S_CMP_LE_U32 => test32!(|a, b| a <= b),
+        Opcode::S_BITCMP0_B32 => test32!(|a, b| a >> (b & 31) & 1 == 0),
+        Opcode::S_BITCMP1_B32 => test32!(|a, b| a >> (b & 31) & 1 == 1),
+        Opcode::S_CMP_EQ_U64 => (|core, op| same64(core, op, true), Semantics::Own),
+        Opcode::S_CMP_LG_U64 => (|core, op| same64(core, op, false), Semantics::Own),
+        Opcode::S_BITCMP0_B64 => (|core, op| bit64(core, op, 0), Semantics::Own),
+        Opcode::S_BITCMP1_B64 => (|core, op| bit64(core, op, 1), Semantics::Own),
         _ => return None,
     })
 }
 
-fn with_immediate(name: &str) -> Option<Meaning> {
-    Some(match name {
-        "s_movk_i32" => (|core, op| core.set_scalar(op, destination(op)?, op.any_imm() as i16 as u32), Semantics::Own),
-        "s_cmovk_i32" => (
+fn with_immediate(opcode: Opcode) -> Option<Meaning> {
+    Some(match opcode {
+        Opcode::S_MOVK_I32 => (|core, op| core.set_scalar(op, destination(op)?, op.any_imm() as i16 as u32), Semantics::Own),
+        Opcode::S_CMOVK_I32 => (
             |core, op| if core.wave.scc { core.set_scalar(op, destination(op)?, op.any_imm() as i16 as u32) } else { Ok(()) },
             Semantics::Own,
         ),
-        "s_addk_i32" | "s_addk_co_i32" => immediate!(|a, k| {
+        Opcode::S_ADDK_I32 | Opcode::S_ADDK_CO_I32 => immediate!(|a, k| {
             let (v, over) = (a as i32).overflowing_add(k as i32);
             (Some(v as u32), Some(over))
         }),
-        "s_mulk_i32" => immediate!(|a, k| (Some((a as i32).wrapping_mul(k as i32) as u32), None)),
-        "s_cmpk_eq_i32" => immediate!(|a, k| (None, Some(a as i32 == k as i32))),
-        "s_cmpk_lg_i32" => immediate!(|a, k| (None, Some(a as i32 != k as i32))),
-        "s_cmpk_gt_i32" => immediate!(|a, k| (None, Some(a as i32 > k as i32))),
-        "s_cmpk_ge_i32" => immediate!(|a, k| (None, Some(a as i32 >= k as i32))),
-        "s_cmpk_lt_i32" => immediate!(|a, k| (None, Some((a as i32) < k as i32))),
-        "s_cmpk_le_i32" => immediate!(|a, k| (None, Some(a as i32 <= k as i32))),
-        "s_cmpk_eq_u32" => immediate!(|a, k| (None, Some(a == k as u16 as u32))),
-        "s_cmpk_lg_u32" => immediate!(|a, k| (None, Some(a != k as u16 as u32))),
-        "s_cmpk_gt_u32" => immediate!(|a, k| (None, Some(a > k as u16 as u32))),
-        "s_cmpk_ge_u32" => immediate!(|a, k| (None, Some(a >= k as u16 as u32))),
-        "s_cmpk_lt_u32" => immediate!(|a, k| (None, Some(a < k as u16 as u32))),
-        "s_cmpk_le_u32" => immediate!(|a, k| (None, Some(a <= k as u16 as u32))),
+        Opcode::S_MULK_I32 => immediate!(|a, k| (Some((a as i32).wrapping_mul(k as i32) as u32), None)),
+        Opcode::S_CMPK_EQ_I32 => immediate!(|a, k| (None, Some(a as i32 == k as i32))),
+        Opcode::S_CMPK_LG_I32 => immediate!(|a, k| (None, Some(a as i32 != k as i32))),
+        Opcode::S_CMPK_GT_I32 => immediate!(|a, k| (None, Some(a as i32 > k as i32))),
+        Opcode::S_CMPK_GE_I32 => immediate!(|a, k| (None, Some(a as i32 >= k as i32))),
+        Opcode::S_CMPK_LT_I32 => immediate!(|a, k| (None, Some((a as i32) < k as i32))),
+        Opcode::S_CMPK_LE_I32 => immediate!(|a, k| (None, Some(a as i32 <= k as i32))),
+        Opcode::S_CMPK_EQ_U32 => immediate!(|a, k| (None, Some(a == k as u16 as u32))),
+        Opcode::S_CMPK_LG_U32 => immediate!(|a, k| (None, Some(a != k as u16 as u32))),
+        Opcode::S_CMPK_GT_U32 => immediate!(|a, k| (None, Some(a > k as u16 as u32))),
+        Opcode::S_CMPK_GE_U32 => immediate!(|a, k| (None, Some(a >= k as u16 as u32))),
+        Opcode::S_CMPK_LT_U32 => immediate!(|a, k| (None, Some(a < k as u16 as u32))),
+        Opcode::S_CMPK_LE_U32 => immediate!(|a, k| (None, Some(a <= k as u16 as u32))),
         _ => return None,
     })
 }

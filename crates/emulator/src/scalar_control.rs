@@ -1,6 +1,6 @@
 //! Scalar instructions that are not arithmetic: branches, waits, hardware registers, register indexing, time.
 
-use wavetap_amdgpu::{RegFile, Role, Value, VgprMsb, scalar};
+use wavetap_amdgpu::{Opcode, RegFile, Role, Value, VgprMsb, scalar};
 
 use super::core::{Core, GPR_IDX_EN, Status, Step, VSKIP, stop, undefined};
 use super::fault::FaultKind;
@@ -342,19 +342,21 @@ fn branch_vcc(core: &mut Core, op: &Op, zero: bool) -> Step {
 }
 
 /// The meaning of a scalar control instruction.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    Some(match name {
-        "s_branch" => branch_if!(|_| true),
-        "s_cbranch_scc0" => branch_if!(|c| !c.wave.scc),
-        "s_cbranch_scc1" => branch_if!(|c| c.wave.scc),
-        "s_cbranch_vccz" => (|core, op| branch_vcc(core, op, true), Semantics::Own),
-        "s_cbranch_vccnz" => (|core, op| branch_vcc(core, op, false), Semantics::Own),
-        "s_cbranch_execz" => branch_if!(|c| c.wave.exec() == 0),
-        "s_cbranch_execnz" => branch_if!(|c| c.wave.exec() != 0),
+pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
+    Some(match opcode {
+        Opcode::S_BRANCH => branch_if!(|_| true),
+        Opcode::S_CBRANCH_SCC0 => branch_if!(|c| !c.wave.scc),
+        Opcode::S_CBRANCH_SCC1 => branch_if!(|c| c.wave.scc),
+        Opcode::S_CBRANCH_VCCZ => (|core, op| branch_vcc(core, op, true), Semantics::Own),
+        Opcode::S_CBRANCH_VCCNZ => (|core, op| branch_vcc(core, op, false), Semantics::Own),
+        Opcode::S_CBRANCH_EXECZ => branch_if!(|c| c.wave.exec() == 0),
+        Opcode::S_CBRANCH_EXECNZ => branch_if!(|c| c.wave.exec() != 0),
         // No debugger is attached.
-        "s_cbranch_cdbgsys" | "s_cbranch_cdbguser" | "s_cbranch_cdbgsys_or_user" | "s_cbranch_cdbgsys_and_user" => branch_if!(|_| false),
-        "s_getpc_b64" | "s_get_pc_i64" => (|core, op| core.set_scalar64(op, result(op)?, op.next), Semantics::Own),
-        "s_setpc_b64" | "s_set_pc_i64" => (
+        Opcode::S_CBRANCH_CDBGSYS | Opcode::S_CBRANCH_CDBGUSER | Opcode::S_CBRANCH_CDBGSYS_OR_USER | Opcode::S_CBRANCH_CDBGSYS_AND_USER => {
+            branch_if!(|_| false)
+        }
+        Opcode::S_GETPC_B64 | Opcode::S_GET_PC_I64 => (|core, op| core.set_scalar64(op, result(op)?, op.next), Semantics::Own),
+        Opcode::S_SETPC_B64 | Opcode::S_SET_PC_I64 => (
             |core, op| {
                 let target = operand64(core, op, Role::Src0)?;
                 jump_far(core, target);
@@ -362,14 +364,14 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
             },
             Semantics::Own,
         ),
-        "s_swappc_b64" | "s_swap_pc_i64" => (
+        Opcode::S_SWAPPC_B64 | Opcode::S_SWAP_PC_I64 => (
             |core, op| {
                 let target = operand64(core, op, Role::Src0)?;
                 call(core, op, target)
             },
             Semantics::Own,
         ),
-        "s_add_pc_i64" => (
+        Opcode::S_ADD_PC_I64 => (
             |core, op| {
                 core.wave.pc = op.next.wrapping_add(operand64(core, op, Role::Src0)?);
                 core.wave.jumped = true;
@@ -377,39 +379,34 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
             },
             Semantics::Own,
         ),
-        "s_call_b64" | "s_call_i64" => (
-            |core, op| {
-                call(core, op, op.target)
-            },
-            Semantics::Own,
-        ),
-        "s_endpgm" | "s_endpgm_saved" | "s_endpgm_ordered_ps_done" => (end, Semantics::Own),
-        "s_barrier" => (
+        Opcode::S_CALL_B64 | Opcode::S_CALL_I64 => (|core, op| call(core, op, op.target), Semantics::Own),
+        Opcode::S_ENDPGM | Opcode::S_ENDPGM_SAVED | Opcode::S_ENDPGM_ORDERED_PS_DONE => (end, Semantics::Own),
+        Opcode::S_BARRIER => (
             |core, _| {
                 core.wave.status = Status::AtBarrier;
                 Ok(())
             },
             Semantics::Own,
         ),
-        "s_waitcnt"
-        | "s_waitcnt_vscnt"
-        | "s_waitcnt_vmcnt"
-        | "s_waitcnt_expcnt"
-        | "s_waitcnt_lgkmcnt"
-        | "s_wait_loadcnt"
-        | "s_wait_storecnt"
-        | "s_wait_samplecnt"
-        | "s_wait_bvhcnt"
-        | "s_wait_expcnt"
-        | "s_wait_dscnt"
-        | "s_wait_kmcnt"
-        | "s_wait_loadcnt_dscnt"
-        | "s_wait_storecnt_dscnt"
-        | "s_wait_xcnt"
-        | "s_wait_asynccnt"
-        | "s_wait_tensorcnt"
-        | "s_wait_idle" => (wait, Semantics::Own),
-        "s_barrier_signal_isfirst" => (
+        Opcode::S_WAITCNT
+        | Opcode::S_WAITCNT_VSCNT
+        | Opcode::S_WAITCNT_VMCNT
+        | Opcode::S_WAITCNT_EXPCNT
+        | Opcode::S_WAITCNT_LGKMCNT
+        | Opcode::S_WAIT_LOADCNT
+        | Opcode::S_WAIT_STORECNT
+        | Opcode::S_WAIT_SAMPLECNT
+        | Opcode::S_WAIT_BVHCNT
+        | Opcode::S_WAIT_EXPCNT
+        | Opcode::S_WAIT_DSCNT
+        | Opcode::S_WAIT_KMCNT
+        | Opcode::S_WAIT_LOADCNT_DSCNT
+        | Opcode::S_WAIT_STORECNT_DSCNT
+        | Opcode::S_WAIT_XCNT
+        | Opcode::S_WAIT_ASYNCCNT
+        | Opcode::S_WAIT_TENSORCNT
+        | Opcode::S_WAIT_IDLE => (wait, Semantics::Own),
+        Opcode::S_BARRIER_SIGNAL_ISFIRST => (
             |core, op| {
                 let first = core.barrier.arrived == 0;
                 signal_barrier(core, op)?;
@@ -418,45 +415,80 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
             },
             Semantics::Own,
         ),
-        "s_get_barrier_state" => (barrier_state, Semantics::Own),
-        "s_barrier_signal" => (signal_barrier, Semantics::Own),
-        "s_barrier_wait" => (wait_at_barrier, Semantics::Own),
-        "s_sleep" | "s_sethalt" | "s_wakeup" | "s_sleep_var" | "s_monitor_sleep" => (
+        Opcode::S_GET_BARRIER_STATE => (barrier_state, Semantics::Own),
+        Opcode::S_BARRIER_SIGNAL => (signal_barrier, Semantics::Own),
+        Opcode::S_BARRIER_WAIT => (wait_at_barrier, Semantics::Own),
+        Opcode::S_SLEEP | Opcode::S_SETHALT | Opcode::S_WAKEUP | Opcode::S_SLEEP_VAR | Opcode::S_MONITOR_SLEEP => (
             |core, _| {
                 core.wave.status = Status::Yielding;
                 Ok(())
             },
             Semantics::Own,
         ),
-        "s_dcache_inv" | "s_dcache_inv_vol" | "s_dcache_wb" | "s_dcache_wb_vol" | "buffer_wbinvl1" | "buffer_wbinvl1_vol"
-        | "buffer_wbl2" | "buffer_inv" | "buffer_invl2" | "s_gl1_inv" | "buffer_gl0_inv" | "buffer_gl1_inv" | "global_inv" | "global_wb"
-        | "global_wbinv" => (caches, Semantics::Own),
-        "s_nop" | "s_setprio" | "s_icache_inv" | "s_incperflevel" | "s_decperflevel" | "v_nop" | "v_clrexcp" | "s_setkill"
-        // Newer: scheduling, clauses, prefetching, markers.
-        | "s_atc_probe" | "s_atc_probe_buffer" | "s_inst_prefetch" | "s_set_inst_prefetch_distance" | "s_clause" | "s_delay_alu" | "s_waitcnt_depctr" | "s_wait_alu" | "s_wait_event"
-        | "s_version" | "s_code_end" | "s_ttracedata_imm" | "s_prefetch_inst" | "s_prefetch_inst_pc_rel" | "s_prefetch_data"
-        | "s_prefetch_data_pc_rel" | "s_buffer_prefetch_data" | "flat_prefetch_b8" | "global_prefetch_b8" | "s_setprio_inc_wg" | "v_pipeflush" => {
-            (nothing, Semantics::Own)
-        }
+        Opcode::S_DCACHE_INV
+        | Opcode::S_DCACHE_INV_VOL
+        | Opcode::S_DCACHE_WB
+        | Opcode::S_DCACHE_WB_VOL
+        | Opcode::BUFFER_WBINVL1
+        | Opcode::BUFFER_WBINVL1_VOL
+        | Opcode::BUFFER_WBL2
+        | Opcode::BUFFER_INV
+        | Opcode::BUFFER_INVL2
+        | Opcode::S_GL1_INV
+        | Opcode::BUFFER_GL0_INV
+        | Opcode::BUFFER_GL1_INV
+        | Opcode::GLOBAL_INV
+        | Opcode::GLOBAL_WB
+        | Opcode::GLOBAL_WBINV => (caches, Semantics::Own),
+        // With newer ones for scheduling, clauses, prefetching and markers.
+        Opcode::S_NOP
+        | Opcode::S_SETPRIO
+        | Opcode::S_ICACHE_INV
+        | Opcode::S_INCPERFLEVEL
+        | Opcode::S_DECPERFLEVEL
+        | Opcode::V_NOP
+        | Opcode::V_CLREXCP
+        | Opcode::S_SETKILL
+        | Opcode::S_ATC_PROBE
+        | Opcode::S_ATC_PROBE_BUFFER
+        | Opcode::S_INST_PREFETCH
+        | Opcode::S_SET_INST_PREFETCH_DISTANCE
+        | Opcode::S_CLAUSE
+        | Opcode::S_DELAY_ALU
+        | Opcode::S_WAITCNT_DEPCTR
+        | Opcode::S_WAIT_ALU
+        | Opcode::S_WAIT_EVENT
+        | Opcode::S_VERSION
+        | Opcode::S_CODE_END
+        | Opcode::S_TTRACEDATA_IMM
+        | Opcode::S_PREFETCH_INST
+        | Opcode::S_PREFETCH_INST_PC_REL
+        | Opcode::S_PREFETCH_DATA
+        | Opcode::S_PREFETCH_DATA_PC_REL
+        | Opcode::S_BUFFER_PREFETCH_DATA
+        | Opcode::FLAT_PREFETCH_B8
+        | Opcode::GLOBAL_PREFETCH_B8
+        | Opcode::S_SETPRIO_INC_WG
+        | Opcode::V_PIPEFLUSH => (nothing, Semantics::Own),
         // Rounding is MODE 3:0, denormals 7:4.
-        "s_round_mode" => (|core, op| set_mode_bits(core, op, 0), Semantics::Own),
-        "s_denorm_mode" => (|core, op| set_mode_bits(core, op, 4), Semantics::Own),
-        "s_subvector_loop_begin" => (subvector_begin, Semantics::Own),
-        "s_subvector_loop_end" => (subvector_end, Semantics::Own),
-        "s_sendmsg_rtn_b32" => (|core, op| answered_message(core, op, false), Semantics::Own),
-        "s_sendmsg_rtn_b64" => (|core, op| answered_message(core, op, true), Semantics::Own),
-        "s_get_shader_cycles_u64" => (
+        Opcode::S_ROUND_MODE => (|core, op| set_mode_bits(core, op, 0), Semantics::Own),
+        Opcode::S_DENORM_MODE => (|core, op| set_mode_bits(core, op, 4), Semantics::Own),
+        Opcode::S_SUBVECTOR_LOOP_BEGIN => (subvector_begin, Semantics::Own),
+        Opcode::S_SUBVECTOR_LOOP_END => (subvector_end, Semantics::Own),
+        Opcode::S_SENDMSG_RTN_B32 => (|core, op| answered_message(core, op, false), Semantics::Own),
+        Opcode::S_SENDMSG_RTN_B64 => (|core, op| answered_message(core, op, true), Semantics::Own),
+        Opcode::S_GET_SHADER_CYCLES_U64 => (
             |core, op| {
                 let now = *core.clock;
                 core.set_scalar64(op, result(op)?, now)
             },
             Semantics::Own,
         ),
-        "s_movrelsd_2_b32" => (move_relative_both, Semantics::Own),
-        "s_sendmsg" | "s_sendmsghalt" | "s_ttracedata" => (message, Semantics::Own),
-        "s_trap" => (|_, op| stop(FaultKind::Trap { id: op.any_imm() as u8 }), Semantics::Own),
-        "s_getreg_b32" => (get_register, Semantics::Own),
-        "s_setreg_b32" => (
+        Opcode::S_MOVRELSD_2_B32 => (move_relative_both, Semantics::Own),
+        Opcode::S_SENDMSG | Opcode::S_SENDMSGHALT | Opcode::S_TTRACEDATA => (message, Semantics::Own),
+        Opcode::S_TRAP => (|_, op| stop(FaultKind::Trap { id: op.any_imm() as u8 }), Semantics::Own),
+        Opcode::S_GETREG_B32 => (get_register, Semantics::Own),
+        Opcode::S_SETREG_B32 => (
             |core, op| {
                 let value = match Op::scalar_of(&op.inst, Role::Sdst)
                     .or_else(|| op.inst.operands.iter().find_map(|operand| operand.reg()).map(|reg| reg.first))
@@ -468,7 +500,7 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
             },
             Semantics::Own,
         ),
-        "s_setreg_imm32_b32" => (
+        Opcode::S_SETREG_IMM32_B32 => (
             |core, op| {
                 let literal = op.inst.operands.iter().find_map(|operand| match operand.value {
                     Value::Literal(bits) => Some(bits),
@@ -488,7 +520,7 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
             },
             Semantics::Own,
         ),
-        "s_set_vgpr_msb" => (
+        Opcode::S_SET_VGPR_MSB => (
             |core, op| {
                 // Directly behind that instruction the hardware drops it (LLVM, AMDGPULowerVGPREncoding).
                 if core.wave.behind_mode_write.take() != Some(op.pc) {
@@ -501,7 +533,7 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
             },
             Semantics::Own,
         ),
-        "s_setvskip" => (
+        Opcode::S_SETVSKIP => (
             |core, op| {
                 let index = operand32(core, op, Role::Src1)? & 31;
                 if core.launch.strict {
@@ -513,7 +545,7 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
             },
             Semantics::Own,
         ),
-        "s_set_gpr_idx_on" => (
+        Opcode::S_SET_GPR_IDX_ON => (
             |core, op| {
                 let index = operand32(core, op, Role::Src0)?;
                 let m0 = core.wave.sgpr[usize::from(scalar::M0)];
@@ -523,21 +555,21 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
             },
             Semantics::Own,
         ),
-        "s_set_gpr_idx_off" => (
+        Opcode::S_SET_GPR_IDX_OFF => (
             |core, _| {
                 core.wave.set_mode(core.wave.mode & !GPR_IDX_EN);
                 Ok(())
             },
             Semantics::Own,
         ),
-        "s_set_gpr_idx_mode" => (
+        Opcode::S_SET_GPR_IDX_MODE => (
             |core, op| {
                 let m0 = core.wave.sgpr[usize::from(scalar::M0)];
                 core.set_scalar(op, scalar::M0, m0 & !0xf000 | (op.any_imm() as u32 & 0xf) << 12)
             },
             Semantics::Own,
         ),
-        "s_set_gpr_idx_idx" => (
+        Opcode::S_SET_GPR_IDX_IDX => (
             |core, op| {
                 let index = operand32(core, op, Role::Src0)?;
                 let m0 = core.wave.sgpr[usize::from(scalar::M0)];
@@ -545,10 +577,10 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
             },
             Semantics::Own,
         ),
-        "s_movrels_b32" => (|core, op| move_relative(core, op, false, false), Semantics::Own),
-        "s_movrels_b64" => (|core, op| move_relative(core, op, true, false), Semantics::Own),
-        "s_movreld_b32" => (|core, op| move_relative(core, op, false, true), Semantics::Own),
-        "s_movreld_b64" => (|core, op| move_relative(core, op, true, true), Semantics::Own),
+        Opcode::S_MOVRELS_B32 => (|core, op| move_relative(core, op, false, false), Semantics::Own),
+        Opcode::S_MOVRELS_B64 => (|core, op| move_relative(core, op, true, false), Semantics::Own),
+        Opcode::S_MOVRELD_B32 => (|core, op| move_relative(core, op, false, true), Semantics::Own),
+        Opcode::S_MOVRELD_B64 => (|core, op| move_relative(core, op, true, true), Semantics::Own),
         _ => return None,
     })
 }

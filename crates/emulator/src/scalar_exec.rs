@@ -1,6 +1,6 @@
 //! Scalar instructions that save EXEC and make a new one.
 
-use wavetap_amdgpu::{Role, scalar};
+use wavetap_amdgpu::{Opcode, Role, scalar};
 
 use super::core::{Core, Step};
 use super::op::{Meaning, Op, Semantics};
@@ -73,33 +73,33 @@ fn set32(core: &mut Core, op: &Op, value: u32, exec: u32) -> Step {
 }
 
 /// The meaning of a scalar instruction that makes a new EXEC.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    Some(match name {
-        "s_and_saveexec_b64" => save!(64, |a, e| a & e),
-        "s_and_saveexec_b32" => save!(32, |a, e| a & e),
-        "s_or_saveexec_b64" => save!(64, |a, e| a | e),
-        "s_or_saveexec_b32" => save!(32, |a, e| a | e),
-        "s_xor_saveexec_b64" => save!(64, |a, e| a ^ e),
-        "s_xor_saveexec_b32" => save!(32, |a, e| a ^ e),
-        "s_nand_saveexec_b64" => save!(64, |a, e| !(a & e)),
-        "s_nand_saveexec_b32" => save!(32, |a, e| !(a & e)),
-        "s_nor_saveexec_b64" => save!(64, |a, e| !(a | e)),
-        "s_nor_saveexec_b32" => save!(32, |a, e| !(a | e)),
-        "s_xnor_saveexec_b64" => save!(64, |a, e| !(a ^ e)),
-        "s_xnor_saveexec_b32" => save!(32, |a, e| !(a ^ e)),
+pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
+    Some(match opcode {
+        Opcode::S_AND_SAVEEXEC_B64 => save!(64, |a, e| a & e),
+        Opcode::S_AND_SAVEEXEC_B32 => save!(32, |a, e| a & e),
+        Opcode::S_OR_SAVEEXEC_B64 => save!(64, |a, e| a | e),
+        Opcode::S_OR_SAVEEXEC_B32 => save!(32, |a, e| a | e),
+        Opcode::S_XOR_SAVEEXEC_B64 => save!(64, |a, e| a ^ e),
+        Opcode::S_XOR_SAVEEXEC_B32 => save!(32, |a, e| a ^ e),
+        Opcode::S_NAND_SAVEEXEC_B64 => save!(64, |a, e| !(a & e)),
+        Opcode::S_NAND_SAVEEXEC_B32 => save!(32, |a, e| !(a & e)),
+        Opcode::S_NOR_SAVEEXEC_B64 => save!(64, |a, e| !(a | e)),
+        Opcode::S_NOR_SAVEEXEC_B32 => save!(32, |a, e| !(a | e)),
+        Opcode::S_XNOR_SAVEEXEC_B64 => save!(64, |a, e| !(a ^ e)),
+        Opcode::S_XNOR_SAVEEXEC_B32 => save!(32, |a, e| !(a ^ e)),
         // What is complemented: the first the source, the second EXEC.
-        "s_andn1_saveexec_b64" | "s_and_not0_saveexec_b64" => save!(64, |a, e| !a & e),
-        "s_andn1_saveexec_b32" | "s_and_not0_saveexec_b32" => save!(32, |a, e| !a & e),
-        "s_andn2_saveexec_b64" | "s_and_not1_saveexec_b64" => save!(64, |a, e| a & !e),
-        "s_andn2_saveexec_b32" | "s_and_not1_saveexec_b32" => save!(32, |a, e| a & !e),
-        "s_orn1_saveexec_b64" | "s_or_not0_saveexec_b64" => save!(64, |a, e| !a | e),
-        "s_orn1_saveexec_b32" | "s_or_not0_saveexec_b32" => save!(32, |a, e| !a | e),
-        "s_orn2_saveexec_b64" | "s_or_not1_saveexec_b64" => save!(64, |a, e| a | !e),
-        "s_orn2_saveexec_b32" | "s_or_not1_saveexec_b32" => save!(32, |a, e| a | !e),
-        "s_andn1_wrexec_b64" | "s_and_not0_wrexec_b64" => write!(64, |a, e| !a & e),
-        "s_andn1_wrexec_b32" | "s_and_not0_wrexec_b32" => write!(32, |a, e| !a & e),
-        "s_andn2_wrexec_b64" | "s_and_not1_wrexec_b64" => write!(64, |a, e| a & !e),
-        "s_andn2_wrexec_b32" | "s_and_not1_wrexec_b32" => write!(32, |a, e| a & !e),
+        Opcode::S_ANDN1_SAVEEXEC_B64 | Opcode::S_AND_NOT0_SAVEEXEC_B64 => save!(64, |a, e| !a & e),
+        Opcode::S_ANDN1_SAVEEXEC_B32 | Opcode::S_AND_NOT0_SAVEEXEC_B32 => save!(32, |a, e| !a & e),
+        Opcode::S_ANDN2_SAVEEXEC_B64 | Opcode::S_AND_NOT1_SAVEEXEC_B64 => save!(64, |a, e| a & !e),
+        Opcode::S_ANDN2_SAVEEXEC_B32 | Opcode::S_AND_NOT1_SAVEEXEC_B32 => save!(32, |a, e| a & !e),
+        Opcode::S_ORN1_SAVEEXEC_B64 | Opcode::S_OR_NOT0_SAVEEXEC_B64 => save!(64, |a, e| !a | e),
+        Opcode::S_ORN1_SAVEEXEC_B32 | Opcode::S_OR_NOT0_SAVEEXEC_B32 => save!(32, |a, e| !a | e),
+        Opcode::S_ORN2_SAVEEXEC_B64 | Opcode::S_OR_NOT1_SAVEEXEC_B64 => save!(64, |a, e| a | !e),
+        Opcode::S_ORN2_SAVEEXEC_B32 | Opcode::S_OR_NOT1_SAVEEXEC_B32 => save!(32, |a, e| a | !e),
+        Opcode::S_ANDN1_WREXEC_B64 | Opcode::S_AND_NOT0_WREXEC_B64 => write!(64, |a, e| !a & e),
+        Opcode::S_ANDN1_WREXEC_B32 | Opcode::S_AND_NOT0_WREXEC_B32 => write!(32, |a, e| !a & e),
+        Opcode::S_ANDN2_WREXEC_B64 | Opcode::S_AND_NOT1_WREXEC_B64 => write!(64, |a, e| a & !e),
+        Opcode::S_ANDN2_WREXEC_B32 | Opcode::S_AND_NOT1_WREXEC_B32 => write!(32, |a, e| a & !e),
         _ => return None,
     })
 }

@@ -1,6 +1,6 @@
 //! Floating-point instructions of the scalar ALU (gfx11.5 and later): rounding and denormals as MODE says, like those of the vector ALU.
 
-use wavetap_amdgpu::Role;
+use wavetap_amdgpu::{CompareInfo, NumberFormat, Opcode, Role};
 
 use super::core::{Core, Step, undefined};
 use super::float::{self, Env, Round, from_f16, to_f16, to_f32};
@@ -39,49 +39,49 @@ const LITERAL_FACTOR: Sources = &[Role::Src0, Role::Imm, Role::Src1];
 /// D = S0 * S1 + K.
 const LITERAL_SUMMAND: Sources = &[Role::Src0, Role::Src1, Role::Imm];
 
-fn float(name: &str) -> Option<(Sources, Ty, Ty, &'static dyn Operation)> {
+fn float(opcode: Opcode) -> Option<(Sources, Ty, Ty, &'static dyn Operation)> {
     use Ty::{B32, F16, F32};
-    let single = |name: &str, sources: Sources| vector_float::lane_fn(name).map(|f| (sources, F32, F32, f));
-    let half = |name: &str, sources: Sources| vector_float::lane_fn(name).map(|f| (sources, F16, F16, f));
-    match name {
-        "s_add_f32" => single("v_add_f32", TWO),
-        "s_sub_f32" => single("v_sub_f32", TWO),
-        "s_mul_f32" => single("v_mul_f32", TWO),
-        "s_min_f32" => single("v_min_f32", TWO),
-        "s_max_f32" => single("v_max_f32", TWO),
-        "s_min_num_f32" => single("v_min_num_f32", TWO),
-        "s_max_num_f32" => single("v_max_num_f32", TWO),
-        "s_minimum_f32" => single("v_minimum_f32", TWO),
-        "s_maximum_f32" => single("v_maximum_f32", TWO),
-        "s_fmac_f32" => single("v_fma_f32", ACCUMULATE),
-        "s_fmamk_f32" => single("v_fma_f32", LITERAL_FACTOR),
-        "s_fmaak_f32" => single("v_fma_f32", LITERAL_SUMMAND),
-        "s_ceil_f32" => single("v_ceil_f32", ONE),
-        "s_floor_f32" => single("v_floor_f32", ONE),
-        "s_trunc_f32" => single("v_trunc_f32", ONE),
-        "s_rndne_f32" => single("v_rndne_f32", ONE),
-        "s_add_f16" => half("v_add_f16", TWO),
-        "s_sub_f16" => half("v_sub_f16", TWO),
-        "s_mul_f16" => half("v_mul_f16", TWO),
-        "s_min_f16" => half("v_min_f16", TWO),
-        "s_max_f16" => half("v_max_f16", TWO),
-        "s_min_num_f16" => half("v_min_num_f16", TWO),
-        "s_max_num_f16" => half("v_max_num_f16", TWO),
-        "s_minimum_f16" => half("v_minimum_f16", TWO),
-        "s_maximum_f16" => half("v_maximum_f16", TWO),
-        "s_fmac_f16" => half("v_fma_f16", ACCUMULATE),
-        "s_ceil_f16" => half("v_ceil_f16", ONE),
-        "s_floor_f16" => half("v_floor_f16", ONE),
-        "s_trunc_f16" => half("v_trunc_f16", ONE),
-        "s_rndne_f16" => half("v_rndne_f16", ONE),
-        "s_cvt_f32_i32" => Some((ONE, B32, F32, operation(|e, s| rounded(e, f64::from(s[0] as u32 as i32))))),
-        "s_cvt_f32_u32" => Some((ONE, B32, F32, operation(|e, s| rounded(e, f64::from(s[0] as u32))))),
-        "s_cvt_i32_f32" => Some((ONE, F32, B32, operation(|_, s| (f32::from_bits(s[0] as u32) as i32 as u32).into()))),
-        "s_cvt_u32_f32" => Some((ONE, F32, B32, operation(|_, s| (f32::from_bits(s[0] as u32) as u32).into()))),
-        "s_cvt_f16_f32" => Some((ONE, F32, F16, operation(|e, s| to_f16(single_value(s[0]), e.round64).into()))),
-        "s_cvt_f32_f16" => Some((ONE, F16, F32, operation(|e, s| rounded(e, from_f16(s[0] as u16))))),
+    let single = |opcode: Opcode, sources: Sources| vector_float::lane_fn(opcode).map(|f| (sources, F32, F32, f));
+    let half = |opcode: Opcode, sources: Sources| vector_float::lane_fn(opcode).map(|f| (sources, F16, F16, f));
+    match opcode {
+        Opcode::S_ADD_F32 => single(Opcode::V_ADD_F32, TWO),
+        Opcode::S_SUB_F32 => single(Opcode::V_SUB_F32, TWO),
+        Opcode::S_MUL_F32 => single(Opcode::V_MUL_F32, TWO),
+        Opcode::S_MIN_F32 => single(Opcode::V_MIN_F32, TWO),
+        Opcode::S_MAX_F32 => single(Opcode::V_MAX_F32, TWO),
+        Opcode::S_MIN_NUM_F32 => single(Opcode::V_MIN_NUM_F32, TWO),
+        Opcode::S_MAX_NUM_F32 => single(Opcode::V_MAX_NUM_F32, TWO),
+        Opcode::S_MINIMUM_F32 => single(Opcode::V_MINIMUM_F32, TWO),
+        Opcode::S_MAXIMUM_F32 => single(Opcode::V_MAXIMUM_F32, TWO),
+        Opcode::S_FMAC_F32 => single(Opcode::V_FMA_F32, ACCUMULATE),
+        Opcode::S_FMAMK_F32 => single(Opcode::V_FMA_F32, LITERAL_FACTOR),
+        Opcode::S_FMAAK_F32 => single(Opcode::V_FMA_F32, LITERAL_SUMMAND),
+        Opcode::S_CEIL_F32 => single(Opcode::V_CEIL_F32, ONE),
+        Opcode::S_FLOOR_F32 => single(Opcode::V_FLOOR_F32, ONE),
+        Opcode::S_TRUNC_F32 => single(Opcode::V_TRUNC_F32, ONE),
+        Opcode::S_RNDNE_F32 => single(Opcode::V_RNDNE_F32, ONE),
+        Opcode::S_ADD_F16 => half(Opcode::V_ADD_F16, TWO),
+        Opcode::S_SUB_F16 => half(Opcode::V_SUB_F16, TWO),
+        Opcode::S_MUL_F16 => half(Opcode::V_MUL_F16, TWO),
+        Opcode::S_MIN_F16 => half(Opcode::V_MIN_F16, TWO),
+        Opcode::S_MAX_F16 => half(Opcode::V_MAX_F16, TWO),
+        Opcode::S_MIN_NUM_F16 => half(Opcode::V_MIN_NUM_F16, TWO),
+        Opcode::S_MAX_NUM_F16 => half(Opcode::V_MAX_NUM_F16, TWO),
+        Opcode::S_MINIMUM_F16 => half(Opcode::V_MINIMUM_F16, TWO),
+        Opcode::S_MAXIMUM_F16 => half(Opcode::V_MAXIMUM_F16, TWO),
+        Opcode::S_FMAC_F16 => half(Opcode::V_FMA_F16, ACCUMULATE),
+        Opcode::S_CEIL_F16 => half(Opcode::V_CEIL_F16, ONE),
+        Opcode::S_FLOOR_F16 => half(Opcode::V_FLOOR_F16, ONE),
+        Opcode::S_TRUNC_F16 => half(Opcode::V_TRUNC_F16, ONE),
+        Opcode::S_RNDNE_F16 => half(Opcode::V_RNDNE_F16, ONE),
+        Opcode::S_CVT_F32_I32 => Some((ONE, B32, F32, operation(|e, s| rounded(e, f64::from(s[0] as u32 as i32))))),
+        Opcode::S_CVT_F32_U32 => Some((ONE, B32, F32, operation(|e, s| rounded(e, f64::from(s[0] as u32))))),
+        Opcode::S_CVT_I32_F32 => Some((ONE, F32, B32, operation(|_, s| (f32::from_bits(s[0] as u32) as i32 as u32).into()))),
+        Opcode::S_CVT_U32_F32 => Some((ONE, F32, B32, operation(|_, s| (f32::from_bits(s[0] as u32) as u32).into()))),
+        Opcode::S_CVT_F16_F32 => Some((ONE, F32, F16, operation(|e, s| to_f16(single_value(s[0]), e.round64).into()))),
+        Opcode::S_CVT_F32_F16 => Some((ONE, F16, F32, operation(|e, s| rounded(e, from_f16(s[0] as u16))))),
         // The high half of its source.
-        "s_cvt_hi_f32_f16" => Some((
+        Opcode::S_CVT_HI_F32_F16 => Some((
             ONE,
             B32,
             F32,
@@ -90,7 +90,7 @@ fn float(name: &str) -> Option<(Sources, Ty, Ty, &'static dyn Operation)> {
                 rounded(e, from_f16(bits as u16))
             }),
         )),
-        "s_cvt_pk_rtz_f16_f32" => Some((
+        Opcode::S_CVT_PK_RTZ_F16_F32 => Some((
             TWO,
             F32,
             B32,
@@ -129,22 +129,22 @@ fn test(core: &mut Core, op: &Op) -> Step {
     Ok(())
 }
 
-/// The type and the test of `s_cmp_<operation>_<type>`.
-fn comparison(name: &str) -> Option<(Ty, &'static dyn Comparison)> {
-    let (operation, kind) = name.strip_prefix("s_cmp_")?.rsplit_once('_')?;
-    let ty = match kind {
-        "f32" => Ty::F32,
-        "f16" => Ty::F16,
+/// The type and the test of a comparison of floats.
+fn comparison(opcode: Opcode) -> Option<(Ty, &'static dyn Comparison)> {
+    let CompareInfo { predicate, format } = opcode.compare()?;
+    let ty = match format {
+        NumberFormat::F32 => Ty::F32,
+        NumberFormat::F16 => Ty::F16,
         _ => return None,
     };
-    Some((ty, compare::float(operation, ty)?))
+    Some((ty, compare::float(predicate, ty)?))
 }
 
 /// The meaning of a floating-point scalar instruction.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    if let Some((sources, from, to, f)) = float(name) {
+pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
+    if let Some((sources, from, to, f)) = float(opcode) {
         return Some((run, Semantics::ScalarFloat { f, sources, from, to }));
     }
-    let (ty, f) = comparison(name)?;
+    let (ty, f) = comparison(opcode)?;
     Some((test, Semantics::ScalarTest { f, ty }))
 }

@@ -1,6 +1,6 @@
 //! Scalar memory: loads, stores and atomics through SGPR addresses, and the clocks.
 
-use wavetap_amdgpu::{Flags, Inst, Operand, Reg, RegFile, Role};
+use wavetap_amdgpu::{Flags, Inst, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role, StoreInfo};
 
 use super::atomic;
 use super::buffer;
@@ -8,7 +8,7 @@ use super::core::{Core, Step, at_lane, undefined};
 use super::fault::{FaultKind, MemoryAccess};
 use super::op::{Meaning, Op, Semantics, Source, Ty};
 use super::pending::Kind;
-use super::vector_memory::extend;
+use super::vector_memory::{extend, loading};
 
 /// The address of an access and how many bytes of it are in range (all of them but for buffers).
 pub(super) fn address(core: &mut Core, op: &Op, size: u64) -> Step<(u64, u64)> {
@@ -18,7 +18,7 @@ pub(super) fn address(core: &mut Core, op: &Op, size: u64) -> Step<(u64, u64)> {
         Source::Const(bits) => bits,
         _ => 0,
     };
-    let scratch = op.inst.variant.name.starts_with("s_scratch_");
+    let scratch = op.inst.is_any(OpcodeFlags::SCALAR_SCRATCH);
     // The offset in a register counts dwords of 16 lanes in scratch memory (Vega ISA guide, "Scalar memory addressing").
     let scale = match op.inst.modifiers.scale_offset {
         true => size,
@@ -161,40 +161,20 @@ fn wave_id(core: &mut Core, op: &Op) -> Step {
 }
 
 /// The meaning of a scalar memory instruction.
-pub(super) fn meaning(name: &str, inst: &Inst) -> Option<Meaning> {
-    if matches!(name, "s_memtime" | "s_memrealtime") {
+pub(super) fn meaning(opcode: Opcode, inst: &Inst) -> Option<Meaning> {
+    if matches!(opcode, Opcode::S_MEMTIME | Opcode::S_MEMREALTIME) {
         return Some((time, Semantics::Own));
     }
-    if matches!(name, "s_get_waveid_in_workgroup") {
+    if opcode == Opcode::S_GET_WAVEID_IN_WORKGROUP {
         return Some((wave_id, Semantics::Own));
     }
-    let rest = ["s_buffer_", "s_scratch_", "s_"].iter().find_map(|prefix| name.strip_prefix(prefix))?;
-    if let Some(width) = rest.strip_prefix("load_") {
-        let (bytes, signed) = match width {
-            "dword" | "b32" => (4, false),
-            "dwordx2" | "b64" => (8, false),
-            "b96" => (12, false),
-            "dwordx4" | "b128" => (16, false),
-            "dwordx8" | "b256" => (32, false),
-            "dwordx16" | "b512" => (64, false),
-            "u8" => (1, false),
-            "i8" => (1, true),
-            "u16" => (2, false),
-            "i16" => (2, true),
-            _ => return None,
-        };
-        return Some((load, Semantics::Load { bytes, signed, d16: None }));
+    if let Some(info) = opcode.load() {
+        return Some((load, loading(info)));
     }
-    if let Some(width) = rest.strip_prefix("store_") {
-        let bytes = match width {
-            "dword" => 4,
-            "dwordx2" => 8,
-            "dwordx4" => 16,
-            _ => return None,
-        };
+    if let Some(StoreInfo { bytes, .. }) = opcode.store() {
         return Some((store, Semantics::Store { bytes, high: false }));
     }
-    let found = atomic::global(rest.strip_prefix("atomic_")?)?;
+    let found = atomic::of(opcode)?;
     let returns = inst.variant.flags.contains(Flags::RETURNS);
     Some((run_atomic, Semantics::Atomic { f: found.f, bytes: found.bytes, compare: found.compare, returns }))
 }

@@ -9,7 +9,7 @@
 //! small for the format differently, the kernel ends. A scale with the exponent 255 is NaN: from small floats so is the
 //! result; to small ones the kernel ends, since one of the two has NaN and the other leaves the destination as it is.
 
-use wavetap_amdgpu::{Operand, Reg, RegFile, Role};
+use wavetap_amdgpu::{NumberFormat, Opcode, Operand, Reg, RegFile, Role, ScaleInfo};
 
 use super::core::{Core, LANES, Step, active, undefined};
 use super::float::{Round, from_bf16, from_f16, ldexp64, to_f16};
@@ -27,16 +27,16 @@ enum Number {
 }
 
 impl Number {
-    fn parse(name: &str) -> Option<Number> {
-        Some(match name {
-            "f32" => Number::Single,
-            "f16" => Number::Half,
-            "bf16" => Number::Brain,
-            "fp8" => Number::Small(Format::E4M3),
-            "bf8" => Number::Small(Format::E5M2),
-            "fp6" => Number::Small(Format::E2M3),
-            "bf6" => Number::Small(Format::E3M2),
-            "fp4" => Number::Small(Format::E2M1),
+    fn of(format: NumberFormat) -> Option<Number> {
+        Some(match format {
+            NumberFormat::F32 => Number::Single,
+            NumberFormat::F16 => Number::Half,
+            NumberFormat::Bf16 => Number::Brain,
+            NumberFormat::Fp8 => Number::Small(Format::E4M3),
+            NumberFormat::Bf8 => Number::Small(Format::E5M2),
+            NumberFormat::Fp6 => Number::Small(Format::E2M3),
+            NumberFormat::Bf6 => Number::Small(Format::E3M2),
+            NumberFormat::Fp4 => Number::Small(Format::E2M1),
             _ => return None,
         })
     }
@@ -76,7 +76,7 @@ impl Number {
     }
 }
 
-/// What a name says: how many numbers, of what kind, and whether they alternate between two sources.
+/// How many numbers are converted, of what kind, and whether they alternate between two sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Conversion {
     count: usize,
@@ -88,18 +88,12 @@ struct Conversion {
 }
 
 impl Conversion {
-    /// `v_cvt_scalef32_pk_fp8_f32`, `v_cvt_scalef32_pk32_f16_bf6`, `v_cvt_scalef32_2xpk16_fp6_f32`,
-    /// `v_cvt_scalef32_f32_fp8`, `v_cvt_scalef32_sr_fp8_f32`.
-    fn parse(name: &str) -> Option<Conversion> {
-        let rest = name.strip_prefix("v_cvt_scalef32_")?;
-        let (stochastic, rest) = rest.strip_prefix("sr_").map_or((false, rest), |rest| (true, rest));
-        let prefixes = [("2xpk16_", 32), ("pk32_", 32), ("pk_", 2)];
-        let (count, types) = prefixes.iter().find_map(|(prefix, count)| Some((*count, rest.strip_prefix(prefix)?))).unwrap_or((1, rest));
-        let (to, from) = types.split_once('_')?;
-        let (to, from) = (Number::parse(to)?, Number::parse(from)?);
-        let small = |number: Number| matches!(number, Number::Small(_));
-        let two = rest.starts_with("2xpk16_") || (count == 2 && from == Number::Single && !stochastic);
-        (small(to) != small(from)).then_some(Conversion { count, from, to, two, stochastic })
+    /// Of a conversion of 1, 2 or 32 numbers.
+    fn of(opcode: Opcode) -> Option<Conversion> {
+        let ScaleInfo { to, from, count, two_sources, stochastic } = opcode.scale()?;
+        let (to, from, count) = (Number::of(to)?, Number::of(from)?, usize::from(count));
+        let two = two_sources || (count == 2 && from == Number::Single && !stochastic);
+        matches!(count, 1 | 2 | 32).then_some(Conversion { count, from, to, two, stochastic })
     }
 
     /// The code of a number that is divided by the scale already, rounded by random bits. `n` is its place among
@@ -144,7 +138,7 @@ fn field(words: &[[u32; LANES]], lane: usize, at: usize, bits: usize) -> u64 {
 }
 
 fn run(core: &mut Core, op: &Op) -> Step {
-    let Some(conversion) = Conversion::parse(op.inst.variant.name) else { return undefined("meaning") };
+    let Some(conversion) = Conversion::of(op.inst.opcode()) else { return undefined("meaning") };
     let Conversion { count, from, to, two, stochastic } = conversion;
     let modifiers = &op.inst.modifiers;
     // The scale's sign does not count. Of several numbers in one operand it is not documented which ones have theirs
@@ -224,8 +218,8 @@ fn run(core: &mut Core, op: &Op) -> Step {
 }
 
 /// The meaning of such a conversion.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    Conversion::parse(name).map(|_| (run as super::op::Handler, Semantics::Own))
+pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
+    Conversion::of(opcode).map(|_| (run as super::op::Handler, Semantics::Own))
 }
 
 #[cfg(test)]
@@ -233,14 +227,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_the_conversion() {
-        let conversion = Conversion::parse("v_cvt_scalef32_pk_fp4_f32").unwrap();
+    fn conversions() {
+        let conversion = Conversion::of(Opcode::V_CVT_SCALEF32_PK_FP4_F32).unwrap();
         assert_eq!((conversion.count, conversion.two, conversion.to.bits()), (2, true, 4));
-        let conversion = Conversion::parse("v_cvt_scalef32_pk32_f16_bf6").unwrap();
+        let conversion = Conversion::of(Opcode::V_CVT_SCALEF32_PK32_F16_BF6).unwrap();
         assert_eq!((conversion.count, conversion.two, conversion.from.bits()), (32, false, 6));
-        let conversion = Conversion::parse("v_cvt_scalef32_sr_pk_fp4_f32").unwrap();
+        let conversion = Conversion::of(Opcode::V_CVT_SCALEF32_SR_PK_FP4_F32).unwrap();
         assert_eq!((conversion.count, conversion.two, conversion.stochastic), (2, false, true), "both numbers in one pair of registers");
-        assert_eq!(Conversion::parse("v_cvt_scalef32_pk8_fp8_f32"), None, "gfx1250");
+        assert_eq!(Conversion::of(Opcode::V_CVT_SCALEF32_PK8_FP8_F32), None, "gfx1250");
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //!
 //! Products are added in the order of K, each rounded once, as in [`super::matrix`]; the hardware's own order is not documented. Denormals are kept.
 
-use wavetap_amdgpu::{Operand, Reg, RegFile, Role};
+use wavetap_amdgpu::{Opcode, Operand, Reg, RegFile, Role};
 
 use super::core::{Core, LANES, Step, undefined};
 use super::float::{Round, fma_odd, ldexp64, to_f32};
@@ -104,11 +104,8 @@ fn run(core: &mut Core, op: &Op) -> Step {
 }
 
 /// The meaning of such a matrix instruction.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    if !name.starts_with("v_mfma_") {
-        return None;
-    }
-    Shape::parse(name).filter(|shape| shape.is_mixed()).map(|_| (run as super::op::Handler, Semantics::Own))
+pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
+    Shape::of(opcode).filter(|shape| shape.is_mixed()).map(|_| (run as super::op::Handler, Semantics::Own))
 }
 
 #[cfg(test)]

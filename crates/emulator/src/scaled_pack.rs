@@ -6,7 +6,7 @@
 //! lane n mod 16 for 8-bit numbers, and for others the lanes from 16 on its second byte; with 8, so do those of 8-bit numbers (the guide's tables 36 and 37; Triton). Others are told
 //! in two ways (by MLIR's lowering, too). Stochastic rounding is left out: how the random bits are aligned is not told.
 
-use wavetap_amdgpu::{Operand, Reg, RegFile, Role};
+use wavetap_amdgpu::{NumberFormat, Opcode, Operand, Reg, RegFile, Role};
 
 use super::core::{Core, LANES, Step, active, undefined};
 use super::float::{Round, from_bf16, from_f16, ldexp64, to_f16, to_f32};
@@ -30,11 +30,11 @@ enum Wide {
 }
 
 impl Wide {
-    fn parse(name: &str) -> Option<Wide> {
-        match name {
-            "f32" => Some(Wide::Single),
-            "f16" => Some(Wide::Half),
-            "bf16" => Some(Wide::Brain),
+    fn of(format: NumberFormat) -> Option<Wide> {
+        match format {
+            NumberFormat::F32 => Some(Wide::Single),
+            NumberFormat::F16 => Some(Wide::Half),
+            NumberFormat::Bf16 => Some(Wide::Brain),
             _ => None,
         }
     }
@@ -62,18 +62,18 @@ impl Wide {
     }
 }
 
-fn small(name: &str) -> Option<Format> {
-    match name {
-        "fp8" => Some(Format::E4M3),
-        "bf8" => Some(Format::E5M2),
-        "fp6" => Some(Format::E2M3),
-        "bf6" => Some(Format::E3M2),
-        "fp4" => Some(Format::E2M1),
+fn small(format: NumberFormat) -> Option<Format> {
+    match format {
+        NumberFormat::Fp8 => Some(Format::E4M3),
+        NumberFormat::Bf8 => Some(Format::E5M2),
+        NumberFormat::Fp6 => Some(Format::E2M3),
+        NumberFormat::Bf6 => Some(Format::E3M2),
+        NumberFormat::Fp4 => Some(Format::E2M1),
         _ => None,
     }
 }
 
-/// What a name says: how many numbers, and of what kind.
+/// How many numbers are converted, and of what kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Conversion {
     count: usize,
@@ -83,18 +83,12 @@ struct Conversion {
 }
 
 impl Conversion {
-    /// `v_cvt_scale_pk8_f16_fp8`, `v_cvt_scalef32_pk16_fp6_bf16` …
-    fn parse(name: &str) -> Option<Conversion> {
-        let starts = [
-            ("v_cvt_scale_pk8_", 8, true),
-            ("v_cvt_scale_pk16_", 16, true),
-            ("v_cvt_scalef32_pk8_", 8, false),
-            ("v_cvt_scalef32_pk16_", 16, false),
-        ];
-        let (types, count, widens) = starts.iter().find_map(|(start, count, widens)| Some((name.strip_prefix(start)?, *count, *widens)))?;
-        let (to, from) = types.split_once('_')?;
-        let (wide, narrow) = if widens { (to, from) } else { (from, to) };
-        Some(Conversion { count, wide: Wide::parse(wide)?, small: small(narrow)?, widens })
+    /// Of a conversion of 8 or 16 numbers.
+    fn of(opcode: Opcode) -> Option<Conversion> {
+        let scale = opcode.scale().filter(|scale| matches!(scale.count, 8 | 16) && !scale.stochastic)?;
+        let widens = small(scale.from).is_some();
+        let (wide, narrow) = if widens { (scale.to, scale.from) } else { (scale.from, scale.to) };
+        Some(Conversion { count: scale.count.into(), wide: Wide::of(wide)?, small: small(narrow)?, widens })
     }
 }
 
@@ -152,7 +146,7 @@ fn scale_place(is_eight: bool, select: u8, lane: usize) -> Step<(usize, usize)> 
 }
 
 fn widen(core: &mut Core, op: &Op) -> Step {
-    let Some(Conversion { count, wide, small, .. }) = Conversion::parse(op.inst.variant.name) else { return undefined("meaning") };
+    let Some(Conversion { count, wide, small, .. }) = Conversion::of(op.inst.opcode()) else { return undefined("meaning") };
     let bits = small.bits() as usize;
     let from = words(core, op, Role::Src0)?;
     let scales = words(core, op, Role::Src1)?;
@@ -171,7 +165,7 @@ fn widen(core: &mut Core, op: &Op) -> Step {
 }
 
 fn narrow(core: &mut Core, op: &Op) -> Step {
-    let Some(Conversion { count, wide, small, .. }) = Conversion::parse(op.inst.variant.name) else { return undefined("meaning") };
+    let Some(Conversion { count, wide, small, .. }) = Conversion::of(op.inst.opcode()) else { return undefined("meaning") };
     let from = words(core, op, Role::Src0)?;
     let scales = words(core, op, Role::Src1)?;
     let saturate = environment(core, op).half_overflow;
@@ -198,18 +192,18 @@ fn narrow(core: &mut Core, op: &Op) -> Step {
 }
 
 /// `v_perm_pk16_b4_u4` and its relatives: bits of an entry.
-fn entry_bits(name: &str) -> Option<usize> {
-    match name {
-        "v_perm_pk16_b4_u4" => Some(4),
-        "v_perm_pk16_b6_u4" => Some(6),
-        "v_perm_pk16_b8_u4" => Some(8),
+fn entry_bits(opcode: Opcode) -> Option<usize> {
+    match opcode {
+        Opcode::V_PERM_PK16_B4_U4 => Some(4),
+        Opcode::V_PERM_PK16_B6_U4 => Some(6),
+        Opcode::V_PERM_PK16_B8_U4 => Some(8),
         _ => None,
     }
 }
 
 /// Looks 16 codes of 4 bits up in a table, of which the second source is the lower part.
 fn look_up(core: &mut Core, op: &Op) -> Step {
-    let Some(bits) = entry_bits(op.inst.variant.name) else { return undefined("meaning") };
+    let Some(bits) = entry_bits(op.inst.opcode()) else { return undefined("meaning") };
     let mut table = words(core, op, Role::Src1)?;
     table.extend(words(core, op, Role::Src0)?);
     let codes = words(core, op, Role::Src2)?;
@@ -219,12 +213,12 @@ fn look_up(core: &mut Core, op: &Op) -> Step {
 }
 
 /// The meaning of such an operation.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    let run: Handler = match Conversion::parse(name) {
+pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
+    let run: Handler = match Conversion::of(opcode) {
         Some(conversion) if conversion.widens => widen,
         Some(_) => narrow,
         None => {
-            entry_bits(name)?;
+            entry_bits(opcode)?;
             look_up
         }
     };
@@ -236,14 +230,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_what_is_converted() {
-        let of = |name| Conversion::parse(name);
-        assert_eq!(of("v_cvt_scale_pk8_bf16_fp4"), Some(Conversion { count: 8, wide: Wide::Brain, small: Format::E2M1, widens: true }));
+    fn what_is_converted() {
+        let of = Conversion::of;
         assert_eq!(
-            of("v_cvt_scalef32_pk16_fp6_f32"),
+            of(Opcode::V_CVT_SCALE_PK8_BF16_FP4),
+            Some(Conversion { count: 8, wide: Wide::Brain, small: Format::E2M1, widens: true })
+        );
+        assert_eq!(
+            of(Opcode::V_CVT_SCALEF32_PK16_FP6_F32),
             Some(Conversion { count: 16, wide: Wide::Single, small: Format::E2M3, widens: false })
         );
-        assert_eq!(of("v_cvt_scalef32_sr_pk8_fp8_f32"), None);
-        assert_eq!(of("v_cvt_scalef32_pk_fp8_f32"), None);
+        assert_eq!(of(Opcode::V_CVT_SCALEF32_SR_PK8_FP8_F32), None);
+        assert_eq!(of(Opcode::V_CVT_SCALEF32_PK_FP8_F32), None);
     }
 }

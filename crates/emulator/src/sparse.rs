@@ -3,7 +3,7 @@
 //! A lane has some numbers of a row of A, and twice as many of a column of B: of these, each pair of A's numbers chooses from its four by two indices of two bits
 //! (CDNA3 ISA guide, "Sparse matrices"). C is D's old value; its layout, the order of additions and the rounding are those of [`super::matrix`].
 
-use wavetap_amdgpu::{Operand, Reg, RegFile, Role};
+use wavetap_amdgpu::{Opcode, OpcodeFlags, Operand, Reg, RegFile, Role};
 
 use super::core::{Core, LANES, Step, undefined};
 use super::float::{Round, fma_odd, to_f32};
@@ -59,9 +59,6 @@ fn run(core: &mut Core, op: &Op) -> Step {
 }
 
 /// The meaning of a sparse matrix instruction.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    if !name.starts_with("v_smfmac_") {
-        return None;
-    }
-    Shape::parse(name).map(|_| (run as super::op::Handler, Semantics::Own))
+pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
+    Shape::of(opcode).filter(|_| opcode.is_any(OpcodeFlags::SMFMAC)).map(|_| (run as super::op::Handler, Semantics::Own))
 }

@@ -5,7 +5,7 @@
 //! place of the same lane of B's column, or where a lane has no more of them (4-bit numbers in waves of 64) in the next lane that has. Sums are those of
 //! [`super::wave_matrix`], in the order of the lanes.
 
-use wavetap_amdgpu::Role;
+use wavetap_amdgpu::{Opcode, OpcodeFlags, Role};
 
 use super::core::{Core, Step, undefined};
 use super::op::{Meaning, Op, Semantics};
@@ -15,7 +15,7 @@ use super::wave_matrix::{Element, SIZE, Shape, numbers, place, put, registers, t
 const GROUP: usize = 4;
 
 fn run(core: &mut Core, op: &Op) -> Step {
-    let (Some(shape), Some(dst)) = (of(op.inst.variant.name), op.dst) else { return undefined("matrix shape") };
+    let (Some(shape), Some(dst)) = (of(op.inst.opcode()), op.dst) else { return undefined("matrix shape") };
     let a = numbers(core, op, 0, shape.a)?;
     let b = numbers(core, op, 1, shape.b)?;
     let index = registers(core, op, Role::Src2)?;
@@ -47,14 +47,14 @@ fn run(core: &mut Core, op: &Op) -> Step {
 }
 
 /// What RDNA4 has; how the longer ones of gfx1250 lie in lanes is told in several ways.
-fn of(name: &str) -> Option<Shape> {
-    let shape = Shape::parse(name.strip_prefix("v_swmmac_")?)?;
+fn of(opcode: Opcode) -> Option<Shape> {
+    let shape = Shape::of(opcode).filter(|_| opcode.is_any(OpcodeFlags::SWMMAC))?;
     (shape.k == 32 || shape.k == 64 && shape.a == Element::Int4).then_some(shape)
 }
 
 /// The meaning of a sparse matrix instruction.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    of(name).map(|_| (run as super::op::Handler, Semantics::Own))
+pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
+    of(opcode).map(|_| (run as super::op::Handler, Semantics::Own))
 }
 
 #[cfg(test)]
@@ -62,8 +62,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_the_shape() {
-        assert_eq!(of("v_swmmac_i32_16x16x64_iu4").map(|shape| shape.k), Some(64));
-        assert_eq!(of("v_swmmac_f32_16x16x64_f16"), None, "gfx1250");
+    fn shapes_of_operations() {
+        assert_eq!(of(Opcode::V_SWMMAC_I32_16X16X64_IU4).map(|shape| shape.k), Some(64));
+        assert_eq!(of(Opcode::V_SWMMAC_F32_16X16X64_F16), None, "gfx1250");
     }
 }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-use wavetap_amdgpu::{Access as Operand, Branch, Condition, Encoding, Flags, Inst, RegFile, Role, decode};
+use wavetap_amdgpu::{Access as Operand, Branch, Condition, Encoding, Flags, Inst, Opcode, RegFile, Role, decode};
 
 use super::core::{Barrier, Core, LANES, Launch, Status, Step, Stop, Wave};
 use super::events::{self, Events};
@@ -439,7 +439,7 @@ fn polls(target: wavetap_amdgpu::Target, pc: u64, fetch: &mut dyn FnMut(u64, &mu
         let conditional = matches!(inst.variant.branch, Branch::Conditional(condition) if condition != Condition::Debug);
         let Some(displacement) = inst.branch_displacement() else {
             let leaves = matches!(inst.variant.branch, Branch::IndirectCall | Branch::IndirectJump | Branch::End);
-            if leaves || matches!(inst.name(), "s_barrier" | "s_barrier_signal" | "s_barrier_wait") {
+            if leaves || matches!(inst.opcode(), Opcode::S_BARRIER | Opcode::S_BARRIER_SIGNAL | Opcode::S_BARRIER_WAIT) {
                 return false;
             }
             continue;
@@ -466,7 +466,7 @@ fn keeps(instruction: &mut dyn FnMut(u64) -> Option<Inst>, from: u64, to: u64, a
         let stores = inst.variant.encoding == Encoding::Ds && inst.variant.flags.contains(Flags::STORE);
         let mut written = inst.operands.iter().filter(|operand| operand.access != Operand::Read).filter_map(|operand| operand.reg());
         let changes = written.any(|reg| reg.file == RegFile::Vector && address.is_some_and(|address| address.overlaps(reg)));
-        if stores || changes || inst.name() == "s_barrier" {
+        if stores || changes || inst.opcode() == Opcode::S_BARRIER {
             return false;
         }
         at += u64::from(inst.size);

@@ -7,7 +7,7 @@
 //!
 //! Refused: tiles that are repeated, of which no source describes the tensor's edges, arrivals at barriers in LDS, other workgroups of a cluster, and what the guide says must be 0.
 
-use wavetap_amdgpu::{Operand, RegFile, Role, scalar};
+use wavetap_amdgpu::{Opcode, Operand, RegFile, Role, scalar};
 
 use super::core::{Core, Step, at_lane, undefined};
 use super::fault::{FaultKind, MemoryAccess};
@@ -223,11 +223,13 @@ fn piece(core: &mut Core, address: Option<u64>, local: u64, bytes: usize, to_lds
 }
 
 /// The meaning of such a copy.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    match name {
+pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
+    match opcode {
         // A load, so that LDS is not read or written before it has been waited for.
-        "tensor_load_to_lds" => Some((|core, op| copy(core, op, true), Semantics::Load { bytes: PIECE as u8, signed: false, d16: None })),
-        "tensor_store_from_lds" => Some(((|core, op| copy(core, op, false)) as Handler, Semantics::Own)),
+        Opcode::TENSOR_LOAD_TO_LDS => {
+            Some((|core, op| copy(core, op, true), Semantics::Load { bytes: PIECE as u8, signed: false, d16: None }))
+        }
+        Opcode::TENSOR_STORE_FROM_LDS => Some(((|core, op| copy(core, op, false)) as Handler, Semantics::Own)),
         _ => None,
     }
 }

@@ -9,7 +9,7 @@
 //! alone, and only in one place: with such lanes they are refused, as is gfx12 in wave64. gfx950 wants addresses
 //! that are aligned (CDNA4 ISA guide, 11.4; 6 bits: to 16 bytes, rocRoller).
 
-use wavetap_amdgpu::{Inst, Reg};
+use wavetap_amdgpu::{Inst, Opcode, Reg};
 
 use super::core::{Core, LANES, Step, active, undefined};
 use super::known::Known;
@@ -40,13 +40,13 @@ impl Layout {
         Some(Layout { bits, bytes, group, alignment })
     }
 
-    fn of(name: &str) -> Option<Layout> {
-        match name {
-            "ds_read_b64_tr_b4" => Self::new(4, 8, 16, 8),
-            "ds_read_b96_tr_b6" => Self::new(6, 12, 16, 16),
-            "ds_read_b64_tr_b8" => Self::new(8, 8, 16, 8),
-            "ds_read_b64_tr_b16" => Self::new(16, 8, 16, 8),
-            "ds_load_tr16_b128" | "global_load_tr16_b128" | "global_load_tr_b128" => Self::new(16, 16, 8, 0),
+    fn of(opcode: Opcode) -> Option<Layout> {
+        match opcode {
+            Opcode::DS_READ_B64_TR_B4 => Self::new(4, 8, 16, 8),
+            Opcode::DS_READ_B96_TR_B6 => Self::new(6, 12, 16, 16),
+            Opcode::DS_READ_B64_TR_B8 => Self::new(8, 8, 16, 8),
+            Opcode::DS_READ_B64_TR_B16 => Self::new(16, 8, 16, 8),
+            Opcode::DS_LOAD_TR16_B128 | Opcode::GLOBAL_LOAD_TR16_B128 | Opcode::GLOBAL_LOAD_TR_B128 => Self::new(16, 16, 8, 0),
             _ => None,
         }
     }
@@ -101,7 +101,7 @@ fn from_memory(core: &mut Core, op: &Op) -> Step {
 }
 
 fn load(core: &mut Core, op: &Op, each: impl Fn(&mut Core, &Op, Layout) -> Step) -> Step {
-    let Some(layout) = Layout::of(op.inst.variant.name) else { return undefined("meaning") };
+    let Some(layout) = Layout::of(op.inst.opcode()) else { return undefined("meaning") };
     let lanes = usize::from(op.inst.wave_size);
     if core.wave.exec() != u64::MAX >> (LANES - lanes) {
         return undefined(format!("{} with lanes that are off", op.inst.name()));
@@ -121,7 +121,7 @@ fn load(core: &mut Core, op: &Op, each: impl Fn(&mut Core, &Op, Layout) -> Step)
 
 /// Undefined bits go with the numbers that they are of, once each lane has those that it loaded.
 pub(super) fn exchange_undefined(known: &mut Known, inst: &Inst, dst: Option<Reg>) {
-    let (Some(layout), Some(dst)) = (Layout::of(inst.variant.name), dst) else { return };
+    let (Some(layout), Some(dst)) = (Layout::of(inst.opcode()), dst) else { return };
     let first = slot(dst.file, dst.first);
     let slots = first..first + layout.words();
     if slots.clone().all(|slot| known.lanes(slot) == 0) {
@@ -142,12 +142,12 @@ pub(super) fn exchange_undefined(known: &mut Known, inst: &Inst, dst: Option<Reg
 }
 
 /// The meaning of such a load.
-pub(super) fn meaning(name: &str, inst: &Inst) -> Option<Meaning> {
-    let layout = Layout::of(name)?;
+pub(super) fn meaning(opcode: Opcode, inst: &Inst) -> Option<Meaning> {
+    let layout = Layout::of(opcode)?;
     let semantics = Semantics::Load { bytes: layout.bytes, signed: false, d16: None };
-    match name.starts_with("global_") {
-        false => Some((from_lds, semantics)),
-        true if inst.wave_size == 32 => Some((from_memory, semantics)),
-        true => None,
+    match opcode {
+        Opcode::GLOBAL_LOAD_TR16_B128 | Opcode::GLOBAL_LOAD_TR_B128 if inst.wave_size == 32 => Some((from_memory, semantics)),
+        Opcode::GLOBAL_LOAD_TR16_B128 | Opcode::GLOBAL_LOAD_TR_B128 => None,
+        _ => Some((from_lds, semantics)),
     }
 }

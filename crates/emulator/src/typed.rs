@@ -1,6 +1,6 @@
 //! Loads and stores of typed buffers: numbers in memory have a format, which the instruction or the buffer's descriptor names, and registers 32 bits.
 
-use wavetap_amdgpu::{BUFFER_DATA_FORMATS, BUFFER_NUMBER_FORMATS, Encoding, NameList, Operand, Reg, Role, Target, Value};
+use wavetap_amdgpu::{BUFFER_DATA_FORMATS, BUFFER_NUMBER_FORMATS, Encoding, NameList, Opcode, Operand, Reg, Role, Target, Value};
 
 use super::buffer::{Extent, places_of};
 use super::core::{Core, Step, active, at_lane, undefined};
@@ -147,9 +147,24 @@ fn format(core: &mut Core, op: &Op) -> Step<(Format, [u32; 4])> {
     }
 }
 
-/// How many components the name has: `_x` to `_xyzw`.
-fn components(name: &str) -> usize {
-    name.rsplit_once('_').map_or(0, |(_, last)| last.len())
+/// Whether a typed buffer instruction loads, and how many components it has: `_x` to `_xyzw`. Those of 16-bit data have none: how they round is not
+/// documented.
+fn shape(opcode: Opcode) -> Option<(bool, usize)> {
+    Some(match opcode {
+        Opcode::BUFFER_LOAD_FORMAT_X | Opcode::TBUFFER_LOAD_FORMAT_X => (true, 1),
+        Opcode::BUFFER_LOAD_FORMAT_XY | Opcode::TBUFFER_LOAD_FORMAT_XY => (true, 2),
+        Opcode::BUFFER_LOAD_FORMAT_XYZ | Opcode::TBUFFER_LOAD_FORMAT_XYZ => (true, 3),
+        Opcode::BUFFER_LOAD_FORMAT_XYZW | Opcode::TBUFFER_LOAD_FORMAT_XYZW => (true, 4),
+        Opcode::BUFFER_STORE_FORMAT_X | Opcode::TBUFFER_STORE_FORMAT_X => (false, 1),
+        Opcode::BUFFER_STORE_FORMAT_XY | Opcode::TBUFFER_STORE_FORMAT_XY => (false, 2),
+        Opcode::BUFFER_STORE_FORMAT_XYZ | Opcode::TBUFFER_STORE_FORMAT_XYZ => (false, 3),
+        Opcode::BUFFER_STORE_FORMAT_XYZW | Opcode::TBUFFER_STORE_FORMAT_XYZW => (false, 4),
+        _ => return None,
+    })
+}
+
+fn components(op: &Op) -> usize {
+    shape(op.inst.opcode()).map_or(0, |(_, components)| components)
 }
 
 fn data(op: &Op) -> Step<Reg> {
@@ -161,7 +176,7 @@ fn data(op: &Op) -> Step<Reg> {
 
 fn load(core: &mut Core, op: &Op) -> Step {
     let (format, select) = format(core, op)?;
-    let (wanted, dst, size) = (components(op.inst.variant.name), data(op)?, format.bytes());
+    let (wanted, dst, size) = (components(op), data(op)?, format.bytes());
     let places = places_of(core, op, Extent { bytes: size as u64, whole: true, format: true })?;
     order(core, op, true, ANYWHERE)?;
     core.writing(op, dst.file, dst.first, wanted as u16)?;
@@ -191,7 +206,7 @@ fn load(core: &mut Core, op: &Op) -> Step {
 
 fn store(core: &mut Core, op: &Op) -> Step {
     let (format, select) = format(core, op)?;
-    let (given, src, size) = (components(op.inst.variant.name), data(op)?, format.bytes());
+    let (given, src, size) = (components(op), data(op)?, format.bytes());
     // How other formats round and saturate is not documented exactly.
     if format.widths.iter().any(|&width| width != 32)
         || given < format.widths.len()
@@ -216,15 +231,10 @@ fn store(core: &mut Core, op: &Op) -> Step {
     Ok(())
 }
 
-/// The meaning of a typed buffer instruction. Those of 16-bit data have none: how they round is not documented.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    let rest = name.strip_prefix("tbuffer_").or_else(|| name.strip_prefix("buffer_"))?;
-    let (loads, parts) = match (rest.strip_prefix("load_format_"), rest.strip_prefix("store_format_")) {
-        (Some(parts), _) => (true, parts),
-        (_, Some(parts)) => (false, parts),
-        _ => return None,
-    };
-    matches!(parts, "x" | "xy" | "xyz" | "xyzw").then_some((if loads { load } else { store }, Semantics::Own))
+/// The meaning of a typed buffer instruction.
+pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
+    let (loads, _) = shape(opcode)?;
+    Some((if loads { load } else { store }, Semantics::Own))
 }
 
 #[cfg(test)]

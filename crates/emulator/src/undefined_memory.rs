@@ -1,6 +1,6 @@
 //! Undefined bits on their way through LDS and scratch, and to memory that others see.
 
-use wavetap_amdgpu::{Flags, Operand, RegFile, Role};
+use wavetap_amdgpu::{Flags, OpcodeFlags, Operand, RegFile, Role};
 
 use super::core::{Core, LANES, Step, active};
 use super::known::Stored;
@@ -71,7 +71,7 @@ pub(super) fn values(core: &mut Core, op: &Op, accesses: &[Access]) {
     if core.barrier.checks.lds.is_empty() && accesses.iter().any(|access| !access.scratch) {
         core.barrier.checks.lds = vec![0xff; core.lds.len()];
     }
-    if op.inst.variant.name.ends_with("_block") {
+    if op.inst.is_any(OpcodeFlags::BLOCK) {
         // Which registers M0 chooses is not followed: what was written is known.
         for access in accesses {
             set_bits(core, access, 0, 4, 0);
@@ -83,7 +83,7 @@ pub(super) fn values(core: &mut Core, op: &Op, accesses: &[Access]) {
         _ => [data(op, Role::Vdata), None],
     };
     let to = op.dst.filter(|reg| reg.file != RegFile::Scalar).map(|reg| slot(reg.file, reg.first));
-    let high = op.inst.variant.name.contains("d16_hi");
+    let high = op.inst.is_any(OpcodeFlags::D16_HI);
     for access in accesses {
         let words = usize::from(access.size).div_ceil(4);
         for word in 0..words {

@@ -1,6 +1,6 @@
 //! The shared way of vector ALU instructions: gather sources lane by lane (DPP, SDWA, modifiers), compute, scatter results.
 
-use wavetap_amdgpu::{Dpp, Half, Inst, Modifiers, Reg, RegFile, Role, Sdwa, scalar};
+use wavetap_amdgpu::{Dpp, Half, Inst, Modifiers, OpcodeFlags, Reg, RegFile, Role, Sdwa, scalar};
 
 use super::core::{Core, LANES, Lanes, Step, active, undefined};
 use super::float::{self, Env};
@@ -10,12 +10,11 @@ use super::op::{High, Op, Semantics, Source, Ty};
 pub(super) fn sources(inst: &Inst, types: &[Ty; 4], dst: Option<Reg>, signed64: bool) -> [Source; 4] {
     let role = |role: Role, ty: Ty| Op::by_role(inst, role, ty, signed64);
     let mut all = [role(Role::Src0, types[0]), role(Role::Src1, types[1]), role(Role::Src2, types[2]), Source::None];
-    let name = inst.variant.name;
     let literal = || role(Role::Imm, types[1]);
-    if name.starts_with("v_madmk_") || name.starts_with("v_fmamk_") {
+    if inst.is_any(OpcodeFlags::LITERAL_FACTOR) {
         // D = S0 * K + S1
         all = [all[0], literal(), role(Role::Src1, types[2]), Source::None];
-    } else if name.starts_with("v_madak_") || name.starts_with("v_fmaak_") {
+    } else if inst.is_any(OpcodeFlags::LITERAL_SUMMAND) {
         all[2] = literal();
     } else if types[2] == Ty::Mask && all[2] == Source::None {
         // The carry-in or condition of the short encodings.

@@ -3,7 +3,7 @@
 //! What is not of that kind, and every instruction while MODE is unusual or registers are indexed, goes the general way of [`super::vector`]. Results are
 //! computed into a spare register that takes the place of the old one, so that nothing is copied while all lanes are active.
 
-use wavetap_amdgpu::{Inst, Reg, RegFile, scalar};
+use wavetap_amdgpu::{Inst, OpcodeFlags, Reg, RegFile, scalar};
 
 use super::core::{Core, LANES, Step, Wave, Way};
 use super::lanes::{self, Operation, Part, Register, Row, Rows, Sign, blend};
@@ -58,11 +58,6 @@ enum Open {
     Flush,
 }
 
-/// Whether an operation has to do with floats, and so with MODE, by the types in its name.
-fn is_float(name: &str) -> bool {
-    ["f16", "f32", "f64", "f8", "f6", "f4", "fp", "bf"].iter().any(|ty| name.contains(ty))
-}
-
 /// The bit of [`Quick::singles`] for the result.
 const RESULT: u8 = 8;
 
@@ -113,7 +108,7 @@ impl Quick {
             changed: abs | neg != 0,
             masked: false,
             scalars: 0,
-            float: is_float(inst.variant.name),
+            float: inst.is_any(OpcodeFlags::FLOAT),
             singles: 0,
             vector: dst.0 + dst.1,
             accum: 0,

@@ -1,5 +1,7 @@
 //! Floating-point instructions of the vector ALU.
 
+use wavetap_amdgpu::Opcode;
+
 use super::float::{self, Env, Round, add64, div_odd, fma64, from_f16, mul64, sqrt_odd, sum_odd, to_f32};
 use super::lanes::{Lane, LaneBit, Operation, bit_operation};
 use super::op::{High, Meaning, Semantics, Ty};
@@ -105,40 +107,42 @@ fn neg(bits: u64) -> u64 {
 }
 
 /// The meaning of a floating-point vector instruction.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    single(name)
-        .or_else(|| double(name))
-        .or_else(|| half(name))
-        .or_else(|| super::float_order::meaning(name))
-        .or_else(|| cube_and_division(name))
+pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
+    single(opcode)
+        .or_else(|| double(opcode))
+        .or_else(|| half(opcode))
+        .or_else(|| super::float_order::meaning(opcode))
+        .or_else(|| cube_and_division(opcode))
 }
 
 /// What a floating-point vector instruction does to a lane.
-pub(super) fn lane_fn(name: &str) -> Option<&'static dyn Operation> {
-    match meaning(name)?.1 {
+pub(super) fn lane_fn(opcode: Opcode) -> Option<&'static dyn Operation> {
+    match meaning(opcode)?.1 {
         Semantics::Lane { f, .. } => Some(f),
         _ => None,
     }
 }
 
-fn single(name: &str) -> Option<Meaning> {
-    Some(match name {
-        "v_add_f32" => f2(|e, s| add32(e, s[0], s[1])),
-        "v_sub_f32" => f2(|e, s| add32(e, s[0], neg(s[1]))),
-        "v_subrev_f32" => f2(|e, s| add32(e, s[1], neg(s[0]))),
-        "v_mul_f32" => f2(|e, s| mul32(e, s[0], s[1])),
-        "v_mul_legacy_f32" | "v_mul_dx9_zero_f32" => f2(|e, s| if s32(s[0]) == 0.0 || s32(s[1]) == 0.0 { 0 } else { mul32(e, s[0], s[1]) }),
-        "v_mad_f32" | "v_mac_f32" | "v_madmk_f32" | "v_madak_f32" => f3(mad32),
-        "v_mad_legacy_f32" | "v_mac_legacy_f32" => f3(|e, s| {
+fn single(opcode: Opcode) -> Option<Meaning> {
+    Some(match opcode {
+        Opcode::V_ADD_F32 => f2(|e, s| add32(e, s[0], s[1])),
+        Opcode::V_SUB_F32 => f2(|e, s| add32(e, s[0], neg(s[1]))),
+        Opcode::V_SUBREV_F32 => f2(|e, s| add32(e, s[1], neg(s[0]))),
+        Opcode::V_MUL_F32 => f2(|e, s| mul32(e, s[0], s[1])),
+        Opcode::V_MUL_LEGACY_F32 | Opcode::V_MUL_DX9_ZERO_F32 => {
+            f2(|e, s| if s32(s[0]) == 0.0 || s32(s[1]) == 0.0 { 0 } else { mul32(e, s[0], s[1]) })
+        }
+        Opcode::V_MAD_F32 | Opcode::V_MAC_F32 | Opcode::V_MADMK_F32 | Opcode::V_MADAK_F32 => f3(mad32),
+        Opcode::V_MAD_LEGACY_F32 | Opcode::V_MAC_LEGACY_F32 => f3(|e, s| {
             // Zero times anything is zero; denormals are zero here.
             let is_zero = |bits: u64| s32(bits).abs() < f32::MIN_POSITIVE;
             if is_zero(s[0]) || is_zero(s[1]) { mad32(e, &[0, 0, s[2], 0]) } else { mad32(e, s) }
         }),
-        "v_fma_f32" | "v_fmac_f32" | "v_fmamk_f32" | "v_fmaak_f32" => f3(|e, s| fma32(e, s[0], s[1], s[2])),
-        "v_fma_legacy_f32" | "v_fmac_legacy_f32" | "v_fma_dx9_zero_f32" | "v_fmac_dx9_zero_f32" => {
+        Opcode::V_FMA_F32 | Opcode::V_FMAC_F32 | Opcode::V_FMAMK_F32 | Opcode::V_FMAAK_F32 => f3(|e, s| fma32(e, s[0], s[1], s[2])),
+        Opcode::V_FMA_LEGACY_F32 | Opcode::V_FMAC_LEGACY_F32 | Opcode::V_FMA_DX9_ZERO_F32 | Opcode::V_FMAC_DX9_ZERO_F32 => {
             f3(|e, s| if s32(s[0]) == 0.0 || s32(s[1]) == 0.0 { s[2] } else { fma32(e, s[0], s[1], s[2]) })
         }
-        "v_mullit_f32" => f3(|e, s| {
+        Opcode::V_MULLIT_F32 => f3(|e, s| {
             let (b, c) = (s32(s[1]), s32(s[2]));
             if b == f32::MIN || b == f32::NEG_INFINITY || b.is_nan() || c <= 0.0 || c.is_nan() {
                 w32(f32::MIN)
@@ -148,24 +152,28 @@ fn single(name: &str) -> Option<Meaning> {
                 mul32(e, s[0], s[1])
             }
         }),
-        "v_tanh_f32" => f1(|_, s| flushed(s, |v| f64::from(v).tanh() as f32)),
-        "v_fract_f32" => f1(|_, s| {
+        Opcode::V_TANH_F32 => f1(|_, s| flushed(s, |v| f64::from(v).tanh() as f32)),
+        Opcode::V_FRACT_F32 => f1(|_, s| {
             let v = s32(s[0]);
             let below_one = f32::from_bits(0x3f7f_ffff);
             w32(if !v.is_finite() { f32::NAN } else { (v - v.floor()).min(below_one) })
         }),
-        "v_trunc_f32" => f1(|_, s| w32(s32(s[0]).trunc())),
-        "v_ceil_f32" => f1(|_, s| w32(s32(s[0]).ceil())),
-        "v_rndne_f32" => f1(|_, s| w32(s32(s[0]).round_ties_even())),
-        "v_floor_f32" => f1(|_, s| w32(s32(s[0]).floor())),
-        "v_exp_f32" | "v_exp_legacy_f32" => f1(|_, s| flushed(s, |v| f64::from(v).exp2() as f32)),
-        "v_log_f32" | "v_log_legacy_f32" => f1(|_, s| flushed(s, |v| if v < 0.0 { f32::NAN } else { f64::from(v).log2() as f32 })),
-        "v_rcp_f32" | "v_rcp_iflag_f32" => f1(|_, s| flushed(s, |v| 1.0 / v)),
-        "v_rsq_f32" => f1(|_, s| flushed(s, |v| if v == 0.0 { f32::INFINITY.copysign(v) } else { (1.0 / f64::from(v).sqrt()) as f32 })),
-        "v_sqrt_f32" => f1(|_, s| flushed(s, f32::sqrt)),
-        "v_sin_f32" => f1(|_, s| w32(turn(f64::from(s32(s[0])), f64::sin) as f32)),
-        "v_cos_f32" => f1(|_, s| w32(turn(f64::from(s32(s[0])), f64::cos) as f32)),
-        "v_frexp_mant_f32" => lane(
+        Opcode::V_TRUNC_F32 => f1(|_, s| w32(s32(s[0]).trunc())),
+        Opcode::V_CEIL_F32 => f1(|_, s| w32(s32(s[0]).ceil())),
+        Opcode::V_RNDNE_F32 => f1(|_, s| w32(s32(s[0]).round_ties_even())),
+        Opcode::V_FLOOR_F32 => f1(|_, s| w32(s32(s[0]).floor())),
+        Opcode::V_EXP_F32 | Opcode::V_EXP_LEGACY_F32 => f1(|_, s| flushed(s, |v| f64::from(v).exp2() as f32)),
+        Opcode::V_LOG_F32 | Opcode::V_LOG_LEGACY_F32 => {
+            f1(|_, s| flushed(s, |v| if v < 0.0 { f32::NAN } else { f64::from(v).log2() as f32 }))
+        }
+        Opcode::V_RCP_F32 | Opcode::V_RCP_IFLAG_F32 => f1(|_, s| flushed(s, |v| 1.0 / v)),
+        Opcode::V_RSQ_F32 => {
+            f1(|_, s| flushed(s, |v| if v == 0.0 { f32::INFINITY.copysign(v) } else { (1.0 / f64::from(v).sqrt()) as f32 }))
+        }
+        Opcode::V_SQRT_F32 => f1(|_, s| flushed(s, f32::sqrt)),
+        Opcode::V_SIN_F32 => f1(|_, s| w32(turn(f64::from(s32(s[0])), f64::sin) as f32)),
+        Opcode::V_COS_F32 => f1(|_, s| w32(turn(f64::from(s32(s[0])), f64::cos) as f32)),
+        Opcode::V_FREXP_MANT_F32 => lane(
             |_, s| {
                 let v = s32(s[0]);
                 w32(if v.is_finite() { float::frexp64(f64::from(v)).0 as f32 } else { v })
@@ -174,8 +182,8 @@ fn single(name: &str) -> Option<Meaning> {
             [X, N, N, N],
             High::Zero,
         ),
-        "v_frexp_exp_i32_f32" => lane(|_, s| u64::from(float::frexp64(x(s[0])).1 as u32), Ty::B32, [X, N, N, N], High::Zero),
-        "v_ldexp_f32" => lane(
+        Opcode::V_FREXP_EXP_I32_F32 => lane(|_, s| u64::from(float::frexp64(x(s[0])).1 as u32), Ty::B32, [X, N, N, N], High::Zero),
+        Opcode::V_LDEXP_F32 => lane(
             |e, s| w32(to_f32(float::ldexp64(x(s[0]), (s[1] as u32 as i32).clamp(-400, 400)), e.round32)),
             F,
             [F, Ty::B32, N, N],
@@ -204,30 +212,32 @@ pub(super) fn turn(turns: f64, f: fn(f64) -> f64) -> f64 {
     if (part * 4.0).fract() == 0.0 { value.round() } else { value }
 }
 
-fn double(name: &str) -> Option<Meaning> {
-    Some(match name {
-        "v_add_f64" => d2(|e, s| add64(e, d(s[0]), d(s[1])).to_bits()),
-        "v_mul_f64" => d2(|e, s| mul64(e, d(s[0]), d(s[1])).to_bits()),
-        "v_fma_f64" | "v_fmac_f64" | "v_fmamk_f64" | "v_fmaak_f64" => d3(|e, s| fma64(e, d(s[0]), d(s[1]), d(s[2])).to_bits()),
-        "v_trunc_f64" => d1(|_, s| d(s[0]).trunc().to_bits()),
-        "v_ceil_f64" => d1(|_, s| d(s[0]).ceil().to_bits()),
-        "v_rndne_f64" => d1(|_, s| d(s[0]).round_ties_even().to_bits()),
-        "v_floor_f64" => d1(|_, s| d(s[0]).floor().to_bits()),
-        "v_fract_f64" => d1(|_, s| {
+fn double(opcode: Opcode) -> Option<Meaning> {
+    Some(match opcode {
+        Opcode::V_ADD_F64 => d2(|e, s| add64(e, d(s[0]), d(s[1])).to_bits()),
+        Opcode::V_MUL_F64 => d2(|e, s| mul64(e, d(s[0]), d(s[1])).to_bits()),
+        Opcode::V_FMA_F64 | Opcode::V_FMAC_F64 | Opcode::V_FMAMK_F64 | Opcode::V_FMAAK_F64 => {
+            d3(|e, s| fma64(e, d(s[0]), d(s[1]), d(s[2])).to_bits())
+        }
+        Opcode::V_TRUNC_F64 => d1(|_, s| d(s[0]).trunc().to_bits()),
+        Opcode::V_CEIL_F64 => d1(|_, s| d(s[0]).ceil().to_bits()),
+        Opcode::V_RNDNE_F64 => d1(|_, s| d(s[0]).round_ties_even().to_bits()),
+        Opcode::V_FLOOR_F64 => d1(|_, s| d(s[0]).floor().to_bits()),
+        Opcode::V_FRACT_F64 => d1(|_, s| {
             let v = d(s[0]);
             let below_one = f64::from_bits(0x3fef_ffff_ffff_ffff);
             if !v.is_finite() { f64::NAN } else { (v - v.floor()).min(below_one) }.to_bits()
         }),
-        "v_rcp_f64" => d1(|_, s| (1.0 / d(s[0])).to_bits()),
-        "v_rsq_f64" => d1(|_, s| {
+        Opcode::V_RCP_F64 => d1(|_, s| (1.0 / d(s[0])).to_bits()),
+        Opcode::V_RSQ_F64 => d1(|_, s| {
             let v = d(s[0]);
             if v == 0.0 { f64::INFINITY.copysign(v) } else { 1.0 / v.sqrt() }.to_bits()
         }),
-        "v_sqrt_f64" => d1(|_, s| d(s[0]).sqrt().to_bits()),
-        "v_frexp_mant_f64" => d1(|_, s| float::frexp64(d(s[0])).0.to_bits()),
-        "v_frexp_exp_i32_f64" => lane(|_, s| u64::from(float::frexp64(d(s[0])).1 as u32), Ty::B32, [D, N, N, N], High::Zero),
-        "v_ldexp_f64" => lane(|e, s| float::scale64(e, d(s[0]), s[1] as u32 as i32).to_bits(), D, [D, Ty::B32, N, N], High::Zero),
-        "v_trig_preop_f64" => lane(|_, s| trig_preop(s[0], (s[1] & 31) as u32).to_bits(), D, [D, Ty::B32, N, N], High::Zero),
+        Opcode::V_SQRT_F64 => d1(|_, s| d(s[0]).sqrt().to_bits()),
+        Opcode::V_FREXP_MANT_F64 => d1(|_, s| float::frexp64(d(s[0])).0.to_bits()),
+        Opcode::V_FREXP_EXP_I32_F64 => lane(|_, s| u64::from(float::frexp64(d(s[0])).1 as u32), Ty::B32, [D, N, N, N], High::Zero),
+        Opcode::V_LDEXP_F64 => lane(|e, s| float::scale64(e, d(s[0]), s[1] as u32 as i32).to_bits(), D, [D, Ty::B32, N, N], High::Zero),
+        Opcode::V_TRIG_PREOP_F64 => lane(|_, s| trig_preop(s[0], (s[1] & 31) as u32).to_bits(), D, [D, Ty::B32, N, N], High::Zero),
         _ => return None,
     })
 }
@@ -293,41 +303,43 @@ fn trig_preop(bits: u64, segment: u32) -> f64 {
     float::ldexp64(window as f64, scale)
 }
 
-fn half(name: &str) -> Option<Meaning> {
-    Some(match name {
-        "v_add_f16" => h2(|e, s| wh(e, sum_odd(hf(s[0]), hf(s[1]), e.round64))),
-        "v_sub_f16" => h2(|e, s| wh(e, sum_odd(hf(s[0]), -hf(s[1]), e.round64))),
-        "v_subrev_f16" => h2(|e, s| wh(e, sum_odd(hf(s[1]), -hf(s[0]), e.round64))),
-        "v_mul_f16" => h2(|e, s| wh(e, hf(s[0]) * hf(s[1]))),
-        "v_mad_f16" | "v_mac_f16" | "v_madmk_f16" | "v_madak_f16" => h3(mad16, High::Keep),
-        "v_mad_legacy_f16" => h3(mad16, High::Zero),
-        "v_fma_f16" | "v_fmac_f16" | "v_fmamk_f16" | "v_fmaak_f16" => h3(|e, s| fma16(e, s[0], s[1], s[2]), High::Keep),
-        "v_fma_legacy_f16" => h3(|e, s| fma16(e, s[0], s[1], s[2]), High::Zero),
-        "v_trunc_f16" => h1(|e, s| wh(e, hf(s[0]).trunc())),
-        "v_ceil_f16" => h1(|e, s| wh(e, hf(s[0]).ceil())),
-        "v_rndne_f16" => h1(|e, s| wh(e, hf(s[0]).round_ties_even())),
-        "v_floor_f16" => h1(|e, s| wh(e, hf(s[0]).floor())),
-        "v_fract_f16" => h1(|e, s| {
+fn half(opcode: Opcode) -> Option<Meaning> {
+    Some(match opcode {
+        Opcode::V_ADD_F16 => h2(|e, s| wh(e, sum_odd(hf(s[0]), hf(s[1]), e.round64))),
+        Opcode::V_SUB_F16 => h2(|e, s| wh(e, sum_odd(hf(s[0]), -hf(s[1]), e.round64))),
+        Opcode::V_SUBREV_F16 => h2(|e, s| wh(e, sum_odd(hf(s[1]), -hf(s[0]), e.round64))),
+        Opcode::V_MUL_F16 => h2(|e, s| wh(e, hf(s[0]) * hf(s[1]))),
+        Opcode::V_MAD_F16 | Opcode::V_MAC_F16 | Opcode::V_MADMK_F16 | Opcode::V_MADAK_F16 => h3(mad16, High::Keep),
+        Opcode::V_MAD_LEGACY_F16 => h3(mad16, High::Zero),
+        Opcode::V_FMA_F16 | Opcode::V_FMAC_F16 | Opcode::V_FMAMK_F16 | Opcode::V_FMAAK_F16 => {
+            h3(|e, s| fma16(e, s[0], s[1], s[2]), High::Keep)
+        }
+        Opcode::V_FMA_LEGACY_F16 => h3(|e, s| fma16(e, s[0], s[1], s[2]), High::Zero),
+        Opcode::V_TRUNC_F16 => h1(|e, s| wh(e, hf(s[0]).trunc())),
+        Opcode::V_CEIL_F16 => h1(|e, s| wh(e, hf(s[0]).ceil())),
+        Opcode::V_RNDNE_F16 => h1(|e, s| wh(e, hf(s[0]).round_ties_even())),
+        Opcode::V_FLOOR_F16 => h1(|e, s| wh(e, hf(s[0]).floor())),
+        Opcode::V_FRACT_F16 => h1(|e, s| {
             let v = hf(s[0]);
             wh(e, if !v.is_finite() { f64::NAN } else { (v - v.floor()).min(from_f16(0x3bff)) })
         }),
-        "v_rcp_f16" => h1(|e, s| wh(e, div_odd(1.0, hf(s[0])))),
-        "v_sqrt_f16" => h1(|e, s| wh(e, sqrt_odd(hf(s[0])))),
-        "v_rsq_f16" => h1(|e, s| {
+        Opcode::V_RCP_F16 => h1(|e, s| wh(e, div_odd(1.0, hf(s[0])))),
+        Opcode::V_SQRT_F16 => h1(|e, s| wh(e, sqrt_odd(hf(s[0])))),
+        Opcode::V_RSQ_F16 => h1(|e, s| {
             let v = hf(s[0]);
             wh(e, if v == 0.0 { f64::INFINITY.copysign(v) } else { 1.0 / v.sqrt() })
         }),
-        "v_log_f16" => h1(|e, s| {
+        Opcode::V_LOG_F16 => h1(|e, s| {
             let v = hf(s[0]);
             wh(e, if v < 0.0 { f64::NAN } else { v.log2() })
         }),
-        "v_exp_f16" => h1(|e, s| wh(e, hf(s[0]).exp2())),
-        "v_tanh_f16" => h1(|e, s| wh(e, hf(s[0]).tanh())),
-        "v_sin_f16" => h1(|e, s| wh(e, turn(hf(s[0]), f64::sin))),
-        "v_cos_f16" => h1(|e, s| wh(e, turn(hf(s[0]), f64::cos))),
-        "v_frexp_mant_f16" => h1(|e, s| wh(e, float::frexp64(hf(s[0])).0)),
-        "v_frexp_exp_i16_f16" => lane(|_, s| u64::from(float::frexp64(hf(s[0])).1 as u16), Ty::B16, [Ty::B16, N, N, N], High::Zero),
-        "v_ldexp_f16" => {
+        Opcode::V_EXP_F16 => h1(|e, s| wh(e, hf(s[0]).exp2())),
+        Opcode::V_TANH_F16 => h1(|e, s| wh(e, hf(s[0]).tanh())),
+        Opcode::V_SIN_F16 => h1(|e, s| wh(e, turn(hf(s[0]), f64::sin))),
+        Opcode::V_COS_F16 => h1(|e, s| wh(e, turn(hf(s[0]), f64::cos))),
+        Opcode::V_FREXP_MANT_F16 => h1(|e, s| wh(e, float::frexp64(hf(s[0])).0)),
+        Opcode::V_FREXP_EXP_I16_F16 => lane(|_, s| u64::from(float::frexp64(hf(s[0])).1 as u16), Ty::B16, [Ty::B16, N, N, N], High::Zero),
+        Opcode::V_LDEXP_F16 => {
             lane(|e, s| wh(e, float::ldexp64(hf(s[0]), i32::from(s[1] as u16 as i16).clamp(-100, 100))), H, [H, Ty::B16, N, N], High::Zero)
         }
         _ => return None,
@@ -361,14 +373,14 @@ fn bit(f: impl LaneBit, t: Ty) -> Meaning {
     (run_lane_bit, Semantics::LaneBit { f: bit_operation(f), dst: t, src: [t, t, t, N] })
 }
 
-fn cube_and_division(name: &str) -> Option<Meaning> {
-    Some(match name {
-        "v_cubeid_f32" => f3(|_, s| {
+fn cube_and_division(opcode: Opcode) -> Option<Meaning> {
+    Some(match opcode {
+        Opcode::V_CUBEID_F32 => f3(|_, s| {
             let (axis, a, b, c) = major_axis(s);
             let negative = [a, b, c][usize::from(axis)] < 0.0;
             w32(f32::from(2 * axis + u8::from(negative)))
         }),
-        "v_cubesc_f32" => f3(|_, s| {
+        Opcode::V_CUBESC_F32 => f3(|_, s| {
             let (axis, a, _, c) = major_axis(s);
             w32(match axis {
                 2 => {
@@ -388,18 +400,18 @@ fn cube_and_division(name: &str) -> Option<Meaning> {
                 }
             })
         }),
-        "v_cubetc_f32" => f3(|_, s| {
+        Opcode::V_CUBETC_F32 => f3(|_, s| {
             let (axis, _, b, c) = major_axis(s);
             w32(if axis == 1 { if b < 0.0 { -c } else { c } } else { -b })
         }),
-        "v_cubema_f32" => f3(|_, s| {
+        Opcode::V_CUBEMA_F32 => f3(|_, s| {
             let (axis, a, b, c) = major_axis(s);
             w32(2.0 * [a, b, c][usize::from(axis)])
         }),
-        "v_div_scale_f32" => bit(div_scale32, X),
-        "v_div_scale_f64" => bit(div_scale64, D),
+        Opcode::V_DIV_SCALE_F32 => bit(div_scale32, X),
+        Opcode::V_DIV_SCALE_F64 => bit(div_scale64, D),
         // The scale goes back the way `v_div_scale` went: up where the quotient is large, down where it is small.
-        "v_div_fmas_f32" => lane(
+        Opcode::V_DIV_FMAS_F32 => lane(
             |e, s| {
                 let scale = match s[3] {
                     0 => 0,
@@ -413,7 +425,7 @@ fn cube_and_division(name: &str) -> Option<Meaning> {
             [X, X, X, Ty::Mask],
             High::Zero,
         ),
-        "v_div_fmas_f64" => lane(
+        Opcode::V_DIV_FMAS_F64 => lane(
             |e, s| {
                 let (a, b, c) = (d(s[0]), d(s[1]), d(s[2]));
                 match s[3] {
@@ -427,18 +439,18 @@ fn cube_and_division(name: &str) -> Option<Meaning> {
             [Ty::B64, Ty::B64, Ty::B64, Ty::Mask],
             High::Zero,
         ),
-        "v_div_fixup_f32" => f3(|_, s| {
+        Opcode::V_DIV_FIXUP_F32 => f3(|_, s| {
             let (q, den, num) = (s32(s[0]), s32(s[1]), s32(s[2]));
             let extreme = exponent32(num) - exponent32(den) < -150;
             w32(div_fixup(f64::from(q), f64::from(den), f64::from(num), extreme) as f32)
         }),
-        "v_div_fixup_f64" => d3(|_, s| {
+        Opcode::V_DIV_FIXUP_F64 => d3(|_, s| {
             let (q, den, num) = (d(s[0]), d(s[1]), d(s[2]));
             let extreme = exponent64(num) - exponent64(den) < -1075;
             div_fixup(q, den, num, extreme).to_bits()
         }),
-        "v_div_fixup_f16" => h3(|e, s| wh(e, div_fixup(hf(s[0]), hf(s[1]), hf(s[2]), false)), High::Keep),
-        "v_div_fixup_legacy_f16" => h3(|e, s| wh(e, div_fixup(hf(s[0]), hf(s[1]), hf(s[2]), false)), High::Zero),
+        Opcode::V_DIV_FIXUP_F16 => h3(|e, s| wh(e, div_fixup(hf(s[0]), hf(s[1]), hf(s[2]), false)), High::Keep),
+        Opcode::V_DIV_FIXUP_LEGACY_F16 => h3(|e, s| wh(e, div_fixup(hf(s[0]), hf(s[1]), hf(s[2]), false)), High::Zero),
         _ => return None,
     })
 }

@@ -1,5 +1,7 @@
 //! Integer and bit instructions of the vector ALU.
 
+use wavetap_amdgpu::Opcode;
+
 use super::lanes::{Lane, LaneBit, bit_operation, operation};
 use super::op::{High, Meaning, Semantics, Ty};
 use super::vector::{run_lane, run_lane_bit};
@@ -105,47 +107,53 @@ fn permuted_byte(data: u64, select: u8) -> u8 {
 }
 
 /// The meaning of an integer vector instruction.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    arithmetic(name).or_else(|| bits(name)).or_else(|| narrow(name))
+pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
+    arithmetic(opcode).or_else(|| bits(opcode)).or_else(|| narrow(opcode))
 }
 
-fn arithmetic(name: &str) -> Option<Meaning> {
-    Some(match name {
-        "v_add_u32" | "v_add_nc_u32" => {
+fn arithmetic(opcode: Opcode) -> Option<Meaning> {
+    Some(match opcode {
+        Opcode::V_ADD_U32 | Opcode::V_ADD_NC_U32 => {
             w2(|e, s| u64::from(if e.clamp { u(s[0]).saturating_add(u(s[1])) } else { u(s[0]).wrapping_add(u(s[1])) }))
         }
-        "v_sub_u32" | "v_sub_nc_u32" => {
+        Opcode::V_SUB_U32 | Opcode::V_SUB_NC_U32 => {
             w2(|e, s| u64::from(if e.clamp { u(s[0]).saturating_sub(u(s[1])) } else { u(s[0]).wrapping_sub(u(s[1])) }))
         }
-        "v_subrev_u32" | "v_subrev_nc_u32" => {
+        Opcode::V_SUBREV_U32 | Opcode::V_SUBREV_NC_U32 => {
             w2(|e, s| u64::from(if e.clamp { u(s[1]).saturating_sub(u(s[0])) } else { u(s[1]).wrapping_sub(u(s[0])) }))
         }
-        "v_add_i32" | "v_add_nc_i32" => w2(|e, s| saturated_add(e.clamp, i(s[0]), i(s[1]))),
-        "v_sub_i32" | "v_sub_nc_i32" => {
+        Opcode::V_ADD_I32 | Opcode::V_ADD_NC_I32 => w2(|e, s| saturated_add(e.clamp, i(s[0]), i(s[1]))),
+        Opcode::V_SUB_I32 | Opcode::V_SUB_NC_I32 => {
             w2(|e, s| from_i(if e.clamp { i(s[0]).saturating_sub(i(s[1])) } else { i(s[0]).wrapping_sub(i(s[1])) }))
         }
-        "v_add_co_u32" => bit(|e, s| carry(e.clamp, s[0] + s[1]), W, [W, W, N, N]),
-        "v_addc_co_u32" | "v_add_co_ci_u32" | "v_addc_u32" => bit(|e, s| carry(e.clamp, s[0] + s[1] + s[2]), W, [W, W, M, N]),
-        "v_sub_co_u32" => bit(|e, s| borrow(e.clamp, s[0], s[1], 0), W, [W, W, N, N]),
-        "v_subrev_co_u32" => bit(|e, s| borrow(e.clamp, s[1], s[0], 0), W, [W, W, N, N]),
-        "v_subb_co_u32" | "v_sub_co_ci_u32" | "v_subb_u32" => bit(|e, s| borrow(e.clamp, s[0], s[1], s[2]), W, [W, W, M, N]),
-        "v_subbrev_co_u32" | "v_subrev_co_ci_u32" | "v_subbrev_u32" => bit(|e, s| borrow(e.clamp, s[1], s[0], s[2]), W, [W, W, M, N]),
-        "v_mul_lo_u32" | "v_mul_lo_i32" => w2(|_, s| u64::from(u(s[0]).wrapping_mul(u(s[1])))),
-        "v_mul_hi_u32" => w2(|_, s| (s[0] * s[1]) >> 32),
-        "v_mul_hi_i32" => w2(|_, s| from_i(((i64::from(i(s[0])) * i64::from(i(s[1]))) >> 32) as i32)),
-        "v_mul_i32_i24" => w2(|_, s| from_i((i24(s[0]) * i24(s[1])) as i32)),
-        "v_mul_hi_i32_i24" => w2(|_, s| from_i(((i24(s[0]) * i24(s[1])) >> 32) as i32)),
-        "v_mul_u32_u24" => w2(|_, s| u64::from(u(u24(s[0]) * u24(s[1])))),
-        "v_mul_hi_u32_u24" => w2(|_, s| (u24(s[0]) * u24(s[1])) >> 32),
-        "v_mad_i32_i24" => w3(|e, s| {
+        Opcode::V_ADD_CO_U32 => bit(|e, s| carry(e.clamp, s[0] + s[1]), W, [W, W, N, N]),
+        Opcode::V_ADDC_CO_U32 | Opcode::V_ADD_CO_CI_U32 | Opcode::V_ADDC_U32 => {
+            bit(|e, s| carry(e.clamp, s[0] + s[1] + s[2]), W, [W, W, M, N])
+        }
+        Opcode::V_SUB_CO_U32 => bit(|e, s| borrow(e.clamp, s[0], s[1], 0), W, [W, W, N, N]),
+        Opcode::V_SUBREV_CO_U32 => bit(|e, s| borrow(e.clamp, s[1], s[0], 0), W, [W, W, N, N]),
+        Opcode::V_SUBB_CO_U32 | Opcode::V_SUB_CO_CI_U32 | Opcode::V_SUBB_U32 => {
+            bit(|e, s| borrow(e.clamp, s[0], s[1], s[2]), W, [W, W, M, N])
+        }
+        Opcode::V_SUBBREV_CO_U32 | Opcode::V_SUBREV_CO_CI_U32 | Opcode::V_SUBBREV_U32 => {
+            bit(|e, s| borrow(e.clamp, s[1], s[0], s[2]), W, [W, W, M, N])
+        }
+        Opcode::V_MUL_LO_U32 | Opcode::V_MUL_LO_I32 => w2(|_, s| u64::from(u(s[0]).wrapping_mul(u(s[1])))),
+        Opcode::V_MUL_HI_U32 => w2(|_, s| (s[0] * s[1]) >> 32),
+        Opcode::V_MUL_HI_I32 => w2(|_, s| from_i(((i64::from(i(s[0])) * i64::from(i(s[1]))) >> 32) as i32)),
+        Opcode::V_MUL_I32_I24 => w2(|_, s| from_i((i24(s[0]) * i24(s[1])) as i32)),
+        Opcode::V_MUL_HI_I32_I24 => w2(|_, s| from_i(((i24(s[0]) * i24(s[1])) >> 32) as i32)),
+        Opcode::V_MUL_U32_U24 => w2(|_, s| u64::from(u(u24(s[0]) * u24(s[1])))),
+        Opcode::V_MUL_HI_U32_U24 => w2(|_, s| (u24(s[0]) * u24(s[1])) >> 32),
+        Opcode::V_MAD_I32_I24 => w3(|e, s| {
             let sum = i24(s[0]) * i24(s[1]) + i64::from(i(s[2]));
             from_i(if e.clamp { sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32 } else { sum as i32 })
         }),
-        "v_mad_u32_u24" => w3(|e, s| {
+        Opcode::V_MAD_U32_U24 => w3(|e, s| {
             let sum = u24(s[0]) * u24(s[1]) + s[2];
             if e.clamp { sum.min(u64::from(u32::MAX)) } else { u64::from(u(sum)) }
         }),
-        "v_mad_u32_u16" => lane(
+        Opcode::V_MAD_U32_U16 => lane(
             |e, s| {
                 let sum = s[0] * s[1] + s[2];
                 if e.clamp { sum.min(u64::from(u32::MAX)) } else { u64::from(u(sum)) }
@@ -154,7 +162,7 @@ fn arithmetic(name: &str) -> Option<Meaning> {
             [H, H, W, N],
             High::Zero,
         ),
-        "v_mad_i32_i16" => lane(
+        Opcode::V_MAD_I32_I16 => lane(
             |e, s| {
                 let product = i32::from(ih(s[0])) * i32::from(ih(s[1]));
                 saturated_add(e.clamp, product, i(s[2]))
@@ -163,7 +171,7 @@ fn arithmetic(name: &str) -> Option<Meaning> {
             [H, H, W, N],
             High::Zero,
         ),
-        "v_mad_u64_u32" | "v_mad_co_u64_u32" => bit(
+        Opcode::V_MAD_U64_U32 | Opcode::V_MAD_CO_U64_U32 => bit(
             |e, s| {
                 let (sum, over) = (s[0] * s[1]).overflowing_add(s[2]);
                 (if e.clamp && over { u64::MAX } else { sum }, over)
@@ -171,7 +179,7 @@ fn arithmetic(name: &str) -> Option<Meaning> {
             D,
             [W, W, D, N],
         ),
-        "v_mad_i64_i32" | "v_mad_co_i64_i32" => bit(
+        Opcode::V_MAD_I64_I32 | Opcode::V_MAD_CO_I64_I32 => bit(
             |e, s| {
                 let product = i64::from(i(s[0])) * i64::from(i(s[1]));
                 let wide = i128::from(product) + i128::from(s[2] as i64);
@@ -181,13 +189,13 @@ fn arithmetic(name: &str) -> Option<Meaning> {
             D,
             [W, W, D, N],
         ),
-        "v_add3_u32" => w3(|_, s| u64::from(u(s[0]).wrapping_add(u(s[1])).wrapping_add(u(s[2])))),
-        "v_lshl_add_u32" => w3(|_, s| u64::from((u(s[0]) << (s[1] & 31)).wrapping_add(u(s[2])))),
-        "v_add_lshl_u32" => w3(|_, s| u64::from(u(s[0]).wrapping_add(u(s[1])) << (s[2] & 31))),
-        "v_xad_u32" => w3(|_, s| u64::from((u(s[0]) ^ u(s[1])).wrapping_add(u(s[2])))),
-        "v_lshl_add_u64" => lane(|_, s| (s[0] << (s[1] & 7)).wrapping_add(s[2]), D, [D, W, D, N], High::Zero),
-        "v_mad_u32" => w3(|_, s| u64::from(u(s[0]).wrapping_mul(u(s[1])).wrapping_add(u(s[2])))),
-        "v_mad_nc_u64_u32" => lane(
+        Opcode::V_ADD3_U32 => w3(|_, s| u64::from(u(s[0]).wrapping_add(u(s[1])).wrapping_add(u(s[2])))),
+        Opcode::V_LSHL_ADD_U32 => w3(|_, s| u64::from((u(s[0]) << (s[1] & 31)).wrapping_add(u(s[2])))),
+        Opcode::V_ADD_LSHL_U32 => w3(|_, s| u64::from(u(s[0]).wrapping_add(u(s[1])) << (s[2] & 31))),
+        Opcode::V_XAD_U32 => w3(|_, s| u64::from((u(s[0]) ^ u(s[1])).wrapping_add(u(s[2])))),
+        Opcode::V_LSHL_ADD_U64 => lane(|_, s| (s[0] << (s[1] & 7)).wrapping_add(s[2]), D, [D, W, D, N], High::Zero),
+        Opcode::V_MAD_U32 => w3(|_, s| u64::from(u(s[0]).wrapping_mul(u(s[1])).wrapping_add(u(s[2])))),
+        Opcode::V_MAD_NC_U64_U32 => lane(
             |e, s| {
                 let (sum, over) = (s[0] * s[1]).overflowing_add(s[2]);
                 if e.clamp && over { u64::MAX } else { sum }
@@ -196,7 +204,7 @@ fn arithmetic(name: &str) -> Option<Meaning> {
             [W, W, D, N],
             High::Zero,
         ),
-        "v_mad_nc_i64_i32" => lane(
+        Opcode::V_MAD_NC_I64_I32 => lane(
             |e, s| {
                 let product = i64::from(i(s[0])) * i64::from(i(s[1]));
                 let sum = if e.clamp { product.saturating_add(s[2] as i64) } else { product.wrapping_add(s[2] as i64) };
@@ -206,43 +214,43 @@ fn arithmetic(name: &str) -> Option<Meaning> {
             [W, W, D, N],
             High::Zero,
         ),
-        "v_add_nc_u64" => d2(|e, s| if e.clamp { s[0].saturating_add(s[1]) } else { s[0].wrapping_add(s[1]) }),
-        "v_sub_nc_u64" => d2(|e, s| if e.clamp { s[0].saturating_sub(s[1]) } else { s[0].wrapping_sub(s[1]) }),
-        "v_mul_u64" => d2(|_, s| s[0].wrapping_mul(s[1])),
-        "v_min_u64" => d2(|_, s| s[0].min(s[1])),
-        "v_max_u64" => d2(|_, s| s[0].max(s[1])),
-        "v_min_i64" => d2(|_, s| (s[0] as i64).min(s[1] as i64) as u64),
-        "v_max_i64" => d2(|_, s| (s[0] as i64).max(s[1] as i64) as u64),
-        "v_minmax_u32" => w3(|_, s| u64::from(u(s[0]).min(u(s[1])).max(u(s[2])))),
-        "v_maxmin_u32" => w3(|_, s| u64::from(u(s[0]).max(u(s[1])).min(u(s[2])))),
-        "v_minmax_i32" => w3(|_, s| from_i(i(s[0]).min(i(s[1])).max(i(s[2])))),
-        "v_maxmin_i32" => w3(|_, s| from_i(i(s[0]).max(i(s[1])).min(i(s[2])))),
+        Opcode::V_ADD_NC_U64 => d2(|e, s| if e.clamp { s[0].saturating_add(s[1]) } else { s[0].wrapping_add(s[1]) }),
+        Opcode::V_SUB_NC_U64 => d2(|e, s| if e.clamp { s[0].saturating_sub(s[1]) } else { s[0].wrapping_sub(s[1]) }),
+        Opcode::V_MUL_U64 => d2(|_, s| s[0].wrapping_mul(s[1])),
+        Opcode::V_MIN_U64 => d2(|_, s| s[0].min(s[1])),
+        Opcode::V_MAX_U64 => d2(|_, s| s[0].max(s[1])),
+        Opcode::V_MIN_I64 => d2(|_, s| (s[0] as i64).min(s[1] as i64) as u64),
+        Opcode::V_MAX_I64 => d2(|_, s| (s[0] as i64).max(s[1] as i64) as u64),
+        Opcode::V_MINMAX_U32 => w3(|_, s| u64::from(u(s[0]).min(u(s[1])).max(u(s[2])))),
+        Opcode::V_MAXMIN_U32 => w3(|_, s| u64::from(u(s[0]).max(u(s[1])).min(u(s[2])))),
+        Opcode::V_MINMAX_I32 => w3(|_, s| from_i(i(s[0]).min(i(s[1])).max(i(s[2])))),
+        Opcode::V_MAXMIN_I32 => w3(|_, s| from_i(i(s[0]).max(i(s[1])).min(i(s[2])))),
         // Their sums always saturate.
-        "v_add_max_u32" => w3(|_, s| u64::from(u(s[0]).saturating_add(u(s[1])).max(u(s[2])))),
-        "v_add_min_u32" => w3(|_, s| u64::from(u(s[0]).saturating_add(u(s[1])).min(u(s[2])))),
-        "v_add_max_i32" => w3(|_, s| from_i(i(s[0]).saturating_add(i(s[1])).max(i(s[2])))),
-        "v_add_min_i32" => w3(|_, s| from_i(i(s[0]).saturating_add(i(s[1])).min(i(s[2])))),
-        "v_min_u32" => w2(|_, s| u64::from(u(s[0]).min(u(s[1])))),
-        "v_max_u32" => w2(|_, s| u64::from(u(s[0]).max(u(s[1])))),
-        "v_min_i32" => w2(|_, s| from_i(i(s[0]).min(i(s[1])))),
-        "v_max_i32" => w2(|_, s| from_i(i(s[0]).max(i(s[1])))),
-        "v_min3_u32" => w3(|_, s| u64::from(u(s[0]).min(u(s[1])).min(u(s[2])))),
-        "v_max3_u32" => w3(|_, s| u64::from(u(s[0]).max(u(s[1])).max(u(s[2])))),
-        "v_med3_u32" => w3(|_, s| u64::from(med3(u(s[0]), u(s[1]), u(s[2])))),
-        "v_min3_i32" => w3(|_, s| from_i(i(s[0]).min(i(s[1])).min(i(s[2])))),
-        "v_max3_i32" => w3(|_, s| from_i(i(s[0]).max(i(s[1])).max(i(s[2])))),
-        "v_med3_i32" => w3(|_, s| from_i(med3(i(s[0]), i(s[1]), i(s[2])))),
-        "v_sad_u8" => w3(|e, s| summed(e, sad(s[0], s[1], false).into(), s[2])),
-        "v_sad_hi_u8" => w3(|e, s| summed(e, u64::from(sad(s[0], s[1], false)) << 16, s[2])),
-        "v_msad_u8" => w3(|e, s| summed(e, sad(s[0], s[1], true).into(), s[2])),
-        "v_sad_u16" => w3(|e, s| {
+        Opcode::V_ADD_MAX_U32 => w3(|_, s| u64::from(u(s[0]).saturating_add(u(s[1])).max(u(s[2])))),
+        Opcode::V_ADD_MIN_U32 => w3(|_, s| u64::from(u(s[0]).saturating_add(u(s[1])).min(u(s[2])))),
+        Opcode::V_ADD_MAX_I32 => w3(|_, s| from_i(i(s[0]).saturating_add(i(s[1])).max(i(s[2])))),
+        Opcode::V_ADD_MIN_I32 => w3(|_, s| from_i(i(s[0]).saturating_add(i(s[1])).min(i(s[2])))),
+        Opcode::V_MIN_U32 => w2(|_, s| u64::from(u(s[0]).min(u(s[1])))),
+        Opcode::V_MAX_U32 => w2(|_, s| u64::from(u(s[0]).max(u(s[1])))),
+        Opcode::V_MIN_I32 => w2(|_, s| from_i(i(s[0]).min(i(s[1])))),
+        Opcode::V_MAX_I32 => w2(|_, s| from_i(i(s[0]).max(i(s[1])))),
+        Opcode::V_MIN3_U32 => w3(|_, s| u64::from(u(s[0]).min(u(s[1])).min(u(s[2])))),
+        Opcode::V_MAX3_U32 => w3(|_, s| u64::from(u(s[0]).max(u(s[1])).max(u(s[2])))),
+        Opcode::V_MED3_U32 => w3(|_, s| u64::from(med3(u(s[0]), u(s[1]), u(s[2])))),
+        Opcode::V_MIN3_I32 => w3(|_, s| from_i(i(s[0]).min(i(s[1])).min(i(s[2])))),
+        Opcode::V_MAX3_I32 => w3(|_, s| from_i(i(s[0]).max(i(s[1])).max(i(s[2])))),
+        Opcode::V_MED3_I32 => w3(|_, s| from_i(med3(i(s[0]), i(s[1]), i(s[2])))),
+        Opcode::V_SAD_U8 => w3(|e, s| summed(e, sad(s[0], s[1], false).into(), s[2])),
+        Opcode::V_SAD_HI_U8 => w3(|e, s| summed(e, u64::from(sad(s[0], s[1], false)) << 16, s[2])),
+        Opcode::V_MSAD_U8 => w3(|e, s| summed(e, sad(s[0], s[1], true).into(), s[2])),
+        Opcode::V_SAD_U16 => w3(|e, s| {
             let difference = |shift: u32| u64::from(h(s[0] >> shift).abs_diff(h(s[1] >> shift)));
             summed(e, difference(0) + difference(16), s[2])
         }),
-        "v_sad_u32" => w3(|e, s| summed(e, u(s[0]).abs_diff(u(s[1])).into(), s[2])),
-        "v_qsad_pk_u16_u8" => lane(|e, s| quad_sad(e, s, false), D, [D, W, D, N], High::Zero),
-        "v_mqsad_pk_u16_u8" => lane(|e, s| quad_sad(e, s, true), D, [D, W, D, N], High::Zero),
-        "v_lerp_u8" => w3(|_, s| {
+        Opcode::V_SAD_U32 => w3(|e, s| summed(e, u(s[0]).abs_diff(u(s[1])).into(), s[2])),
+        Opcode::V_QSAD_PK_U16_U8 => lane(|e, s| quad_sad(e, s, false), D, [D, W, D, N], High::Zero),
+        Opcode::V_MQSAD_PK_U16_U8 => lane(|e, s| quad_sad(e, s, true), D, [D, W, D, N], High::Zero),
+        Opcode::V_LERP_U8 => w3(|_, s| {
             let (a, b, c) = (bytes(s[0]), bytes(s[1]), bytes(s[2]));
             let mean = |n: usize| ((u16::from(a[n]) + u16::from(b[n]) + u16::from(c[n] & 1)) >> 1) as u8;
             u64::from(u32::from_le_bytes([mean(0), mean(1), mean(2), mean(3)]))
@@ -266,41 +274,45 @@ fn borrow(clamp: bool, a: u64, b: u64, c: u64) -> (u64, bool) {
     (if clamp && under { 0 } else { u64::from(u(a.wrapping_sub(b + c))) }, under)
 }
 
-fn bits(name: &str) -> Option<Meaning> {
-    Some(match name {
-        "v_mov_b32" | "v_accvgpr_mov_b32" => w1(|_, s| s[0]),
-        "v_mov_b64" => lane(|_, s| s[0], D, [D, N, N, N], High::Zero),
-        "v_not_b32" => w1(|_, s| u64::from(!u(s[0]))),
-        "v_bfrev_b32" => w1(|_, s| u64::from(u(s[0]).reverse_bits())),
-        "v_ffbh_u32" | "v_clz_i32_u32" => w1(|_, s| if u(s[0]) == 0 { 0xffff_ffff } else { u64::from(u(s[0]).leading_zeros()) }),
-        "v_ffbl_b32" | "v_ctz_i32_b32" => w1(|_, s| if u(s[0]) == 0 { 0xffff_ffff } else { u64::from(u(s[0]).trailing_zeros()) }),
-        "v_ffbh_i32" | "v_cls_i32" => w1(|_, s| {
+fn bits(opcode: Opcode) -> Option<Meaning> {
+    Some(match opcode {
+        Opcode::V_MOV_B32 | Opcode::V_ACCVGPR_MOV_B32 => w1(|_, s| s[0]),
+        Opcode::V_MOV_B64 => lane(|_, s| s[0], D, [D, N, N, N], High::Zero),
+        Opcode::V_NOT_B32 => w1(|_, s| u64::from(!u(s[0]))),
+        Opcode::V_BFREV_B32 => w1(|_, s| u64::from(u(s[0]).reverse_bits())),
+        Opcode::V_FFBH_U32 | Opcode::V_CLZ_I32_U32 => {
+            w1(|_, s| if u(s[0]) == 0 { 0xffff_ffff } else { u64::from(u(s[0]).leading_zeros()) })
+        }
+        Opcode::V_FFBL_B32 | Opcode::V_CTZ_I32_B32 => {
+            w1(|_, s| if u(s[0]) == 0 { 0xffff_ffff } else { u64::from(u(s[0]).trailing_zeros()) })
+        }
+        Opcode::V_FFBH_I32 | Opcode::V_CLS_I32 => w1(|_, s| {
             let x = i(s[0]);
             let same = (if x < 0 { !x } else { x }).leading_zeros();
             if same == 32 { 0xffff_ffff } else { u64::from(same) }
         }),
-        "v_and_b32" => w2(|_, s| s[0] & s[1]),
-        "v_or_b32" => w2(|_, s| s[0] | s[1]),
-        "v_xor_b32" => w2(|_, s| s[0] ^ s[1]),
-        "v_xnor_b32" => w2(|_, s| u64::from(!u(s[0] ^ s[1]))),
-        "v_xor3_b32" => w3(|_, s| s[0] ^ s[1] ^ s[2]),
-        "v_bitop3_b32" => w3(|e, s| truth_table(e.table, s) & 0xffff_ffff),
-        "v_prng_b32" => w1(|_, s| u64::from(u(s[0]) << 1 ^ if u(s[0]) >> 31 != 0 { 197 } else { 0 })),
-        "v_ashr_pk_i8_i32" => lane(|_, s| shifted_pair(s, -128, 127), H, [W, W, W, N], High::Keep),
-        "v_ashr_pk_u8_i32" => lane(|_, s| shifted_pair(s, 0, 255), H, [W, W, W, N], High::Keep),
-        "v_sat_pk4_i4_i8" => lane(|_, s| nibbles(s[0], |byte| (byte as i8).clamp(-8, 7) as u8), H, [W, N, N, N], High::Keep),
-        "v_sat_pk4_u4_u8" => lane(|_, s| nibbles(s[0], |byte| byte.min(15)), H, [W, N, N, N], High::Keep),
-        "v_and_or_b32" => w3(|_, s| s[0] & s[1] | s[2]),
-        "v_or3_b32" => w3(|_, s| s[0] | s[1] | s[2]),
-        "v_lshl_or_b32" => w3(|_, s| u64::from(u(s[0]) << (s[1] & 31)) | s[2]),
-        "v_lshlrev_b32" => w2(|_, s| u64::from(u(s[1]) << (s[0] & 31))),
-        "v_lshrrev_b32" => w2(|_, s| u64::from(u(s[1]) >> (s[0] & 31))),
-        "v_ashrrev_i32" => w2(|_, s| from_i(i(s[1]) >> (s[0] & 31))),
-        "v_lshlrev_b64" => lane(|_, s| s[1] << (s[0] & 63), D, [W, D, N, N], High::Zero),
-        "v_lshrrev_b64" => lane(|_, s| s[1] >> (s[0] & 63), D, [W, D, N, N], High::Zero),
-        "v_ashrrev_i64" => lane(|_, s| ((s[1] as i64) >> (s[0] & 63)) as u64, D, [W, D, N, N], High::Zero),
-        "v_bfe_u32" => w3(|_, s| u64::from((u(s[0]) >> (s[1] & 31)) & ((1_u32 << (s[2] & 31)) - 1))),
-        "v_bfe_i32" => w3(|_, s| {
+        Opcode::V_AND_B32 => w2(|_, s| s[0] & s[1]),
+        Opcode::V_OR_B32 => w2(|_, s| s[0] | s[1]),
+        Opcode::V_XOR_B32 => w2(|_, s| s[0] ^ s[1]),
+        Opcode::V_XNOR_B32 => w2(|_, s| u64::from(!u(s[0] ^ s[1]))),
+        Opcode::V_XOR3_B32 => w3(|_, s| s[0] ^ s[1] ^ s[2]),
+        Opcode::V_BITOP3_B32 => w3(|e, s| truth_table(e.table, s) & 0xffff_ffff),
+        Opcode::V_PRNG_B32 => w1(|_, s| u64::from(u(s[0]) << 1 ^ if u(s[0]) >> 31 != 0 { 197 } else { 0 })),
+        Opcode::V_ASHR_PK_I8_I32 => lane(|_, s| shifted_pair(s, -128, 127), H, [W, W, W, N], High::Keep),
+        Opcode::V_ASHR_PK_U8_I32 => lane(|_, s| shifted_pair(s, 0, 255), H, [W, W, W, N], High::Keep),
+        Opcode::V_SAT_PK4_I4_I8 => lane(|_, s| nibbles(s[0], |byte| (byte as i8).clamp(-8, 7) as u8), H, [W, N, N, N], High::Keep),
+        Opcode::V_SAT_PK4_U4_U8 => lane(|_, s| nibbles(s[0], |byte| byte.min(15)), H, [W, N, N, N], High::Keep),
+        Opcode::V_AND_OR_B32 => w3(|_, s| s[0] & s[1] | s[2]),
+        Opcode::V_OR3_B32 => w3(|_, s| s[0] | s[1] | s[2]),
+        Opcode::V_LSHL_OR_B32 => w3(|_, s| u64::from(u(s[0]) << (s[1] & 31)) | s[2]),
+        Opcode::V_LSHLREV_B32 => w2(|_, s| u64::from(u(s[1]) << (s[0] & 31))),
+        Opcode::V_LSHRREV_B32 => w2(|_, s| u64::from(u(s[1]) >> (s[0] & 31))),
+        Opcode::V_ASHRREV_I32 => w2(|_, s| from_i(i(s[1]) >> (s[0] & 31))),
+        Opcode::V_LSHLREV_B64 => lane(|_, s| s[1] << (s[0] & 63), D, [W, D, N, N], High::Zero),
+        Opcode::V_LSHRREV_B64 => lane(|_, s| s[1] >> (s[0] & 63), D, [W, D, N, N], High::Zero),
+        Opcode::V_ASHRREV_I64 => lane(|_, s| ((s[1] as i64) >> (s[0] & 63)) as u64, D, [W, D, N, N], High::Zero),
+        Opcode::V_BFE_U32 => w3(|_, s| u64::from((u(s[0]) >> (s[1] & 31)) & ((1_u32 << (s[2] & 31)) - 1))),
+        Opcode::V_BFE_I32 => w3(|_, s| {
             let width = (s[2] & 31) as u32;
             if width == 0 {
                 return 0;
@@ -308,20 +320,20 @@ fn bits(name: &str) -> Option<Meaning> {
             let field = i(s[0]) >> (s[1] & 31);
             from_i(field << (32 - width) >> (32 - width))
         }),
-        "v_bfi_b32" => w3(|_, s| u64::from(u(s[0] & s[1] | !s[0] & s[2]))),
-        "v_bfm_b32" => w2(|_, s| u64::from(((1_u32 << (s[0] & 31)) - 1) << (s[1] & 31))),
-        "v_alignbit_b32" => w3(|_, s| u64::from(u((s[0] << 32 | s[1]) >> (s[2] & 31)))),
-        "v_alignbyte_b32" => w3(|_, s| u64::from(u((s[0] << 32 | s[1]) >> (8 * (s[2] & 3))))),
-        "v_perm_b32" => w3(|_, s| {
+        Opcode::V_BFI_B32 => w3(|_, s| u64::from(u(s[0] & s[1] | !s[0] & s[2]))),
+        Opcode::V_BFM_B32 => w2(|_, s| u64::from(((1_u32 << (s[0] & 31)) - 1) << (s[1] & 31))),
+        Opcode::V_ALIGNBIT_B32 => w3(|_, s| u64::from(u((s[0] << 32 | s[1]) >> (s[2] & 31)))),
+        Opcode::V_ALIGNBYTE_B32 => w3(|_, s| u64::from(u((s[0] << 32 | s[1]) >> (8 * (s[2] & 3))))),
+        Opcode::V_PERM_B32 => w3(|_, s| {
             let data = s[0] << 32 | s[1];
             u64::from(u32::from_le_bytes(bytes(s[2]).map(|select| permuted_byte(data, select))))
         }),
-        "v_bcnt_u32_b32" => w2(|_, s| u64::from(u(s[0]).count_ones().wrapping_add(u(s[1])))),
-        "v_cndmask_b32" => lane(|_, s| if s[2] != 0 { s[1] } else { s[0] }, W, [W, W, M, N], High::Zero),
-        "v_pack_b32_f16" => lane(|_, s| s[0] | s[1] << 16, W, [Ty::F16, Ty::F16, N, N], High::Zero),
-        "v_sat_pk_u8_i16" => w1(saturated_bytes),
-        "v_cvt_pk_u16_u32" => w2(|_, s| s[0].min(0xffff) | s[1].min(0xffff) << 16),
-        "v_cvt_pk_i16_i32" => w2(|_, s| {
+        Opcode::V_BCNT_U32_B32 => w2(|_, s| u64::from(u(s[0]).count_ones().wrapping_add(u(s[1])))),
+        Opcode::V_CNDMASK_B32 => lane(|_, s| if s[2] != 0 { s[1] } else { s[0] }, W, [W, W, M, N], High::Zero),
+        Opcode::V_PACK_B32_F16 => lane(|_, s| s[0] | s[1] << 16, W, [Ty::F16, Ty::F16, N, N], High::Zero),
+        Opcode::V_SAT_PK_U8_I16 => w1(saturated_bytes),
+        Opcode::V_CVT_PK_U16_U32 => w2(|_, s| s[0].min(0xffff) | s[1].min(0xffff) << 16),
+        Opcode::V_CVT_PK_I16_I32 => w2(|_, s| {
             let half = |x: u64| u64::from(i(x).clamp(-0x8000, 0x7fff) as u16);
             half(s[0]) | half(s[1]) << 16
         }),
@@ -359,46 +371,46 @@ fn nibbles(x: u64, f: fn(u8) -> u8) -> u64 {
     (0..4).fold(0, |all, n| all | u64::from(f((x >> (8 * n)) as u8) & 15) << (4 * n))
 }
 
-fn narrow(name: &str) -> Option<Meaning> {
-    Some(match name {
-        "v_add_u16" | "v_add_nc_u16" => {
+fn narrow(opcode: Opcode) -> Option<Meaning> {
+    Some(match opcode {
+        Opcode::V_ADD_U16 | Opcode::V_ADD_NC_U16 => {
             h2(|e, s| u64::from(if e.clamp { h(s[0]).saturating_add(h(s[1])) } else { h(s[0]).wrapping_add(h(s[1])) }))
         }
-        "v_sub_u16" | "v_sub_nc_u16" => {
+        Opcode::V_SUB_U16 | Opcode::V_SUB_NC_U16 => {
             h2(|e, s| u64::from(if e.clamp { h(s[0]).saturating_sub(h(s[1])) } else { h(s[0]).wrapping_sub(h(s[1])) }))
         }
-        "v_subrev_u16" => h2(|e, s| u64::from(if e.clamp { h(s[1]).saturating_sub(h(s[0])) } else { h(s[1]).wrapping_sub(h(s[0])) })),
-        "v_mul_lo_u16" => h2(|_, s| u64::from(h(s[0]).wrapping_mul(h(s[1])))),
-        "v_lshlrev_b16" => h2(|_, s| u64::from(h(s[1]) << (s[0] & 15))),
-        "v_lshrrev_b16" => h2(|_, s| u64::from(h(s[1]) >> (s[0] & 15))),
-        "v_ashrrev_i16" => h2(|_, s| from_ih(ih(s[1]) >> (s[0] & 15))),
-        "v_max_u16" => h2(|_, s| s[0].max(s[1])),
-        "v_min_u16" => h2(|_, s| s[0].min(s[1])),
-        "v_max_i16" => h2(|_, s| from_ih(ih(s[0]).max(ih(s[1])))),
-        "v_min_i16" => h2(|_, s| from_ih(ih(s[0]).min(ih(s[1])))),
-        "v_add_i16" | "v_add_nc_i16" => {
+        Opcode::V_SUBREV_U16 => h2(|e, s| u64::from(if e.clamp { h(s[1]).saturating_sub(h(s[0])) } else { h(s[1]).wrapping_sub(h(s[0])) })),
+        Opcode::V_MUL_LO_U16 => h2(|_, s| u64::from(h(s[0]).wrapping_mul(h(s[1])))),
+        Opcode::V_LSHLREV_B16 => h2(|_, s| u64::from(h(s[1]) << (s[0] & 15))),
+        Opcode::V_LSHRREV_B16 => h2(|_, s| u64::from(h(s[1]) >> (s[0] & 15))),
+        Opcode::V_ASHRREV_I16 => h2(|_, s| from_ih(ih(s[1]) >> (s[0] & 15))),
+        Opcode::V_MAX_U16 => h2(|_, s| s[0].max(s[1])),
+        Opcode::V_MIN_U16 => h2(|_, s| s[0].min(s[1])),
+        Opcode::V_MAX_I16 => h2(|_, s| from_ih(ih(s[0]).max(ih(s[1])))),
+        Opcode::V_MIN_I16 => h2(|_, s| from_ih(ih(s[0]).min(ih(s[1])))),
+        Opcode::V_ADD_I16 | Opcode::V_ADD_NC_I16 => {
             keep2(|e, s| from_ih(if e.clamp { ih(s[0]).saturating_add(ih(s[1])) } else { ih(s[0]).wrapping_add(ih(s[1])) }))
         }
-        "v_sub_i16" | "v_sub_nc_i16" => {
+        Opcode::V_SUB_I16 | Opcode::V_SUB_NC_I16 => {
             keep2(|e, s| from_ih(if e.clamp { ih(s[0]).saturating_sub(ih(s[1])) } else { ih(s[0]).wrapping_sub(ih(s[1])) }))
         }
-        "v_and_b16" => keep2(|_, s| s[0] & s[1]),
-        "v_or_b16" => keep2(|_, s| s[0] | s[1]),
-        "v_xor_b16" => keep2(|_, s| s[0] ^ s[1]),
-        "v_not_b16" => lane(|_, s| !s[0] & 0xffff, H, [H, N, N, N], High::Keep),
-        "v_mov_b16" => lane(|_, s| s[0], H, [H, N, N, N], High::Keep),
-        "v_cndmask_b16" => lane(|_, s| if s[2] != 0 { s[1] } else { s[0] }, H, [H, H, M, N], High::Keep),
-        "v_bitop3_b16" => keep3(|e, s| truth_table(e.table, s) & 0xffff),
-        "v_mad_u16" => keep3(mad_u16),
-        "v_mad_legacy_u16" => lane(mad_u16, H, [H, H, H, N], High::Zero),
-        "v_mad_i16" => keep3(mad_i16),
-        "v_mad_legacy_i16" => lane(mad_i16, H, [H, H, H, N], High::Zero),
-        "v_min3_i16" => keep3(|_, s| from_ih(ih(s[0]).min(ih(s[1])).min(ih(s[2])))),
-        "v_max3_i16" => keep3(|_, s| from_ih(ih(s[0]).max(ih(s[1])).max(ih(s[2])))),
-        "v_med3_i16" => keep3(|_, s| from_ih(med3(ih(s[0]), ih(s[1]), ih(s[2])))),
-        "v_min3_u16" => keep3(|_, s| s[0].min(s[1]).min(s[2])),
-        "v_max3_u16" => keep3(|_, s| s[0].max(s[1]).max(s[2])),
-        "v_med3_u16" => keep3(|_, s| med3(s[0], s[1], s[2])),
+        Opcode::V_AND_B16 => keep2(|_, s| s[0] & s[1]),
+        Opcode::V_OR_B16 => keep2(|_, s| s[0] | s[1]),
+        Opcode::V_XOR_B16 => keep2(|_, s| s[0] ^ s[1]),
+        Opcode::V_NOT_B16 => lane(|_, s| !s[0] & 0xffff, H, [H, N, N, N], High::Keep),
+        Opcode::V_MOV_B16 => lane(|_, s| s[0], H, [H, N, N, N], High::Keep),
+        Opcode::V_CNDMASK_B16 => lane(|_, s| if s[2] != 0 { s[1] } else { s[0] }, H, [H, H, M, N], High::Keep),
+        Opcode::V_BITOP3_B16 => keep3(|e, s| truth_table(e.table, s) & 0xffff),
+        Opcode::V_MAD_U16 => keep3(mad_u16),
+        Opcode::V_MAD_LEGACY_U16 => lane(mad_u16, H, [H, H, H, N], High::Zero),
+        Opcode::V_MAD_I16 => keep3(mad_i16),
+        Opcode::V_MAD_LEGACY_I16 => lane(mad_i16, H, [H, H, H, N], High::Zero),
+        Opcode::V_MIN3_I16 => keep3(|_, s| from_ih(ih(s[0]).min(ih(s[1])).min(ih(s[2])))),
+        Opcode::V_MAX3_I16 => keep3(|_, s| from_ih(ih(s[0]).max(ih(s[1])).max(ih(s[2])))),
+        Opcode::V_MED3_I16 => keep3(|_, s| from_ih(med3(ih(s[0]), ih(s[1]), ih(s[2])))),
+        Opcode::V_MIN3_U16 => keep3(|_, s| s[0].min(s[1]).min(s[2])),
+        Opcode::V_MAX3_U16 => keep3(|_, s| s[0].max(s[1]).max(s[2])),
+        Opcode::V_MED3_U16 => keep3(|_, s| med3(s[0], s[1], s[2])),
         _ => return None,
     })
 }

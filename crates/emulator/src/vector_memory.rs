@@ -1,6 +1,6 @@
 //! Vector memory: flat, global, scratch and buffer loads, stores and atomics.
 
-use wavetap_amdgpu::{Encoding, Flags, Inst, Operand, Reg, RegFile, Role, scalar};
+use wavetap_amdgpu::{D16, Encoding, Flags, Inst, LoadInfo, Opcode, Operand, Reg, RegFile, Role, StoreInfo, scalar};
 
 use super::atomic;
 use super::buffer;
@@ -489,54 +489,35 @@ fn block(core: &mut Core, op: &Op, loads: bool) -> Step {
     Ok(())
 }
 
-/// Size, sign and half-register form of a load or store by the end of its name.
-fn shape(rest: &str) -> Option<(u8, bool, Option<bool>)> {
-    Some(match rest {
-        "ubyte" | "u8" => (1, false, None),
-        "sbyte" | "i8" => (1, true, None),
-        "ushort" | "u16" => (2, false, None),
-        "sshort" | "i16" => (2, true, None),
-        "ubyte_d16" | "d16_u8" => (1, false, Some(false)),
-        "ubyte_d16_hi" | "d16_hi_u8" => (1, false, Some(true)),
-        "sbyte_d16" | "d16_i8" => (1, true, Some(false)),
-        "sbyte_d16_hi" | "d16_hi_i8" => (1, true, Some(true)),
-        "short_d16" | "d16_b16" => (2, false, Some(false)),
-        "short_d16_hi" | "d16_hi_b16" => (2, false, Some(true)),
-        "dword" | "b32" | "dword_addtid" | "addtid_b32" => (4, false, None),
-        "dwordx2" | "b64" => (8, false, None),
-        "dwordx3" | "b96" => (12, false, None),
-        "dwordx4" | "b128" => (16, false, None),
-        _ => return None,
-    })
+/// The semantics of a load.
+pub(super) fn loading(info: LoadInfo) -> Semantics {
+    let LoadInfo { bytes, signed, d16 } = info;
+    let d16 = match d16 {
+        D16::Whole => None,
+        D16::Low => Some(false),
+        D16::High => Some(true),
+    };
+    Semantics::Load { bytes, signed, d16 }
 }
 
 /// The meaning of a vector memory instruction.
-pub(super) fn meaning(name: &str, inst: &Inst) -> Option<Meaning> {
+pub(super) fn meaning(opcode: Opcode, inst: &Inst) -> Option<Meaning> {
     if inst.modifiers.tfe {
         return None;
     }
-    match name {
-        "global_load_block" | "scratch_load_block" => return Some((|core, op| block(core, op, true), Semantics::Own)),
-        "global_store_block" | "scratch_store_block" => return Some((|core, op| block(core, op, false), Semantics::Own)),
-        "buffer_store_lds_dword" => return Some((direct_lds::store, Semantics::Own)),
+    match opcode {
+        Opcode::GLOBAL_LOAD_BLOCK | Opcode::SCRATCH_LOAD_BLOCK => return Some((|core, op| block(core, op, true), Semantics::Own)),
+        Opcode::GLOBAL_STORE_BLOCK | Opcode::SCRATCH_STORE_BLOCK => return Some((|core, op| block(core, op, false), Semantics::Own)),
+        Opcode::BUFFER_STORE_LDS_DWORD => return Some((direct_lds::store, Semantics::Own)),
         _ => {}
     }
-    let rest = ["flat_", "global_", "scratch_", "buffer_", "cluster_"].iter().find_map(|prefix| name.strip_prefix(prefix))?;
-    if let Some(rest) = rest.strip_prefix("load_") {
-        let (bytes, signed, d16) = shape(rest.strip_prefix("lds_").unwrap_or(rest))?;
-        return Some((load, Semantics::Load { bytes, signed, d16 }));
+    if let Some(info) = opcode.load() {
+        return Some((load, loading(info)));
     }
-    if let Some(rest) = rest.strip_prefix("store_") {
-        let (bytes, high) = match rest {
-            "byte" | "b8" => (1, false),
-            "byte_d16_hi" | "d16_hi_b8" => (1, true),
-            "short" | "b16" => (2, false),
-            "short_d16_hi" | "d16_hi_b16" => (2, true),
-            _ => (shape(rest).filter(|shape| shape.0 >= 4)?.0, false),
-        };
-        return Some((store, Semantics::Store { bytes, high }));
+    if let Some(StoreInfo { bytes, d16 }) = opcode.store() {
+        return Some((store, Semantics::Store { bytes, high: d16 == D16::High }));
     }
-    let found = atomic::global(rest.strip_prefix("atomic_")?)?;
+    let found = atomic::of(opcode)?;
     let returns = inst.variant.flags.contains(Flags::RETURNS);
     Some((run_atomic, Semantics::Atomic { f: found.f, bytes: found.bytes, compare: found.compare, returns }))
 }

@@ -6,7 +6,7 @@
 //! which of them the hardware takes a row or a column from makes no difference as long as the order is one for both. Products are added in single precision one after the other, each rounded once, to
 //! nearest; the hardware's own order of additions is not documented. EXEC is ignored.
 
-use wavetap_amdgpu::{Modifiers, Operand, Reg, RegFile, Role, Value};
+use wavetap_amdgpu::{Modifiers, NumberFormat, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role, Value};
 
 use super::core::{Core, LANES, Step, undefined};
 use super::float::{Round, fma_odd, from_bf16, from_f16, to_bf16, to_f16, to_f32};
@@ -28,15 +28,15 @@ pub(super) enum Element {
 }
 
 impl Element {
-    fn parse(name: &str) -> Option<Element> {
-        Some(match name {
-            "f32" => Element::Single,
-            "f16" => Element::Half,
-            "bf16" => Element::Brain,
-            "iu8" => Element::Int8,
-            "iu4" => Element::Int4,
-            "fp8" => Element::Eight(Format::E4M3),
-            "bf8" => Element::Eight(Format::E5M2),
+    fn of(format: NumberFormat) -> Option<Element> {
+        Some(match format {
+            NumberFormat::F32 => Element::Single,
+            NumberFormat::F16 => Element::Half,
+            NumberFormat::Bf16 => Element::Brain,
+            NumberFormat::Iu8 => Element::Int8,
+            NumberFormat::Iu4 => Element::Int4,
+            NumberFormat::Fp8 => Element::Eight(Format::E4M3),
+            NumberFormat::Bf8 => Element::Eight(Format::E5M2),
             _ => return None,
         })
     }
@@ -61,6 +61,16 @@ pub(super) enum Sum {
 }
 
 impl Sum {
+    fn of(format: NumberFormat) -> Option<Sum> {
+        Some(match format {
+            NumberFormat::F32 => Sum::Single,
+            NumberFormat::F16 => Sum::Half,
+            NumberFormat::Bf16 => Sum::Brain,
+            NumberFormat::I32 => Sum::Int,
+            _ => return None,
+        })
+    }
+
     fn is_narrow(self) -> bool {
         matches!(self, Sum::Half | Sum::Brain)
     }
@@ -86,20 +96,17 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// What follows `v_wmma_` or `v_swmmac_`: `f32_16x16x16_f16`, `i32_16x16x32_iu4`, `f32_16x16x16_fp8_bf8`, `bf16f32_16x16x32_bf16` …
-    pub(super) fn parse(rest: &str) -> Option<Shape> {
-        let (sums, rest) = rest.split_once("_16x16x")?;
-        let (k, types) = rest.split_once('_')?;
-        let (c, d) = match sums {
-            "f32" => (Sum::Single, Sum::Single),
-            "f16" => (Sum::Half, Sum::Half),
-            "bf16" => (Sum::Brain, Sum::Brain),
-            "bf16f32" => (Sum::Single, Sum::Brain),
-            "i32" => (Sum::Int, Sum::Int),
-            _ => return None,
-        };
-        let (a, b) = types.split_once('_').unwrap_or((types, types));
-        Some(Shape { c, d, k: k.parse().ok()?, a: Element::parse(a)?, b: Element::parse(b)? })
+    /// Of a dense or sparse WMMA operation whose factors are of kinds that its name says.
+    pub(super) fn of(opcode: Opcode) -> Option<Shape> {
+        let matrix = opcode.matrix().filter(|_| opcode.is_any(OpcodeFlags::WMMA | OpcodeFlags::SWMMAC))?;
+        let square = (matrix.rows, matrix.columns) == (16, 16);
+        square.then_some(Shape {
+            c: Sum::of(matrix.c)?,
+            d: Sum::of(matrix.d)?,
+            k: matrix.depth.into(),
+            a: Element::of(matrix.a)?,
+            b: Element::of(matrix.b)?,
+        })
     }
 }
 
@@ -227,7 +234,7 @@ pub(super) fn signed(element: f64, modifiers: &Modifiers) -> f64 {
 }
 
 fn run(core: &mut Core, op: &Op) -> Step {
-    let Some(shape) = of(op.inst.variant.name) else { return undefined("matrix shape") };
+    let Some(shape) = of(op.inst.opcode()) else { return undefined("matrix shape") };
     let modifiers = op.inst.modifiers;
     let a = lines(&numbers(core, op, 0, shape.a)?, shape.k);
     let b = lines(&numbers(core, op, 1, shape.b)?, shape.k);
@@ -253,13 +260,13 @@ fn run(core: &mut Core, op: &Op) -> Step {
     Ok(())
 }
 
-fn of(name: &str) -> Option<Shape> {
-    Shape::parse(name.strip_prefix("v_wmma_")?)
+fn of(opcode: Opcode) -> Option<Shape> {
+    Shape::of(opcode).filter(|_| opcode.is_any(OpcodeFlags::WMMA))
 }
 
 /// The meaning of a matrix instruction.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    of(name).map(|_| (run as super::op::Handler, Semantics::Own))
+pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
+    of(opcode).map(|_| (run as super::op::Handler, Semantics::Own))
 }
 
 #[cfg(test)]
@@ -267,13 +274,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_the_shape() {
-        let shape = of("v_wmma_i32_16x16x32_iu4").unwrap();
+    fn shapes_of_operations() {
+        let shape = of(Opcode::V_WMMA_I32_16X16X32_IU4).unwrap();
         assert_eq!((shape.k, shape.a, shape.d), (32, Element::Int4, Sum::Int));
-        let shape = of("v_wmma_f32_16x16x16_fp8_bf8").unwrap();
+        let shape = of(Opcode::V_WMMA_F32_16X16X16_FP8_BF8).unwrap();
         assert_eq!((shape.a, shape.b), (Element::Eight(Format::E4M3), Element::Eight(Format::E5M2)));
-        let shape = of("v_wmma_bf16f32_16x16x32_bf16").unwrap();
+        let shape = of(Opcode::V_WMMA_BF16F32_16X16X32_BF16).unwrap();
         assert_eq!((shape.c, shape.d, shape.k), (Sum::Single, Sum::Brain, 32));
-        assert_eq!(of("v_swmmac_f32_16x16x32_f16"), None);
+        assert_eq!(of(Opcode::V_SWMMAC_F32_16X16X32_F16), None);
     }
 }

@@ -8,7 +8,7 @@
 //! Without scales that guide does not list the instruction, and AMD's emulator (rocjitsu) has another layout where one of A and B is of 8 bits and the other is not: refused.
 //! Products are added in the order of K, each rounded once, as in [`super::wave_matrix`]; the hardware's own order is not documented. Denormals are kept.
 
-use wavetap_amdgpu::{Operand, RegFile, Role, Value, scalar};
+use wavetap_amdgpu::{Opcode, Operand, RegFile, Role, Value, scalar};
 
 use super::core::{Core, Step, undefined};
 use super::float::ldexp64;
@@ -56,7 +56,7 @@ fn decode_e5m3(code: u8) -> f64 {
     }
 }
 
-/// What the name of an instruction says.
+/// What a scaled matrix operation is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Shape {
     rows: usize,
@@ -65,15 +65,17 @@ struct Shape {
 }
 
 impl Shape {
-    fn parse(name: &str) -> Option<Shape> {
-        let rest = name.strip_prefix("v_wmma_")?;
-        let scales = [("scale16_", Some(16)), ("scale_", Some(32))];
-        let (rest, block) = scales.iter().find_map(|(start, block)| Some((rest.strip_prefix(start)?, *block))).unwrap_or((rest, None));
-        match rest {
-            "f32_16x16x128_f8f6f4" => Some(Shape { rows: 16, block }),
-            "f32_32x16x128_f4" => Some(Shape { rows: 32, block }),
-            _ => None,
-        }
+    fn of(opcode: Opcode) -> Option<Shape> {
+        let (rows, block) = match opcode {
+            Opcode::V_WMMA_F32_16X16X128_F8F6F4 => (16, None),
+            Opcode::V_WMMA_F32_32X16X128_F4 => (32, None),
+            Opcode::V_WMMA_SCALE_F32_16X16X128_F8F6F4 => (16, Some(32)),
+            Opcode::V_WMMA_SCALE_F32_32X16X128_F4 => (32, Some(32)),
+            Opcode::V_WMMA_SCALE16_F32_16X16X128_F8F6F4 => (16, Some(16)),
+            Opcode::V_WMMA_SCALE16_F32_32X16X128_F4 => (32, Some(16)),
+            _ => return None,
+        };
+        Some(Shape { rows, block })
     }
 }
 
@@ -190,7 +192,7 @@ fn sides(op: &Op, shape: Shape) -> Option<[Side; 2]> {
 }
 
 fn run(core: &mut Core, op: &Op) -> Step {
-    let (Some(shape), Some(dst)) = (Shape::parse(op.inst.variant.name), op.dst) else { return undefined("matrix shape") };
+    let (Some(shape), Some(dst)) = (Shape::of(op.inst.opcode()), op.dst) else { return undefined("matrix shape") };
     let Some([a, b]) = sides(op, shape) else { return undefined("a matrix of a format that there is not") };
     let modifiers = &op.inst.modifiers;
     if (modifiers.neg | modifiers.neg_hi) & 3 != 0 {
@@ -220,8 +222,8 @@ fn run(core: &mut Core, op: &Op) -> Step {
 }
 
 /// The meaning of such a matrix instruction.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    Shape::parse(name).map(|_| (run as Handler, Semantics::Own))
+pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
+    Shape::of(opcode).map(|_| (run as Handler, Semantics::Own))
 }
 
 #[cfg(test)]
@@ -245,10 +247,10 @@ mod tests {
     }
 
     #[test]
-    fn names_say_the_shape() {
-        assert_eq!(Shape::parse("v_wmma_scale16_f32_32x16x128_f4"), Some(Shape { rows: 32, block: Some(16) }));
-        assert_eq!(Shape::parse("v_wmma_scale_f32_16x16x128_f8f6f4"), Some(Shape { rows: 16, block: Some(32) }));
-        assert_eq!(Shape::parse("v_wmma_f32_16x16x128_f8f6f4"), Some(Shape { rows: 16, block: None }));
-        assert_eq!(Shape::parse("v_wmma_ld_scale_paired_b32"), None);
+    fn shapes_of_operations() {
+        assert_eq!(Shape::of(Opcode::V_WMMA_SCALE16_F32_32X16X128_F4), Some(Shape { rows: 32, block: Some(16) }));
+        assert_eq!(Shape::of(Opcode::V_WMMA_SCALE_F32_16X16X128_F8F6F4), Some(Shape { rows: 16, block: Some(32) }));
+        assert_eq!(Shape::of(Opcode::V_WMMA_F32_16X16X128_F8F6F4), Some(Shape { rows: 16, block: None }));
+        assert_eq!(Shape::of(Opcode::V_WMMA_LD_SCALE_PAIRED_B32), None);
     }
 }

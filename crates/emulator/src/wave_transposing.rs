@@ -8,7 +8,7 @@
 //!
 //! With all lanes off a load from memory does nothing (CDNA5 ISA guide); with some of them off it is undefined. Those from LDS ignore EXEC, it says, which others doubt: refused.
 
-use wavetap_amdgpu::{Inst, Reg};
+use wavetap_amdgpu::{Inst, Opcode, Reg};
 
 use super::core::{Core, LANES, Step, undefined};
 use super::known::Known;
@@ -22,10 +22,10 @@ const WAVE: usize = 32;
 const WORDS: usize = 2;
 
 /// Bits of a number.
-fn bits_of(name: &str) -> Option<usize> {
-    match name {
-        "ds_load_tr8_b64" | "global_load_tr8_b64" => Some(8),
-        "ds_load_tr4_b64" | "global_load_tr4_b64" => Some(4),
+fn bits_of(opcode: Opcode) -> Option<usize> {
+    match opcode {
+        Opcode::DS_LOAD_TR8_B64 | Opcode::GLOBAL_LOAD_TR8_B64 => Some(8),
+        Opcode::DS_LOAD_TR4_B64 | Opcode::GLOBAL_LOAD_TR4_B64 => Some(4),
         _ => None,
     }
 }
@@ -62,7 +62,7 @@ fn from_memory(core: &mut Core, op: &Op) -> Step {
 }
 
 fn load(core: &mut Core, op: &Op, each: impl Fn(&mut Core, &Op) -> Step) -> Step {
-    let (Some(bits), Some(dst)) = (bits_of(op.inst.variant.name), op.dst) else { return undefined("meaning") };
+    let (Some(bits), Some(dst)) = (bits_of(op.inst.opcode()), op.dst) else { return undefined("meaning") };
     let exec = core.wave.exec();
     if exec != 0 && exec != u64::MAX >> (LANES - WAVE) {
         return undefined(format!("{} with lanes that are off", op.inst.name()));
@@ -83,7 +83,7 @@ fn load(core: &mut Core, op: &Op, each: impl Fn(&mut Core, &Op) -> Step) -> Step
 
 /// Undefined bits go with the numbers that they are of, once each lane has those that it loaded.
 pub(super) fn exchange_undefined(known: &mut Known, inst: &Inst, dst: Option<Reg>) {
-    let (Some(bits), Some(dst)) = (bits_of(inst.variant.name), dst) else { return };
+    let (Some(bits), Some(dst)) = (bits_of(inst.opcode()), dst) else { return };
     let slots: [usize; WORDS] = std::array::from_fn(|n| slot(dst.file, dst.first) + n);
     // Whatever is undefined has come with one of the registers.
     let Some(from) = slots.into_iter().find(|slot| known.lanes(*slot) != 0) else { return };
@@ -96,10 +96,10 @@ pub(super) fn exchange_undefined(known: &mut Known, inst: &Inst, dst: Option<Reg
 }
 
 /// The meaning of such a load.
-pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    bits_of(name)?;
+pub(super) fn meaning(opcode: Opcode) -> Option<Meaning> {
+    bits_of(opcode)?;
     let semantics = Semantics::Load { bytes: 8, signed: false, d16: None };
-    Some((if name.starts_with("ds_") { from_lds } else { from_memory }, semantics))
+    Some((if matches!(opcode, Opcode::DS_LOAD_TR8_B64 | Opcode::DS_LOAD_TR4_B64) { from_lds } else { from_memory }, semantics))
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use super::op::Op;
 use super::run::{Paused, Worker};
 use super::timing;
 use super::trace::DispatchStats;
-use wavetap_amdgpu::Target;
+use wavetap_amdgpu::{OpcodeFlags, Target};
 
 /// Instructions that a dispatch executes on one thread before it is divided: to start threads for less is not worth it.
 const ALONE: u64 = 50_000;
@@ -174,6 +174,5 @@ fn threads(options: &Options) -> usize {
 
 /// Whether results of this instruction differ in the order in which workgroups execute it: sums of floats in memory that they share.
 fn depends_on_order(op: &Op) -> bool {
-    let name = op.inst.variant.name;
-    name.contains("atomic") && ["add_f", "fadd", "pk_add"].iter().any(|sum| name.contains(sum))
+    op.inst.is_any(OpcodeFlags::FLOAT_SUM)
 }

@@ -1,7 +1,7 @@
 //! Writing snippets: instructions by mnemonic, labels and branches.
 
 use crate::hazard_mitigation::{self, Place};
-use wavetap_amdgpu::{Counter, Inst, Modifiers, Reg, Target, Value, WaitCount, WaitStates, scalar};
+use wavetap_amdgpu::{Counter, Inst, Modifiers, Opcode, Reg, Target, Value, WaitCount, WaitStates, scalar};
 use wavetap_analysis::kernel::edit::{Item, Label, Snippet};
 use wavetap_base::error::{Error, Result};
 
@@ -129,8 +129,8 @@ impl Asm {
         self.items.push(Item::Label(label));
     }
 
-    pub(crate) fn branch(&mut self, mnemonic: &'static str, label: Label) {
-        self.items.push(Item::Branch { mnemonic, label });
+    pub(crate) fn branch(&mut self, opcode: Opcode, label: Label) {
+        self.items.push(Item::Branch { opcode, label });
     }
 
     /// Loads an address of the rewritten object into a pair. Destroys SCC.
@@ -190,7 +190,7 @@ impl Asm {
 
     /// Whether the target can address memory by a scalar base and an offset for each lane. Those that cannot have FLAT instructions alone.
     fn has_global(&self) -> bool {
-        wavetap_amdgpu::has_operation(self.target, "global_atomic_add")
+        wavetap_amdgpu::has_operation(self.target, Opcode::GLOBAL_ATOMIC_ADD)
     }
 
     /// A scalar load of `width` registers: `s_load_dword` with its suffix.

@@ -17,7 +17,7 @@ use crate::probe::ProbeKind;
 use crate::probe::table::{PlacedSite, SiteTable};
 use crate::scavenge::LiveOut;
 use crate::uncopied::Uncopied;
-use wavetap_amdgpu::{Flags, Reg, Target};
+use wavetap_amdgpu::{Flags, Opcode, Reg, Target};
 use wavetap_analysis::cfg::{BodyId, Cfg, Program};
 use wavetap_analysis::dataflow::{Assigned, Indexing, Liveness, RegSet, UsedRegisters, Waits, callable_registers, reachable_registers};
 use wavetap_analysis::kernel::{Body, BodyKind, CallTarget, Flow, Neighbours, Reason, Refusal, Stop};
@@ -179,7 +179,7 @@ fn clones<'a>(
 ) -> BTreeMap<BodyId, ClonedFunction<'a>> {
     let program = analysis.program;
     let mut found = BTreeMap::new();
-    if !wavetap_amdgpu::has_operation(program.body(kernel).target(), "s_call_b64") {
+    if !wavetap_amdgpu::has_operation(program.body(kernel).target(), Opcode::S_CALL_B64) {
         return found;
     }
     let mut work = vec![kernel];

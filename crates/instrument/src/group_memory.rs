@@ -1,6 +1,6 @@
 //! LDS that is not the kernel's alone: where counters cannot be at the end of a workgroup's LDS, and where a launch may need what they take.
 
-use wavetap_amdgpu::{Inst, Memory, Reg, Target, Traits, Value, scalar};
+use wavetap_amdgpu::{Inst, Memory, OpcodeFlags, Reg, Target, Value, scalar};
 use wavetap_analysis::cfg::{BodyId, Program};
 use wavetap_analysis::kernel::{Body, Reason, Refusal};
 use wavetap_object::code_object::{Kernel, KernelMetadata, ValueKind};
@@ -53,7 +53,10 @@ fn accesses_lds(body: &Body) -> bool {
     body.insts().iter().any(|inst| {
         let takes_aperture =
             || inst.operands.iter().filter_map(|operand| operand.reg()).any(|reg| reg.first == aperture.first && reg.file == aperture.file);
-        inst.variant.memory == Memory::Lds || inst.modifiers.lds || inst.variant.traits.contains(Traits::TO_LDS) || takes_aperture()
+        inst.variant.memory == Memory::Lds
+            || inst.modifiers.lds
+            || inst.is_any(OpcodeFlags::TO_LDS | OpcodeFlags::FROM_LDS)
+            || takes_aperture()
     })
 }
 

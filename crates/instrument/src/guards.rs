@@ -1,7 +1,7 @@
 //! What must not be in a kernel, or not where code is inserted.
 
 use crate::frame::entry::begins_with_arguments;
-use wavetap_amdgpu::{Memory, Reg, Role, Traits, Value};
+use wavetap_amdgpu::{Memory, Opcode, OpcodeFlags, Reg, Role, Value};
 use wavetap_analysis::cfg::{Cfg, Program};
 use wavetap_analysis::dataflow::{Indexing, Liveness, RegSet};
 use wavetap_analysis::kernel::{Body, BodyKind, Flow, Neighbours, Reason, Refusal, Scheduling, Stop, Tie};
@@ -22,7 +22,7 @@ const MESSAGE_BITS: i64 = 0xff;
 
 /// Refuses kernels whose waves change how many vector registers they have, or which ones the numbers mean.
 pub(crate) fn check_allocation(body: &Body, descriptor: &KernelDescriptor) -> Result<(), Refusal> {
-    if let Some(id) = body.ids().find(|id| body.inst(*id).variant.traits.contains(Traits::ALLOC_VGPR)) {
+    if let Some(id) = body.ids().find(|id| body.inst(*id).variant.opcode_flags.contains(OpcodeFlags::ALLOC_VGPR)) {
         return Err(Refusal::at(Reason::VectorAllocation, body.address(id), "s_alloc_vgpr changes the number of vector registers"));
     }
     if Field::enable_dynamic_vgpr(body.target()).is_some_and(|field| descriptor.get(field) != 0) {
@@ -85,7 +85,7 @@ pub(crate) fn place_before_end(body: &Body, cfg: &Cfg, end: InstId) -> InstId {
     let mut place = end;
     for id in block.insts().filter(|id| *id < end) {
         if is_dealloc(body, id) {
-            let nop = block.insts().take_while(|other| *other < id).last().filter(|before| body.inst(*before).name() == "s_nop");
+            let nop = block.insts().take_while(|other| *other < id).last().filter(|before| body.inst(*before).opcode() == Opcode::S_NOP);
             place = nop.unwrap_or(id);
         }
     }
@@ -108,7 +108,7 @@ fn is_dealloc(body: &Body, id: InstId) -> bool {
         Some(Value::Imm(message)) => message,
         _ => return false,
     };
-    inst.name() == "s_sendmsg" && body.target().message((message & MESSAGE_BITS) as u8) == Some(DEALLOC_VGPRS)
+    inst.opcode() == Opcode::S_SENDMSG && body.target().message((message & MESSAGE_BITS) as u8) == Some(DEALLOC_VGPRS)
 }
 
 /// Refuses an insertion between instructions that must follow each other.
@@ -138,7 +138,7 @@ pub(crate) fn check_ends(program: &Program, body: &Body) -> Result<(), Refusal> 
 pub(crate) fn check_mode(body: &Body) -> Result<(), Refusal> {
     for id in body.ids() {
         let inst = body.inst(id);
-        if !inst.name().starts_with("s_setreg") {
+        if !inst.is_any(OpcodeFlags::SETREG) {
             continue;
         }
         // Unknown: as if it wrote all of MODE.

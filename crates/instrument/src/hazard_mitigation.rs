@@ -4,7 +4,7 @@
 use rustc_hash::FxHashMap;
 
 use wavetap_amdgpu::{
-    self, AluWait, Counter, Encoding, EventHazards as Rules, Flags, Inst, Memory, Reg, RegFile, Target, Value, WaitCount, scalar,
+    self, AluWait, Counter, Encoding, EventHazards as Rules, Flags, Inst, Memory, Opcode, Reg, RegFile, Target, Value, WaitCount, scalar,
 };
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::edit::{Item, Label};
@@ -190,11 +190,11 @@ impl Settler {
                     self.pending = self.pending.join(brought);
                 }
             }
-            Item::Branch { mnemonic, label } => {
+            Item::Branch { opcode, label } => {
                 self.pending.branched = true;
                 let there = self.at_labels.entry(*label).or_default();
                 *there = there.join(self.pending);
-                if *mnemonic == "s_branch" {
+                if *opcode == Opcode::S_BRANCH {
                     self.pending = Pending::default();
                 }
             }

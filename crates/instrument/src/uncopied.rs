@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use wavetap_amdgpu::{Role, Value};
+use wavetap_amdgpu::{Opcode, Role, Value};
 use wavetap_analysis::cfg::{BodyId, Program};
 use wavetap_analysis::kernel::{Body, BodyKind, Flow, Reason, Refusal};
 
@@ -62,7 +62,7 @@ pub fn end_of_wave(body: &Body) -> Option<u64> {
             return Some(body.address(inst));
         }
         let number = body.inst(inst).operand(Role::Simm16).map(|operand| operand.value);
-        if body.inst(inst).name() != "s_trap" || number != Some(Value::Imm(TRAP_ABORT)) {
+        if body.inst(inst).opcode() != Opcode::S_TRAP || number != Some(Value::Imm(TRAP_ABORT)) {
             work.extend(body.successors(inst));
         }
     }

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::WaitCertainty;
 use super::chains::Context;
 use super::latency::{self, Cycles};
-use wavetap_amdgpu::{Counter, MachineFact, Role, Value};
+use wavetap_amdgpu::{Counter, MachineFact, Opcode, Role, Value};
 use wavetap_analysis::dataflow::{Certainty, Operation, Wait, WaitedOperation};
 use wavetap_base::entity::{BlockId, InstId};
 
@@ -307,7 +307,7 @@ impl Context<'_> {
     fn slots(&self, id: InstId) -> u64 {
         let inst = self.body.inst(id);
         match inst.operand(Role::Simm16).map(|operand| operand.value) {
-            Some(Value::Imm(more)) if inst.name() == "s_nop" => more as u64 % 16 + 1,
+            Some(Value::Imm(more)) if inst.opcode() == Opcode::S_NOP => more as u64 % 16 + 1,
             _ => 1,
         }
     }

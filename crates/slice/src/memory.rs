@@ -12,7 +12,7 @@ use std::ops::Range;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use wavetap_amdgpu::{Access, Flags, Inst, Memory, Reg, Role, Value};
+use wavetap_amdgpu::{Access, Flags, Inst, Memory, OpcodeFlags, Reg, Role, Value};
 use wavetap_analysis::cfg::{Block, Cfg};
 use wavetap_analysis::dataflow::{Definitions, Made, ValueId};
 use wavetap_analysis::kernel::{Body, Flow};
@@ -106,7 +106,7 @@ impl Stores {
                 stores.writers.push(Writer { inst: id, memory: None });
             }
             // Loads straight into LDS.
-            let into_lds = inst.name().ends_with("_lds") || inst.name().contains("_load_lds_");
+            let into_lds = inst.is_any(OpcodeFlags::TO_LDS);
             if into_lds || (inst.variant.flags.intersects(Flags::STORE | Flags::ATOMIC) && inst.variant.memory == Memory::Lds) {
                 stores.lds.push(id);
             }
@@ -225,8 +225,7 @@ fn local(inst: &Inst) -> bool {
 
 /// The bytes accessed, relative to the address without constant; none if there are several places.
 fn bytes(inst: &Inst) -> Option<(i64, i64)> {
-    let places = ["2_b32", "2_b64", "2st64", "_2addr_", "_stride64_"];
-    if inst.variant.memory_bytes == 0 || places.iter().any(|part| inst.name().contains(part)) {
+    if inst.variant.memory_bytes == 0 || inst.is_any(OpcodeFlags::TWO_ADDRESSES | OpcodeFlags::LDS_SRC2) {
         return None;
     }
     let from = i64::from(inst.modifiers.offset);

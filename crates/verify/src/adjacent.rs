@@ -6,7 +6,7 @@
 
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
-use wavetap_amdgpu::{EventHazards, Inst, Memory, Role, Traits, Value};
+use wavetap_amdgpu::{EventHazards, Inst, Memory, Opcode, OpcodeFlags, Role, Value};
 use wavetap_analysis::dataflow::Indexing;
 use wavetap_analysis::kernel::Body;
 use wavetap_base::entity::InstId;
@@ -44,7 +44,7 @@ pub(super) fn check(original: &Body, new: &Body, alignment: &Alignment, findings
     if !new.target().event_hazards().contains(EventHazards::DEALLOC_VGPRS) {
         return;
     }
-    let follows_nop = |body: &Body, id: InstId| id.0 > 0 && body.inst(InstId(id.0 - 1)).name() == "s_nop";
+    let follows_nop = |body: &Body, id: InstId| id.0 > 0 && body.inst(InstId(id.0 - 1)).opcode() == Opcode::S_NOP;
     for id in new.ids().filter(|id| gives_registers_back(new.inst(*id))) {
         let had = alignment.original(id).is_some_and(|old| follows_nop(original, old));
         if had && !follows_nop(new, id) {
@@ -65,10 +65,10 @@ struct Clause {
 /// The clauses of a body, in address order. They end where the code leaves them.
 fn clauses(body: &Body) -> Vec<Clause> {
     let mut clauses = Vec::new();
-    if !body.traits().contains(Traits::CLAUSE) {
+    if !body.opcode_flags().contains(OpcodeFlags::CLAUSE) {
         return clauses;
     }
-    for start in body.ids().filter(|id| body.inst(*id).variant.traits.contains(Traits::CLAUSE)) {
+    for start in body.ids().filter(|id| body.inst(*id).variant.opcode_flags.contains(OpcodeFlags::CLAUSE)) {
         let Some(length) = members(body.inst(start)) else { continue };
         let mut next = start.index() + 1;
         let mut following = |id| body.at_next(body.end_address(id), &mut next);

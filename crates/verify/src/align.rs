@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 
 use super::finding::{Finding, Rule};
 use super::{first_vector, scheduling};
-use wavetap_amdgpu::{Branch, Flags, Inst, Memory, RegFile, Role, Target, Traits, scalar};
+use wavetap_amdgpu::{Branch, Flags, Inst, Memory, OpcodeFlags, RegFile, Role, Target, scalar};
 use wavetap_analysis::kernel::{Body, CallTarget, Flow};
 use wavetap_base::entity::InstId;
 
@@ -236,14 +236,14 @@ fn forbidden(inst: &Inst) -> bool {
     inst.variant.flags.contains(Flags::BARRIER)
         || inst.variant.memory == Memory::Message
         || inst.modifiers.gds
-        || inst.variant.traits.contains(Traits::STATEFUL)
+        || inst.variant.opcode_flags.contains(OpcodeFlags::STATEFUL)
         // The trap handler's registers, some of which hold the workgroup's ids.
         || inst.writes().any(|reg| reg.file == RegFile::Scalar && (scalar::TTMP0..scalar::M0).contains(&reg.first))
 }
 
 /// Whether it sets the high bits of vector register numbers. That original code has its own is checked in `high_registers`.
 fn sets_high_bits(inst: &Inst) -> bool {
-    inst.variant.traits.contains(Traits::SET_VGPR_MSB)
+    inst.variant.opcode_flags.contains(OpcodeFlags::SET_VGPR_MSB)
 }
 
 /// Whether all that the instruction does is to set a half of FLAT_SCRATCH.
@@ -276,7 +276,7 @@ fn same(original: &Body, id: InstId, new: &Inst) -> bool {
 /// Whether two instructions are the same but for a displacement or a delay.
 pub(super) fn same_encoded(old: &Inst, new: &Inst) -> bool {
     let may_differ = |role: Role| {
-        matches!(role, Role::SimmTarget | Role::Delay) || (role == Role::Simm16 && old.variant.traits.contains(Traits::CLAUSE))
+        matches!(role, Role::SimmTarget | Role::Delay) || (role == Role::Simm16 && old.variant.opcode_flags.contains(OpcodeFlags::CLAUSE))
     };
     // What has no fields for modifiers has none.
     let has_modifiers = || !old.variant.layout.modifiers.is_empty() || old.variant.layout.has_parts;

@@ -9,7 +9,7 @@
 
 use smallvec::SmallVec;
 
-use wavetap_amdgpu::{Counter, Reg, RegFile, Target, Traits, Value, issued, wait_count};
+use wavetap_amdgpu::{Counter, Opcode, OpcodeFlags, Reg, RegFile, Target, Value, issued, wait_count};
 use wavetap_analysis::cfg::{Cfg, Worklist};
 use wavetap_analysis::dataflow::{
     CompletionOrder, FlatMemory, MOST, Operation, RegSet, WaitSummaries, WrittenRegs, completion_order, counters_of, may_not_count,
@@ -370,7 +370,7 @@ impl<'a> Arrivals<'a> {
     fn step(&mut self, id: InstId, whose: Whose) {
         let (body, inst) = (self.body, self.body.inst(id));
         let (waits, issued, flow) = (wait_count(body.target(), inst), issued(inst), body.flow(id));
-        let answers = inst.variant.traits.contains(Traits::BARRIER_WAIT);
+        let answers = inst.variant.opcode_flags.contains(OpcodeFlags::BARRIER_WAIT);
         if waits.is_none() && issued.is_empty() && !answers && !matches!(flow, Flow::Call(_)) {
             return;
         }
@@ -430,7 +430,7 @@ impl<'a> Arrivals<'a> {
             for position in RegSet::positions(Reg::SCC) {
                 for whose in [Whose::Original, Whose::Inserted] {
                     let Some(by) = queue.pending(whose, position) else { continue };
-                    let signal = self.body.inst(by).name() == "s_barrier_signal_isfirst";
+                    let signal = self.body.inst(by).opcode() == Opcode::S_BARRIER_SIGNAL_ISFIRST;
                     if signal && number(by).is_some() && number(by) == number(wait) {
                         queue.slots[whose as usize * RegSet::POSITIONS + position].number = 0;
                     }

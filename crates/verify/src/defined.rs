@@ -5,7 +5,7 @@
 
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
-use wavetap_amdgpu::{Access, Reg, RegFile, Traits};
+use wavetap_amdgpu::{Access, OpcodeFlags, Reg, RegFile};
 use wavetap_analysis::cfg::{Cfg, Worklist};
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::{Body, CallTarget, Flow};
@@ -15,7 +15,7 @@ use wavetap_object::code_object::InitialRegisters;
 /// Checks the new code of a kernel that is entered with these registers.
 pub(super) fn check(new: &Body, cfg: &Cfg, alignment: &Alignment, entry: &InitialRegisters, findings: &mut Vec<Finding>) {
     let unknown = |id| matches!(new.flow(id), Flow::Call(CallTarget::Unknown) | Flow::IndirectJump);
-    if new.ids().any(unknown) || new.traits().intersects(Traits::CHOOSES_REGISTERS) {
+    if new.ids().any(unknown) || new.opcode_flags().intersects(OpcodeFlags::CHOOSES_REGISTERS) {
         return;
     }
     let at_entry = at_entry(entry);

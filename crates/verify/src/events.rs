@@ -8,8 +8,8 @@ use super::align::Alignment;
 use super::finding::{Finding, Rule};
 use super::hazards::{is_lds, is_salu, is_valu, is_vector_memory};
 use wavetap_amdgpu::{
-    Access, Branch, Condition, Counter, Counters, Encoding, EventHazards as Rules, Flags, Inst, Memory, Reg, RegFile, Role, Traits, Value,
-    WaitStates, alu_wait, scalar, wait_count,
+    Access, Branch, Condition, Counter, Counters, Encoding, EventHazards as Rules, Flags, Inst, Memory, Opcode, OpcodeFlags, Reg, RegFile,
+    Role, Value, WaitStates, alu_wait, scalar, wait_count,
 };
 use wavetap_analysis::cfg::{Cfg, Worklist};
 use wavetap_analysis::kernel::{Body, BodyKind};
@@ -185,7 +185,7 @@ fn asks_for_zero_flag(inst: &Inst) -> bool {
 }
 
 fn permutes_lanes(inst: &Inst) -> bool {
-    is_valu(inst) && inst.name().starts_with("v_permlane")
+    is_valu(inst) && inst.is_any(OpcodeFlags::PERMLANE)
 }
 
 /// The scalar registers that an instruction reads, and those that it writes. What `s_set_vgpr_msb` does to vector registers is nothing to them.
@@ -216,7 +216,7 @@ fn named(codes: Codes) -> String {
 
 /// The registers that an instruction reads as a mask of lanes.
 fn mask_of(inst: &Inst) -> Codes {
-    if !inst.variant.traits.contains(Traits::LANE_MASK) && inst.variant.halves.is_none() {
+    if !inst.variant.opcode_flags.contains(OpcodeFlags::LANE_MASK) && inst.variant.halves.is_none() {
         return 0;
     }
     let explicit = inst.operand(Role::Src2).and_then(|operand| operand.reg()).filter(|reg| reg.file == RegFile::Scalar);
@@ -292,7 +292,7 @@ impl Checker<'_> {
                     report(format!("{} is written, which a memory instruction has yet to read", named(clash)));
                 }
             }
-            let waits = inst.name() == "s_waitcnt" && wait_for_all(inst);
+            let waits = inst.opcode() == Opcode::S_WAITCNT && wait_for_all(inst);
             if step.valu || waits || alu_wait(inst).is_some_and(|wait| wait.vm_vsrc == Some(0)) {
                 *reads = Marks::default();
             }
@@ -308,7 +308,7 @@ impl Checker<'_> {
             }
             let waited = wait_count(self.new.target(), inst).is_some_and(|counts| counts.get(Counter::Lgkm) == Some(0));
             let computes = step.salu && inst.variant.encoding != Encoding::Sopp && !inst.variant.flags.contains(Flags::WAIT);
-            if waited || (computes && inst.name() != "s_version") {
+            if waited || (computes && inst.opcode() != Opcode::S_VERSION) {
                 *reads = Marks::default();
             }
             if inst.variant.encoding == Encoding::Smem {
@@ -337,10 +337,10 @@ impl Checker<'_> {
             if permutes_lanes(step.inst) && compared.ours(step.inserted) != 0 {
                 report("EXEC was just written by a vector comparison".to_owned());
             }
-            if step.inst.name() != "v_nop" {
+            if step.inst.opcode() != Opcode::V_NOP {
                 *compared = Marks::default();
             }
-            if step.inst.name().starts_with("v_cmpx") {
+            if step.inst.is_any(OpcodeFlags::CMPX) {
                 compared.mark(1, step.inserted);
             }
         }
@@ -373,7 +373,7 @@ impl Checker<'_> {
             state.0[BRANCHED].join(last);
         }
         let waits = wait_count(self.new.target(), inst).is_some_and(|counts| counts.get(Counter::Vs) == Some(0));
-        if waits && inst.name() == "s_waitcnt_vscnt" {
+        if waits && inst.opcode() == Opcode::S_WAITCNT_VSCNT {
             state.0[LAST] = Marks::default();
             state.0[BRANCHED] = Marks::default();
         }
@@ -440,19 +440,19 @@ impl Checker<'_> {
 
     /// Whether the hardware now forgets which pairs vector instructions have read: behind so many `ds_nop` in a row. They are one row only within a block.
     fn forgets(&self, id: InstId) -> bool {
-        if !self.new.inst(id).variant.traits.contains(Traits::DS_NOP) {
+        if !self.new.inst(id).variant.opcode_flags.contains(OpcodeFlags::DS_NOP) {
             return false;
         }
         let count = self.new.target().forgetting_nops();
         let first = self.cfg.block(self.cfg.block_of(id)).first;
         let row = (id.0 + 1).checked_sub(count).filter(|start| *start >= first.0);
-        row.is_some_and(|start| (start..=id.0).all(|index| self.new.inst(InstId(index)).variant.traits.contains(Traits::DS_NOP)))
+        row.is_some_and(|start| (start..=id.0).all(|index| self.new.inst(InstId(index)).variant.opcode_flags.contains(OpcodeFlags::DS_NOP)))
     }
 
     /// A register of a pair that a vector instruction has ever read is written and read again (gfx12.0).
     fn tracked_pairs(&self, state: &mut State, step: &Step<'_>, report: &mut dyn FnMut(String)) {
         let variant = step.inst.variant;
-        let may_wait = variant.traits.contains(Traits::ALU_WAIT) || variant.encoding == Encoding::Ldsdir;
+        let may_wait = variant.opcode_flags.contains(OpcodeFlags::ALU_WAIT) || variant.encoding == Encoding::Ldsdir;
         if let Some(wait) = may_wait.then(|| alu_wait(step.inst)).flatten() {
             let vcc = codes(Reg::VCC);
             if wait.sa_sdst == Some(0) {

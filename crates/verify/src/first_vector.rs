@@ -4,7 +4,7 @@
 
 use super::align::{Alignment, same_encoded};
 use super::finding::{Finding, Rule};
-use wavetap_amdgpu::{EventHazards, Flags, Inst, Latency, Value};
+use wavetap_amdgpu::{EventHazards, Flags, Inst, Latency, Opcode, Value};
 use wavetap_analysis::kernel::{Body, BodyKind, Flow, Neighbours};
 use wavetap_base::entity::InstId;
 
@@ -35,7 +35,7 @@ pub(super) fn check(new: &Body, alignment: &Alignment, findings: &mut Vec<Findin
     while !(vector && memory) {
         let inst = new.inst(at);
         let wrong = if inst.variant.flags.contains(Flags::VALU) {
-            let wrong = !vector && inst.name() != "v_nop";
+            let wrong = !vector && inst.opcode() != Opcode::V_NOP;
             vector = true;
             wrong.then_some("the first vector instruction is not v_nop")
         } else if inst.variant.latency == Latency::Vmem {

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use super::align::Alignment;
 use super::finding::{Finding, Rule};
 use super::matrix;
-use wavetap_amdgpu::{Encoding, Flags, Inst, Memory, Operand, Reg, RegFile, Role, Traits, Value, WaitStates, scalar};
+use wavetap_amdgpu::{Encoding, Flags, Inst, Memory, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role, Value, WaitStates, scalar};
 use wavetap_analysis::cfg::Cfg;
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::Body;
@@ -347,7 +347,7 @@ fn shares_named(a: &Inst, a_written: bool, b: &Inst, b_written: bool) -> bool {
 
 /// Issue slots an instruction takes.
 fn slots(inst: &Inst) -> u8 {
-    if !inst.variant.traits.contains(Traits::NOP) {
+    if !inst.variant.opcode_flags.contains(OpcodeFlags::NOP) {
         return 1;
     }
     match inst.operand(Role::Simm16).map(|operand| operand.value) {
@@ -390,11 +390,12 @@ fn sgpr_to_memory(p: &Pair<'_>) -> Option<u32> {
 }
 
 fn vcc_to_div_fmas(p: &Pair<'_>) -> Option<u32> {
-    if_met(is_valu(p.producer) && p.consumer.name().starts_with("v_div_fmas") && p.producer.writes.overlaps(Reg::VCC), 4)
+    if_met(is_valu(p.producer) && p.consumer.is_any(OpcodeFlags::DIV_FMAS) && p.producer.writes.overlaps(Reg::VCC), 4)
 }
 
 fn lane_select(p: &Pair<'_>) -> Option<u32> {
-    let lane = matches!(p.consumer.name(), "v_readlane_b32" | "v_writelane_b32").then(|| p.consumer.operand(Role::Src1)).flatten();
+    let lane =
+        matches!(p.consumer.opcode(), Opcode::V_READLANE_B32 | Opcode::V_WRITELANE_B32).then(|| p.consumer.operand(Role::Src1)).flatten();
     let select = lane.and_then(|operand| operand.reg());
     if_met(is_valu(p.producer) && select.is_some_and(|reg| written_sgprs(p.producer).overlaps(reg)), 4)
 }
@@ -408,7 +409,7 @@ fn exec_to_dpp(p: &Pair<'_>) -> Option<u32> {
 }
 
 fn m0_to_message(p: &Pair<'_>) -> Option<u32> {
-    let messages = p.consumer.variant.memory == Memory::Message || p.consumer.modifiers.gds || p.consumer.name() == "s_ttracedata";
+    let messages = p.consumer.variant.memory == Memory::Message || p.consumer.modifiers.gds || p.consumer.opcode() == Opcode::S_TTRACEDATA;
     if_met(is_salu(p.producer) && p.producer.writes.overlaps(Reg::M0) && messages, 1)
 }
 
@@ -416,9 +417,8 @@ fn m0_to_index(p: &Pair<'_>) -> Option<u32> {
     if !p.indexed_by_m0 || !is_salu(p.producer) || !p.producer.writes.overlaps(Reg::M0) {
         return None;
     }
-    let name = p.consumer.name();
-    let indexes = name.starts_with("s_movrel") || name.starts_with("v_interp") || name.contains("_addtid_") || p.consumer.modifiers.lds;
-    if_met(indexes, 1)
+    const INDEXES: OpcodeFlags = OpcodeFlags::SCALAR_RELATIVE.union(OpcodeFlags::INTERP).union(OpcodeFlags::ADDTID);
+    if_met(p.consumer.is_any(INDEXES) || p.consumer.modifiers.lds, 1)
 }
 
 /// The registers whose contents a store takes late.
@@ -447,11 +447,9 @@ fn trans_to_valu(p: &Pair<'_>) -> Option<u32> {
 fn writes_part(inst: &Inst) -> bool {
     /// SDWA selector of the whole register.
     const DWORD: u8 = 6;
-    let name = inst.name();
-    let bytes = || name.starts_with("v_cvt_") && (name.contains("_fp8") || name.contains("_bf8") || name.contains("_fp4"));
     inst.modifiers.sdwa.is_some_and(|sdwa| sdwa.dst_sel != DWORD)
         || inst.modifiers.op_sel & 8 != 0
-        || (inst.modifiers.op_sel != 0 && bytes())
+        || (inst.modifiers.op_sel != 0 && inst.is_any(OpcodeFlags::CVT_BYTES))
 }
 
 fn partial_to_valu(p: &Pair<'_>) -> Option<u32> {
@@ -465,12 +463,12 @@ fn sgpr_to_valu(p: &Pair<'_>) -> Option<u32> {
 }
 
 fn exec_to_lane(p: &Pair<'_>) -> Option<u32> {
-    let lane = matches!(p.consumer.name(), "v_readlane_b32" | "v_writelane_b32" | "v_readfirstlane_b32");
+    let lane = matches!(p.consumer.opcode(), Opcode::V_READLANE_B32 | Opcode::V_WRITELANE_B32 | Opcode::V_READFIRSTLANE_B32);
     if_met(p.strict() && is_valu(p.producer) && lane && p.producer.writes.overlaps(Reg::EXEC), 4)
 }
 
 fn vgpr_to_lane(p: &Pair<'_>) -> Option<u32> {
-    let lane = matches!(p.consumer.name(), "v_readlane_b32" | "v_readfirstlane_b32");
+    let lane = matches!(p.consumer.opcode(), Opcode::V_READLANE_B32 | Opcode::V_READFIRSTLANE_B32);
     if_met(p.strict() && is_valu(p.producer) && lane && p.producer.writes.shares_vectors(&p.consumer.reads), 1)
 }
 
@@ -491,13 +489,16 @@ fn hardware(inst: &Inst) -> Option<u8> {
 
 fn hardware_register(p: &Pair<'_>) -> Option<u32> {
     let again = || hardware(p.consumer).is_some() && hardware(p.producer) == hardware(p.consumer);
-    if_met(p.producer.name().starts_with("s_setreg") && again(), 2)
+    if_met(p.producer.is_any(OpcodeFlags::SETREG) && again(), 2)
 }
 
 fn trap_status(p: &Pair<'_>) -> Option<u32> {
     /// `HW_REG_TRAPSTS`.
     const TRAPSTS: u8 = 3;
-    if_met(p.producer.name().starts_with("s_setreg") && hardware(p.producer) == Some(TRAPSTS) && p.consumer.name().starts_with("s_rfe"), 1)
+    if_met(
+        p.producer.is_any(OpcodeFlags::SETREG) && hardware(p.producer) == Some(TRAPSTS) && p.consumer.is_any(OpcodeFlags::TRAP_RETURN),
+        1,
+    )
 }
 
 fn exec_to_data(p: &Pair<'_>) -> Option<u32> {
@@ -506,7 +507,7 @@ fn exec_to_data(p: &Pair<'_>) -> Option<u32> {
 }
 
 fn swaps_rows(inst: &Inst) -> bool {
-    matches!(inst.name(), "v_permlane16_swap_b32" | "v_permlane32_swap_b32")
+    matches!(inst.opcode(), Opcode::V_PERMLANE16_SWAP_B32 | Opcode::V_PERMLANE32_SWAP_B32)
 }
 
 fn vgpr_to_swap(p: &Pair<'_>) -> Option<u32> {

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::finding::{Finding, Rule};
 use super::scratch;
 use super::values::{Home, State, Word};
-use wavetap_amdgpu::{Flags, Inst, Memory, Reg, RegFile, Role, Value};
+use wavetap_amdgpu::{Flags, Inst, Memory, Opcode, Reg, RegFile, Role, Value};
 use wavetap_analysis::kernel::Body;
 use wavetap_base::entity::InstId;
 
@@ -26,8 +26,8 @@ pub(super) fn moved(
 ) -> bool {
     let inst = body.inst(id);
     let all = state.all_lanes(body.target().wave_size());
-    match (inst.name(), inst.variant.memory) {
-        ("v_accvgpr_write_b32", _) => {
+    match (inst.opcode(), inst.variant.memory) {
+        (Opcode::V_ACCVGPR_WRITE_B32, _) => {
             if let (Some(to), Some(from)) = (single(inst, Role::Vdst, RegFile::Accum), single(inst, Role::Src0, RegFile::Vector)) {
                 state.clobber_vector(Reg::accum(to, 1));
                 state.move_out(from, Home::Accum(to), all);
@@ -35,7 +35,7 @@ pub(super) fn moved(
             }
             false
         }
-        ("v_accvgpr_read_b32", _) => {
+        (Opcode::V_ACCVGPR_READ_B32, _) => {
             if let (Some(to), Some(from)) = (single(inst, Role::Vdst, RegFile::Vector), single(inst, Role::Src0, RegFile::Accum)) {
                 state.move_back(to, Home::Accum(from), all);
                 return true;
@@ -53,10 +53,10 @@ pub(super) fn moved(
                     || format!("{} accesses {place} of scratch memory; {start} to {end} are there for inserted code", inst.name());
                 report(&|| Finding::new(Rule::Scratch, message()).at(body.address(id)));
             }
-            let is_word = match inst.name() {
-                "scratch_store_dword" | "scratch_store_b32" | "scratch_load_dword" | "scratch_load_b32" => true,
+            let is_word = match inst.opcode() {
+                Opcode::SCRATCH_STORE_DWORD | Opcode::SCRATCH_STORE_B32 | Opcode::SCRATCH_LOAD_DWORD | Opcode::SCRATCH_LOAD_B32 => true,
                 // In another form it takes or gives more.
-                "buffer_store_dword" | "buffer_load_dword" => !inst.modifiers.tfe && !inst.modifiers.lds,
+                Opcode::BUFFER_STORE_DWORD | Opcode::BUFFER_LOAD_DWORD => !inst.modifiers.tfe && !inst.modifiers.lds,
                 _ => false,
             };
             match (offset.filter(|_| is_word), inst.variant.flags.intersects(Flags::STORE | Flags::ATOMIC)) {

@@ -4,7 +4,7 @@
 //! inserted writers and an original one; where the number depends on what reads the result, the largest is asked for.
 
 use super::hazards::{Facts, Pair, WaitRule, all, if_met, is_lds, is_valu, is_vector_memory};
-use wavetap_amdgpu::{Encoding, Flags, Inst, Reg, Role, Traits, WaitStates};
+use wavetap_amdgpu::{Encoding, Flags, Inst, NumberFormat, Opcode, OpcodeFlags, Reg, Role, WaitStates};
 use wavetap_analysis::dataflow::RegSet;
 
 /// The longest distance any of these rules asks for (16 passes and 4).
@@ -38,51 +38,47 @@ pub(super) static RULES: [WaitRule; 9] = {
 
 /// Whether rules of this file concern an instruction.
 pub(super) fn concerns(inst: &Inst) -> bool {
-    is_matrix(inst) || inst.variant.traits.intersects(Traits::DOT | Traits::ACCUM_MOVE)
+    is_matrix(inst) || inst.variant.opcode_flags.intersects(OpcodeFlags::DOT | OpcodeFlags::ACCUM_MOVE)
 }
 
 /// Whether an instruction multiplies matrices.
 pub(super) fn is_matrix(inst: &Inst) -> bool {
-    inst.variant.flags.contains(Flags::MFMA) && !inst.variant.traits.contains(Traits::ACCUM_MOVE)
+    inst.variant.flags.contains(Flags::MFMA) && !inst.variant.opcode_flags.contains(OpcodeFlags::ACCUM_MOVE)
 }
 
 fn is_dot(inst: &Inst) -> bool {
-    inst.variant.traits.contains(Traits::DOT)
+    inst.variant.opcode_flags.contains(OpcodeFlags::DOT)
 }
 
 fn is_double(inst: &Inst) -> bool {
-    inst.name().starts_with("v_mfma_f64")
+    factors(inst) == Some(NumberFormat::F64)
 }
 
 /// Single-precision factors: other pipes on gfx94x.
 fn is_single(inst: &Inst) -> bool {
-    inst.name().starts_with("v_mfma_f32") && (inst.name().ends_with("f32") && !inst.name().ends_with("xf32"))
+    factors(inst) == Some(NumberFormat::F32)
+}
+
+/// What the factors are, the first one where they are of two kinds.
+fn factors(inst: &Inst) -> Option<NumberFormat> {
+    inst.opcode().matrix().map(|matrix| matrix.a)
 }
 
 fn reads_memory_side(inst: &Inst) -> bool {
     is_vector_memory(inst) || is_lds(inst) || inst.variant.encoding == Encoding::Exp
 }
 
-/// Rows, columns and depth in an instruction's name: `v_mfma_f32_32x32x8_f16`, `v_mfma_f32_32x32x8f16`.
-fn shape(inst: &Inst) -> Option<(u32, u32)> {
-    let part = inst.name().split('_').find(|part| part.as_bytes().first().is_some_and(u8::is_ascii_digit) && part.contains('x'))?;
-    let mut numbers =
-        part.split('x').map(|number| number.bytes().take_while(u8::is_ascii_digit).fold(0, |n, b| 10 * n + u32::from(b - b'0')));
-    let (rows, _, depth) = (numbers.next()?, numbers.next()?, numbers.next()?);
-    Some((rows, depth))
-}
-
 /// Passes of a matrix instruction, not fewer than it takes.
 fn passes(inst: &Inst, states: WaitStates) -> u32 {
-    let Some((rows, depth)) = shape(inst) else { return 16 };
+    let Some(matrix) = inst.opcode().matrix() else { return 16 };
+    let (rows, depth) = (u32::from(matrix.rows), u32::from(matrix.depth));
     let newer = matches!(states, WaitStates::Gfx94x | WaitStates::Gfx950);
-    let name = inst.name();
     // Of single precision and of XF32 half as many rows count.
-    let deep = if name.ends_with("f32") { 2 * depth } else { depth };
+    let deep = if matches!(matrix.b, NumberFormat::F32 | NumberFormat::Xf32) { 2 * depth } else { depth };
     match rows {
-        _ if name.contains("f8f6f4") => rows / 2,
+        _ if matrix.a == NumberFormat::F8f6f4 => rows / 2,
         4 => 2,
-        _ if name.starts_with("v_smfmac") => rows / 4,
+        _ if inst.is_any(OpcodeFlags::SMFMAC) => rows / 4,
         16 if newer && deep >= 16 => 4,
         32 if newer && deep >= 8 => 8,
         rows => rows / 2,
@@ -93,7 +89,7 @@ fn passes(inst: &Inst, states: WaitStates) -> u32 {
 fn done(p: &Pair<'_>, memory: bool) -> u32 {
     let passes = passes(p.producer, p.states);
     if is_double(p.producer) {
-        let large = shape(p.producer).is_some_and(|(rows, _)| rows == 16);
+        let large = p.producer.opcode().matrix().is_some_and(|matrix| matrix.rows == 16);
         return match (large, memory) {
             (false, false) => 6,
             (false, true) => 9,
@@ -139,31 +135,31 @@ fn accumulator_to_writer(p: &Pair<'_>) -> Option<u32> {
 }
 
 fn vgpr_to_matrix(p: &Pair<'_>) -> Option<u32> {
-    let consumes = is_matrix(p.consumer) || (p.states == WaitStates::Gfx908 && p.consumer.name().starts_with("v_accvgpr_write"));
+    let consumes = is_matrix(p.consumer) || (p.states == WaitStates::Gfx908 && p.consumer.opcode() == Opcode::V_ACCVGPR_WRITE_B32);
     let reads = p.producer.writes.vectors().intersects(&p.consumer.reads);
-    let moved = p.states == WaitStates::Gfx908 && p.producer.name().starts_with("v_accvgpr_write");
+    let moved = p.states == WaitStates::Gfx908 && p.producer.opcode() == Opcode::V_ACCVGPR_WRITE_B32;
     if_met(consumes && is_valu(p.producer) && !concerns(p.producer) && reads && !moved, 2)
 }
 
 fn exec_to_matrix(p: &Pair<'_>) -> Option<u32> {
-    let consumes = is_matrix(p.consumer) || (p.states == WaitStates::Gfx908 && p.consumer.name().starts_with("v_accvgpr_write"));
+    let consumes = is_matrix(p.consumer) || (p.states == WaitStates::Gfx908 && p.consumer.opcode() == Opcode::V_ACCVGPR_WRITE_B32);
     if_met(consumes && is_valu(p.producer) && p.producer.writes.overlaps(Reg::EXEC), 4)
 }
 
 fn accum_write_to_reader(p: &Pair<'_>) -> Option<u32> {
-    let writes = p.states == WaitStates::Gfx908 && p.producer.name().starts_with("v_accvgpr_write");
+    let writes = p.states == WaitStates::Gfx908 && p.producer.opcode() == Opcode::V_ACCVGPR_WRITE_B32;
     let reads = results(p.producer).intersects(&p.consumer.reads);
     let accumulates = p.consumer.operand(Role::Src2).and_then(|operand| operand.reg()).is_some_and(|reg| results(p.producer).overlaps(reg));
     match (writes && reads, is_matrix(p.consumer)) {
         (true, true) => Some(if accumulates { 1 } else { 3 }),
-        (true, false) if p.consumer.name().starts_with("v_accvgpr_read") => Some(3),
+        (true, false) if p.consumer.opcode() == Opcode::V_ACCVGPR_READ_B32 => Some(3),
         _ => None,
     }
 }
 
 fn accum_read_to_memory(p: &Pair<'_>) -> Option<u32> {
     let reads = results(p.producer).intersects(&p.consumer.reads);
-    if_met(p.states == WaitStates::Gfx908 && p.producer.name().starts_with("v_accvgpr_read") && reads && reads_memory_side(p.consumer), 2)
+    if_met(p.states == WaitStates::Gfx908 && p.producer.opcode() == Opcode::V_ACCVGPR_READ_B32 && reads && reads_memory_side(p.consumer), 2)
 }
 
 fn dot_to_use(p: &Pair<'_>) -> Option<u32> {
@@ -174,6 +170,6 @@ fn dot_to_use(p: &Pair<'_>) -> Option<u32> {
 }
 
 fn double_to_fma(p: &Pair<'_>) -> Option<u32> {
-    let fma = matches!(p.consumer.name(), "v_fma_f64" | "v_fmac_f64");
+    let fma = matches!(p.consumer.opcode(), Opcode::V_FMA_F64 | Opcode::V_FMAC_F64);
     if_met(is_matrix(p.producer) && is_double(p.producer) && fma, 2)
 }

@@ -18,7 +18,7 @@ use super::homes;
 use super::scheduling;
 use super::scratch::{self, RESOURCE_CARRY};
 use super::values::{FlatScratch, State, Word};
-use wavetap_amdgpu::{Inst, Memory, Reg, RegFile, Role, Traits, Value, scalar};
+use wavetap_amdgpu::{Inst, Memory, Opcode, OpcodeFlags, Reg, RegFile, Role, Value, scalar};
 use wavetap_analysis::cfg::{Cfg, Worklist};
 use wavetap_analysis::dataflow::{Accesses, Indexing, RegSet, Summaries};
 use wavetap_analysis::kernel::{Body, CallTarget, Flow};
@@ -346,7 +346,7 @@ impl Machine<'_> {
 fn inserted(state: &mut State, body: &Body, id: InstId) {
     let inst = body.inst(id);
     // What these set is what the original has at each original instruction: `high_registers` and `scheduling` check that.
-    if inst.variant.traits.contains(Traits::SET_VGPR_MSB) || scheduling::sets(body, id) {
+    if inst.variant.opcode_flags.contains(OpcodeFlags::SET_VGPR_MSB) || scheduling::sets(body, id) {
         return;
     }
     let other = Word::Other(id.0);
@@ -358,33 +358,33 @@ fn inserted(state: &mut State, body: &Body, id: InstId) {
         Word::Other(_) => other,
         word => word,
     };
-    match inst.name() {
-        "s_mov_b32" => results[0] = scratch::copied(state, source(state, Role::Src0, 0), destination, 0),
-        "s_mov_b64" => results = [0, 1].map(|index| scratch::copied(state, source(state, Role::Src0, index), destination, index)),
+    match inst.opcode() {
+        Opcode::S_MOV_B32 => results[0] = scratch::copied(state, source(state, Role::Src0, 0), destination, 0),
+        Opcode::S_MOV_B64 => results = [0, 1].map(|index| scratch::copied(state, source(state, Role::Src0, index), destination, index)),
         _ if is_getpc(inst) => results = [0, 32].map(|shift| Word::Constant((body.end_address(id) >> shift) as u32)),
-        "s_cselect_b32" | "s_cselect_b64" => {
+        Opcode::S_CSELECT_B32 | Opcode::S_CSELECT_B64 => {
             results = [0, 1]
                 .map(|index| select(state.word(Reg::SCC, 0), source(state, Role::Src0, index), source(state, Role::Src1, index), other));
         }
-        "s_movk_i32" => results[0] = immediate(inst).map_or(other, |value| Word::Constant(value as u32)),
-        "s_sext_i32_i16" => {
+        Opcode::S_MOVK_I32 => results[0] = immediate(inst).map_or(other, |value| Word::Constant(value as u32)),
+        Opcode::S_SEXT_I32_I16 => {
             if let Word::Constant(value) = source(state, Role::Src0, 0) {
                 results[0] = Word::Constant(value as i16 as u32);
             }
         }
         // gfx12 has new names.
-        "s_add_u32" | "s_add_co_u32" => (results[0], scc) = add(state, inst, Word::Constant(0), other),
-        "s_addc_u32" | "s_add_co_ci_u32" => (results[0], scc) = add(state, inst, state.word(Reg::SCC, 0), other),
-        "s_add_nc_u64" => results = add_whole(state, inst).unwrap_or(results),
-        "s_cmp_lg_u32" | "s_cmp_lg_i32" | "s_cmp_eq_u32" | "s_cmp_eq_i32" => {
-            scc = compare(state, inst, inst.name().contains("_eq_"), other)
+        Opcode::S_ADD_U32 | Opcode::S_ADD_CO_U32 => (results[0], scc) = add(state, inst, Word::Constant(0), other),
+        Opcode::S_ADDC_U32 | Opcode::S_ADD_CO_CI_U32 => (results[0], scc) = add(state, inst, state.word(Reg::SCC, 0), other),
+        Opcode::S_ADD_NC_U64 => results = add_whole(state, inst).unwrap_or(results),
+        opcode @ (Opcode::S_CMP_LG_U32 | Opcode::S_CMP_LG_I32 | Opcode::S_CMP_EQ_U32 | Opcode::S_CMP_EQ_I32) => {
+            scc = compare(state, inst, matches!(opcode, Opcode::S_CMP_EQ_U32 | Opcode::S_CMP_EQ_I32), other)
         }
-        "v_readlane_b32" => {
+        Opcode::V_READLANE_B32 => {
             if let Some((vector, lane)) = lane_operands(state, inst, Role::Src0) {
                 results[0] = state.lane(vector, lane).unwrap_or(other);
             }
         }
-        "v_writelane_b32" => {
+        Opcode::V_WRITELANE_B32 => {
             let to = inst.operand(Role::Vdst).and_then(|operand| operand.reg());
             if let (Some(to), Some((_, lane))) = (to, lane_operands(state, inst, Role::Vdst)) {
                 // What the original has not set may be anything, so also what is kept here to be given back, whatever it is.
@@ -398,12 +398,12 @@ fn inserted(state: &mut State, body: &Body, id: InstId) {
                 return;
             }
         }
-        "v_and_b32" if restores_ids(state, inst) => {
+        Opcode::V_AND_B32 if restores_ids(state, inst) => {
             state.restore_ids();
             return;
         }
-        name if name.ends_with("_saveexec_b64") => results = [0, 1].map(|index| state.word(Reg::EXEC, index)),
-        name if name.ends_with("_saveexec_b32") => results[0] = state.word(Reg::EXEC, 0),
+        // Of 32 bits it has no second word.
+        _ if inst.is_any(OpcodeFlags::SAVEEXEC) => results = [0, 1].map(|index| state.word(Reg::EXEC, index)),
         _ => {}
     }
     for reg in body.writes(id) {
@@ -425,12 +425,14 @@ fn inserted(state: &mut State, body: &Body, id: InstId) {
 
 /// Whether an instruction certainly leaves lanes that are not active as they are: some ignore EXEC, and these do not.
 fn writes_active_lanes(inst: &Inst) -> bool {
-    matches!(inst.name(), "v_mov_b32" | "v_add_u32" | "v_addc_u32") && inst.modifiers.sdwa.is_none() && inst.modifiers.dpp.is_none()
+    matches!(inst.opcode(), Opcode::V_MOV_B32 | Opcode::V_ADD_U32 | Opcode::V_ADDC_U32)
+        && inst.modifiers.sdwa.is_none()
+        && inst.modifiers.dpp.is_none()
 }
 
 /// `s_getpc_b64` by any of its names.
 fn is_getpc(inst: &Inst) -> bool {
-    inst.variant.traits.contains(Traits::GET_PC)
+    inst.variant.opcode_flags.contains(OpcodeFlags::GET_PC)
 }
 
 /// The 16-bit immediate.

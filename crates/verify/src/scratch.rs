@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::finding::{Finding, Rule};
 use super::values::{State, Word};
-use wavetap_amdgpu::{Operand, Reg, RegFile, Role, Target, Value, scalar};
+use wavetap_amdgpu::{Opcode, Operand, Reg, RegFile, Role, Target, Value, scalar};
 use wavetap_analysis::cfg::{BodyId, Cfg, Program};
 use wavetap_analysis::dataflow::{Definition, Definitions, Summaries};
 use wavetap_analysis::kernel::Body;
@@ -129,7 +129,7 @@ impl Sums<'_> {
         let (base, offset) = (self.entry.flat_scratch_init, self.entry.private_segment_wave_offset);
         let (a, b) = (inst.operand(Role::Src0), inst.operand(Role::Src1));
         let adds = |a, b| self.is_given(id, a, base) && self.is_given(id, b, offset);
-        inst.name() == "s_add_u32" && (adds(a, b) || adds(b, a))
+        inst.opcode() == Opcode::S_ADD_U32 && (adds(a, b) || adds(b, a))
     }
 
     /// Whether an instruction adds the carry from there to the high half.
@@ -143,7 +143,7 @@ impl Sums<'_> {
             [Definition::Inst(sum)] => self.is_low(sum),
             _ => false,
         };
-        inst.name() == "s_addc_u32" && adds && carries()
+        inst.opcode() == Opcode::S_ADDC_U32 && adds && carries()
     }
 }
 

@@ -5,6 +5,7 @@ use rewriter_tests::instrumented::Subject;
 use rewriter_tests::kernels::build;
 use wavetap::isa::{self, Target};
 use wavetap::kernel::Reason;
+use wavetap_amdgpu::Opcode;
 
 use super::assembly::{FINISH, START, counted, file, instrumented, on_lanes, variant};
 use super::{calls, scheduling, seeds};
@@ -53,7 +54,7 @@ impl Case {
 
     /// Assembles, rewrites and runs it.
     pub fn check(&self, target: Target) -> Result<(), Failure> {
-        if !isa::has_operation(target, self.needs) {
+        if !isa::has_operation(target, isa::Opcode::from_name(self.needs).expect("an operation")) {
             return Ok(());
         }
         let object = build::assembled(&file(&self.code, self.kernels, target), variant(target))?;

@@ -2,6 +2,7 @@
 //! have no place here.
 
 mod crates;
+mod mnemonics;
 mod source;
 
 use std::fs;
@@ -64,6 +65,20 @@ fn texts(extensions: &[&str]) -> Vec<(PathBuf, String)> {
 /// Fails with every complaint, one to a line.
 fn no_complaints(complaints: Vec<String>) {
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
+
+#[test]
+fn no_stage_asks_for_the_text_of_a_mnemonic() {
+    let table = fs::read_to_string(root().join("isa-tables/opcodes.yaml")).expect("the table of operations");
+    let names = mnemonics::names(&table);
+    assert!(names.len() > 2000);
+    let mut complaints = mnemonics::missing(root());
+    for (file, text) in texts(&["rs"]) {
+        if mnemonics::is_product(&file) {
+            complaints.extend(mnemonics::complaint(&file, &mnemonics::places(&text, &names)));
+        }
+    }
+    no_complaints(complaints);
 }
 
 #[test]

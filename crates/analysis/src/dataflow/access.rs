@@ -3,7 +3,7 @@
 use super::indexing::{Indexed, Indexing};
 use super::regset::RegSet;
 use crate::kernel::Body;
-use wavetap_amdgpu::{Branch, Flags, Inst, Memory, Reg, RegFile, Traits, scalar};
+use wavetap_amdgpu::{Branch, Flags, Inst, Memory, OpcodeFlags, Reg, RegFile, scalar};
 use wavetap_base::entity::InstId;
 
 /// The registers an instruction accesses.
@@ -37,16 +37,16 @@ impl Accesses {
     /// Whether an instruction reads what [`Inst::reads`] says and nothing else, writes what [`Inst::writes`] says, and overwrites all scalar registers among that
     /// but MODE, and in every active lane the vector registers.
     pub(super) fn are_as_named(inst: &Inst, indexed: Indexed) -> bool {
-        Self::are_named(inst, indexed) && !Self::keeps_parts(inst) && !inst.variant.traits.contains(Traits::WRITE_LANE)
+        Self::are_named(inst, indexed) && !Self::keeps_parts(inst) && !inst.variant.opcode_flags.contains(OpcodeFlags::WRITE_LANE)
     }
 
     fn with(inst: &Inst, reads: impl Iterator<Item = Reg>, writes: impl Iterator<Item = Reg>, indexed: Indexed) -> Accesses {
-        let traits = inst.variant.traits;
+        let opcode_flags = inst.variant.opcode_flags;
         // Of a vector register, some write one lane only.
-        let whole_lanes = !traits.contains(Traits::WRITE_LANE);
+        let whole_lanes = !opcode_flags.contains(OpcodeFlags::WRITE_LANE);
         let mut accesses = Accesses { reads: RegSet::EMPTY, writes: RegSet::EMPTY, kills: RegSet::EMPTY, whole_lanes };
         reads.for_each(|reg| accesses.reads.insert(reg));
-        let conditional = traits.contains(Traits::CONDITIONAL);
+        let conditional = opcode_flags.contains(OpcodeFlags::CONDITIONAL);
         writes.for_each(|reg| {
             accesses.writes.insert(reg);
             // MODE is written in parts (`s_setreg_b32` of some of its bits, `s_set_gpr_idx_on` of one).
@@ -64,10 +64,10 @@ impl Accesses {
         if conditional {
             accesses.reads.add_all(&accesses.writes);
         }
-        if traits.contains(Traits::SCALAR_RELATIVE) {
+        if opcode_flags.contains(OpcodeFlags::SCALAR_RELATIVE) {
             // The register is the named one plus M0.
             accesses.reads.add_all(&scalars());
-            if traits.contains(Traits::SCALAR_RELATIVE_WRITE) {
+            if opcode_flags.contains(OpcodeFlags::SCALAR_RELATIVE_WRITE) {
                 accesses.writes.add_all(&scalars());
                 accesses.kills = RegSet::EMPTY;
             }
@@ -79,7 +79,7 @@ impl Accesses {
             accesses.reads.add_vectors(&accesses.writes);
             (accesses.kills, accesses.whole_lanes) = (RegSet::EMPTY, false);
         }
-        if traits.intersects(Traits::VECTOR_RELATIVE | Traits::SWAP_RELATIVE) {
+        if opcode_flags.intersects(OpcodeFlags::VECTOR_RELATIVE | OpcodeFlags::SWAP_RELATIVE) {
             accesses.reads.add_vectors(&RegSet::ALL);
             accesses.writes.add_vectors(&RegSet::ALL);
             accesses.whole_lanes = false;
@@ -97,7 +97,7 @@ impl Accesses {
     /// `Accesses::are_as_named`, but for vector registers that it writes: not all of them has to be overwritten, and what [`Accesses::keeps_parts`] says is read
     /// as well.
     pub fn are_named(inst: &Inst, indexed: Indexed) -> bool {
-        !inst.variant.traits.intersects(SPECIAL)
+        !inst.variant.opcode_flags.intersects(SPECIAL)
             && !Self::is_indexed(inst, indexed)
             && !indexed.contains(Indexed::SKIPPED)
             && inst.variant.branch != Branch::Trap
@@ -141,11 +141,11 @@ impl Accesses {
 }
 
 /// What makes the registers of an instruction others than those that it names, or their writing conditional.
-const SPECIAL: Traits = Traits::CONDITIONAL
-    .union(Traits::SCALAR_RELATIVE)
-    .union(Traits::SCALAR_RELATIVE_WRITE)
-    .union(Traits::VECTOR_RELATIVE)
-    .union(Traits::SWAP_RELATIVE);
+const SPECIAL: OpcodeFlags = OpcodeFlags::CONDITIONAL
+    .union(OpcodeFlags::SCALAR_RELATIVE)
+    .union(OpcodeFlags::SCALAR_RELATIVE_WRITE)
+    .union(OpcodeFlags::VECTOR_RELATIVE)
+    .union(OpcodeFlags::SWAP_RELATIVE);
 
 /// The vector registers from the lowest one of a set on, with `v0`, which stands for those that do not exist; none if the set has none.
 fn from_lowest(set: &RegSet) -> RegSet {

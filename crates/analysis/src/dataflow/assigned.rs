@@ -3,7 +3,7 @@
 use super::regset::RegSet;
 use crate::cfg::{Cfg, Worklist};
 use crate::kernel::{Body, BodyKind, Flow};
-use wavetap_amdgpu::{Reg, Traits};
+use wavetap_amdgpu::{OpcodeFlags, Reg};
 use wavetap_base::entity::{InstId, ProgramPoint, Side};
 
 /// The registers that may have been set at each point of a body: a vector register or numbered scalar register that is not among them really holds nothing that the
@@ -23,7 +23,7 @@ impl Assigned {
     /// Analyses a body. A kernel is entered with these scalar registers set.
     #[must_use]
     pub fn compute(body: &Body, cfg: &Cfg, scalars: &RegSet) -> Assigned {
-        let known = body.kind() == BodyKind::Kernel && !body.traits().intersects(Traits::CHOOSES_REGISTERS);
+        let known = body.kind() == BodyKind::Kernel && !body.opcode_flags().intersects(OpcodeFlags::CHOOSES_REGISTERS);
         let at_entry = if known { scalars.union(RegSet::from_iter([Reg::vector(0, AT_ENTRY)])) } else { RegSet::ALL };
         let mut block_in = vec![RegSet::EMPTY; cfg.len()];
         block_in[cfg.entry().index()] = at_entry;

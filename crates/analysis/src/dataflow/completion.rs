@@ -1,7 +1,7 @@
 //! The order in which memory operations complete, counter by counter, and what they write then.
 
 use crate::kernel::Body;
-use wavetap_amdgpu::{Counter, Encoding, Inst, Memory, Role, Target, Value};
+use wavetap_amdgpu::{Counter, Encoding, Inst, Memory, Opcode, OpcodeFlags, Role, Target, Value};
 use wavetap_base::entity::InstId;
 
 /// The order in which an operation completes relative to others of its counter: those of one kind complete in order.
@@ -60,7 +60,7 @@ pub fn completion_order(body: &Body, flat: FlatMemory, counter: Counter, id: Ins
         Counter::Vs | Counter::Store => CompletionOrder::ScratchStore,
         Counter::X if memory == Memory::Scalar || inst.variant.encoding == Encoding::Smem => CompletionOrder::Unordered,
         Counter::X => CompletionOrder::Vmem,
-        Counter::Async | Counter::Tensor if inst.name().contains("load") => CompletionOrder::AsyncLoad,
+        Counter::Async | Counter::Tensor if inst.is_any(OpcodeFlags::TO_LDS) => CompletionOrder::AsyncLoad,
         Counter::Async | Counter::Tensor => CompletionOrder::AsyncStore,
         Counter::Exp if memory == Memory::Gds || inst.modifiers.gds => CompletionOrder::Gds,
         Counter::Exp => export_kind(inst),
@@ -71,8 +71,8 @@ pub fn completion_order(body: &Body, flat: FlatMemory, counter: Counter, id: Ins
             _ if inst.modifiers.gds => CompletionOrder::Gds,
             Memory::Message => CompletionOrder::Message,
             _ if answers_in_scc(inst) => CompletionOrder::Barrier,
-            _ if inst.name() == "s_get_barrier_state" => CompletionOrder::Unordered,
-            _ if inst.name().starts_with("s_sendmsg") => CompletionOrder::Message,
+            _ if inst.opcode() == Opcode::S_GET_BARRIER_STATE => CompletionOrder::Unordered,
+            _ if inst.is_any(OpcodeFlags::SENDMSG) => CompletionOrder::Message,
             _ => CompletionOrder::Lds,
         },
     }
@@ -100,7 +100,7 @@ pub fn written_by(counter: Counter) -> WrittenRegs {
 
 /// Barrier instructions that write SCC when the barrier answers (gfx12).
 fn answers_in_scc(inst: &Inst) -> bool {
-    matches!(inst.name(), "s_barrier_signal_isfirst" | "s_barrier_leave")
+    matches!(inst.opcode(), Opcode::S_BARRIER_SIGNAL_ISFIRST | Opcode::S_BARRIER_LEAVE)
 }
 
 /// Exports to positions, to parameters and to the rest complete in an order of their own (export targets: LLVM, SIDefines).

@@ -15,7 +15,7 @@ use super::summary::Summaries;
 use super::versions::{ENTRY, Kills, Node, Version, Versions};
 use crate::cfg::{Cfg, Loops};
 use crate::kernel::{Body, Flow};
-use wavetap_amdgpu::{Inst, Reg, RegFile, Role, Target, Value, scalar};
+use wavetap_amdgpu::{Inst, MaskOp, Opcode, OpcodeFlags, Reg, RegFile, Role, Target, Value, scalar};
 use wavetap_base::entity::{BlockId, InstId};
 
 /// Where a value may come from.
@@ -86,7 +86,7 @@ impl<'a> Definitions<'a> {
         // Lanes that matter, as a version of EXEC: those that are active at the use. None if it may be any.
         let lanes = (!across).then(|| self.versions.exec_before(use_inst));
         // The one lane that is read, if it is known.
-        let lane = (reg.file != RegFile::Scalar).then(|| chosen_lane(self.body, use_inst, "v_readlane_b32")).flatten();
+        let lane = (reg.file != RegFile::Scalar).then(|| chosen_lane(self.body, use_inst, Opcode::V_READLANE_B32)).flatten();
         let mut found: Vec<Definition> = Vec::new();
         let mut seen: FxHashSet<(Version, Option<Version>)> = FxHashSet::default();
         let mut work: Vec<(Version, Option<Version>)> = self.versions.read(use_inst, reg).map(|version| (version, lanes)).collect();
@@ -101,7 +101,7 @@ impl<'a> Definitions<'a> {
                     work.push((before, lanes));
                 }
                 Node::Write { inst, before, kills } => {
-                    let written = lane.and_then(|lane| Some((lane, chosen_lane(self.body, inst, "v_writelane_b32")?)));
+                    let written = lane.and_then(|lane| Some((lane, chosen_lane(self.body, inst, Opcode::V_WRITELANE_B32)?)));
                     if written.is_some_and(|(read, written)| read != written) {
                         work.push((before, lanes));
                         continue;
@@ -210,15 +210,13 @@ pub(super) fn writes_whole_lanes(inst: &Inst) -> bool {
         && inst.modifiers.dpp.is_none()
         && !inst.variant.flags.contains(wavetap_amdgpu::Flags::D16)
         && inst.modifiers.op_sel & 8 == 0
-        && !inst.name().starts_with("v_movrel")
-        && !inst.name().starts_with("v_swaprel")
-        && !matches!(inst.name(), "v_writelane_b32")
+        && !inst.is_any(OpcodeFlags::VECTOR_RELATIVE | OpcodeFlags::SWAP_RELATIVE | OpcodeFlags::WRITE_LANE)
 }
 
-/// The lane that an instruction of this name reads or writes, if it is a constant. Lanes beyond the wave's are counted from 0 again.
-fn chosen_lane(body: &Body, id: InstId, name: &str) -> Option<i64> {
+/// The lane that an instruction of this operation reads or writes, if it is a constant. Lanes beyond the wave's are counted from 0 again.
+fn chosen_lane(body: &Body, id: InstId, opcode: Opcode) -> Option<i64> {
     let inst = body.inst(id);
-    if inst.name() != name {
+    if inst.opcode() != opcode {
         return None;
     }
     let lane = match inst.operand(Role::Src1)?.value {
@@ -232,25 +230,7 @@ fn chosen_lane(body: &Body, id: InstId, name: &str) -> Option<i64> {
 
 /// Whether the instruction reads lanes that its EXEC does not enable.
 fn reads_other_lanes(inst: &Inst) -> bool {
-    inst.modifiers.dpp.is_some()
-        || [
-            "v_readlane",
-            "v_readfirstlane",
-            "v_permlane",
-            "v_mfma",
-            "v_smfmac",
-            "v_wmma",
-            "v_swmmac",
-            "ds_bpermute",
-            "ds_permute",
-            "ds_swizzle",
-            "ds_load_tr",
-            "ds_read_b64_tr_",
-            "ds_read_b96_tr_",
-            "global_load_tr",
-        ]
-        .iter()
-        .any(|name| inst.name().starts_with(name))
+    inst.modifiers.dpp.is_some() || inst.is_any(OpcodeFlags::CROSS_LANE)
 }
 
 /// Whether the instruction's write of EXEC can only clear bits.
@@ -258,13 +238,11 @@ pub(super) fn narrows_exec(target: Target, inst: &Inst) -> bool {
     // As wide as the wave's masks: a half of EXEC is all of it only where waves have 32 lanes.
     let exec = Reg::scalar(scalar::EXEC, (target.wave_size() / 32) as u8);
     let reads_exec = |role| inst.operand(role).and_then(|operand| operand.reg()) == Some(exec);
-    let name = inst.name();
-    let Some(operation) = name.strip_suffix(if exec.dwords == 1 { "_b32" } else { "_b64" }) else { return name.starts_with("v_cmpx") };
-    match operation {
-        // EXEC = S0 & EXEC, EXEC = ~S0 & EXEC (Vega ISA, SOP1; RDNA3 has other names).
-        "s_and_saveexec" | "s_andn1_saveexec" | "s_andn1_wrexec" | "s_and_not0_saveexec" | "s_and_not0_wrexec" => true,
-        "s_and" => reads_exec(Role::Src0) || reads_exec(Role::Src1),
-        "s_andn2" | "s_and_not1" => reads_exec(Role::Src0),
-        _ => name.starts_with("v_cmpx"),
+    match inst.opcode().mask().filter(|mask| mask.dwords == exec.dwords).map(|mask| mask.operation) {
+        // EXEC = S0 & EXEC, EXEC = ~S0 & EXEC (Vega ISA, SOP1).
+        Some(MaskOp::AndSaveexec | MaskOp::Andn1Saveexec | MaskOp::Andn1Wrexec) => true,
+        Some(MaskOp::And) => reads_exec(Role::Src0) || reads_exec(Role::Src1),
+        Some(MaskOp::Andn2) => reads_exec(Role::Src0),
+        _ => inst.is_any(OpcodeFlags::CMPX),
     }
 }

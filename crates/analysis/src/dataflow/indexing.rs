@@ -7,7 +7,7 @@
 
 use crate::cfg::Cfg;
 use crate::kernel::{Body, Flow};
-use wavetap_amdgpu::{Inst, Reg, Traits, Value};
+use wavetap_amdgpu::{Inst, Opcode, OpcodeFlags, Reg, Value};
 use wavetap_base::entity::InstId;
 
 bitflags::bitflags! {
@@ -45,8 +45,9 @@ impl Indexing {
     #[must_use]
     pub fn of(body: &Body) -> Indexing {
         // On targets without the mode its bit of MODE is another one.
-        let has_mode = || wavetap_amdgpu::has_operation(body.target(), "s_set_gpr_idx_on") && body.insts().iter().any(sets_mode);
-        let may_start = body.traits().contains(Traits::INDEX_MODE) || body.traits().contains(Traits::HARDWARE_REGISTER) && has_mode();
+        let has_mode = || wavetap_amdgpu::has_operation(body.target(), Opcode::S_SET_GPR_IDX_ON) && body.insts().iter().any(sets_mode);
+        let may_start = body.opcode_flags().contains(OpcodeFlags::INDEX_MODE)
+            || body.opcode_flags().contains(OpcodeFlags::HARDWARE_REGISTER) && has_mode();
         let mut indexing = if may_start { Indexing::follow(body) } else { Indexing::default() };
         for id in body.ids().filter(|id| body.may_be_skipped(*id)) {
             indexing.before.resize(body.len(), Indexed::empty());
@@ -101,11 +102,11 @@ fn after(body: &Body, id: InstId, state: Indexed) -> Indexed {
     if matches!(body.flow(id), Flow::Call(_)) {
         return state | Indexed::OPERANDS;
     }
-    match inst.name() {
-        "s_set_gpr_idx_on" => operands(inst) | Indexed::ON,
-        "s_set_gpr_idx_off" => state - Indexed::ON,
-        "s_set_gpr_idx_mode" => operands(inst) | state & Indexed::ON,
-        "s_set_gpr_idx_idx" => state,
+    match inst.opcode() {
+        Opcode::S_SET_GPR_IDX_ON => operands(inst) | Indexed::ON,
+        Opcode::S_SET_GPR_IDX_OFF => state - Indexed::ON,
+        Opcode::S_SET_GPR_IDX_MODE => operands(inst) | state & Indexed::ON,
+        Opcode::S_SET_GPR_IDX_IDX => state,
         _ if sets_mode(inst) => state | Indexed::ON,
         _ if inst.writes().any(|reg| reg.overlaps(Reg::M0)) => state | Indexed::OPERANDS,
         _ => state,
@@ -126,8 +127,7 @@ fn sets_mode(inst: &Inst) -> bool {
     /// `HW_REG_MODE`.
     const MODE: u8 = 1;
     const GPR_IDX_EN: u32 = 27;
-    inst.name().starts_with("s_setreg")
-        && inst.hardware_register().is_none_or(|(number, bits)| number == MODE && bits.contains(&GPR_IDX_EN))
+    inst.is_any(OpcodeFlags::SETREG) && inst.hardware_register().is_none_or(|(number, bits)| number == MODE && bits.contains(&GPR_IDX_EN))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::regset::RegSet;
 use super::versions::{ENTRY, EXEC, Node, Version, Versions};
 use crate::cfg::{Cfg, Loops};
 use crate::kernel::Body;
-use wavetap_amdgpu::{Operand, Reg, Role, Value, scalar};
+use wavetap_amdgpu::{MaskOp, OpcodeFlags, Operand, Reg, Role, Value, scalar};
 use wavetap_base::entity::{BlockId, InstId};
 
 /// No version.
@@ -187,15 +187,14 @@ impl Masks {
     /// What the mask is within that an instruction writes to `to`, or to a half of it.
     fn result(&self, context: Context<'_>, id: InstId, to: Reg, bounds: &[Bound]) -> Bound {
         let (inst, before) = (context.body.inst(id), Bound::Within(context.versions.exec_before(id)));
-        let name = inst.name();
         let exec = to.overlaps(Reg::EXEC);
         let whole = |operand: &Operand| operand.reg().is_some_and(|reg| reg.overlaps(to) && reg.dwords == context.dwords());
-        if name.starts_with("v_cmp") {
+        if inst.is_any(OpcodeFlags::CMP) {
             // A comparison clears the bits of the lanes that are not active.
             return before;
         }
-        let Some(operation) = name.strip_suffix(if context.dwords() == 1 { "_b32" } else { "_b64" }) else { return Bound::Unknown };
-        let saves = operation.ends_with("_saveexec");
+        let Some(mask) = inst.opcode().mask().filter(|mask| mask.dwords == context.dwords()) else { return Bound::Unknown };
+        let saves = inst.is_any(OpcodeFlags::SAVEEXEC);
         if !(saves && exec || inst.operand(Role::Sdst).is_some_and(whole)) {
             return Bound::Unknown;
         }
@@ -214,15 +213,15 @@ impl Masks {
                 }
             }
         };
-        match operation {
-            "s_mov" => source(Role::Src0),
-            "s_and" => either(source(Role::Src0), source(Role::Src1)),
-            "s_or" | "s_xor" | "s_cselect" => self.join(source(Role::Src0), source(Role::Src1)),
+        match mask.operation {
+            MaskOp::Mov => source(Role::Src0),
+            MaskOp::And => either(source(Role::Src0), source(Role::Src1)),
+            MaskOp::Or | MaskOp::Xor | MaskOp::Cselect => self.join(source(Role::Src0), source(Role::Src1)),
             // S0 & ~S1.
-            "s_andn2" | "s_and_not1" => source(Role::Src0),
-            // S0 | EXEC, S0 ^ EXEC; S0 & ~EXEC (Vega ISA, SOP1; RDNA3 has other names).
-            "s_or_saveexec" | "s_xor_saveexec" => self.join(source(Role::Src0), before),
-            "s_andn2_saveexec" | "s_and_not1_saveexec" | "s_andn2_wrexec" | "s_and_not1_wrexec" => source(Role::Src0),
+            MaskOp::Andn2 => source(Role::Src0),
+            // S0 | EXEC, S0 ^ EXEC; S0 & ~EXEC (Vega ISA, SOP1).
+            MaskOp::OrSaveexec | MaskOp::XorSaveexec => self.join(source(Role::Src0), before),
+            MaskOp::Andn2Saveexec | MaskOp::Andn2Wrexec => source(Role::Src0),
             _ => Bound::Unknown,
         }
     }

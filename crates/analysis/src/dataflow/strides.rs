@@ -12,7 +12,7 @@ use super::definitions::Definitions;
 use super::regset::RegSet;
 use super::versions::{Kills, Node, Version};
 use crate::kernel::BodyKind;
-use wavetap_amdgpu::{Inst, Operand, Reg, RegFile, Role, Value};
+use wavetap_amdgpu::{Inst, Opcode, Operand, Reg, RegFile, Role, Value};
 use wavetap_base::entity::InstId;
 
 /// So many operations are looked through.
@@ -280,8 +280,8 @@ impl Strides {
     }
 
     /// What a scalar instruction leaves in the lower half of its result, as far as constants and powers of two go; nothing if not even that is looked at.
-    fn scalar(&mut self, definitions: &Definitions<'_>, id: InstId, name: &str, operands: &[&Operand], depth: u32) -> Option<Form> {
-        if matches!(name, "s_mov_b32" | "s_movk_i32")
+    fn scalar(&mut self, definitions: &Definitions<'_>, id: InstId, opcode: Opcode, operands: &[&Operand], depth: u32) -> Option<Form> {
+        if matches!(opcode, Opcode::S_MOV_B32 | Opcode::S_MOVK_I32)
             && let Some(constant) = constant(definitions.body.inst(id))
         {
             return Some(Form::same(Some(constant)));
@@ -293,17 +293,17 @@ impl Strides {
             (!form.differs()).then_some(form)
         };
         let (a, b) = (source(Role::Src0), source(Role::Src1));
-        match name {
-            "s_mov_b32" | "s_mov_b64" => a,
-            "s_add_u32" | "s_add_i32" | "s_add_co_u32" | "s_add_co_i32" | "s_add_nc_u64" | "s_add_u64" => Some(a?.plus(b?)),
-            "s_sub_u32" | "s_sub_i32" | "s_sub_co_u32" | "s_sub_co_i32" => Some(a?.plus(b?.by(Some(-1)))),
-            "s_lshl_b32" | "s_lshl_b64" => a?.shifted(b?),
-            "s_mul_i32" => Some(match (a?, b?) {
+        match opcode {
+            Opcode::S_MOV_B32 | Opcode::S_MOV_B64 => a,
+            Opcode::S_ADD_U32 | Opcode::S_ADD_I32 | Opcode::S_ADD_CO_U32 | Opcode::S_ADD_CO_I32 | Opcode::S_ADD_NC_U64 => Some(a?.plus(b?)),
+            Opcode::S_SUB_U32 | Opcode::S_SUB_I32 | Opcode::S_SUB_CO_U32 | Opcode::S_SUB_CO_I32 => Some(a?.plus(b?.by(Some(-1)))),
+            Opcode::S_LSHL_B32 | Opcode::S_LSHL_B64 => a?.shifted(b?),
+            Opcode::S_MUL_I32 => Some(match (a?, b?) {
                 (a, Form { same: Some(number), .. }) | (Form { same: Some(number), .. }, a) => a.by(Some(number)),
                 (a, b) => Form::multiple((a.zeros + b.zeros).min(i32::BITS)),
             }),
-            "s_and_b32" => a?.and(b?, self.ids.most),
-            "s_or_b32" => a?.or(b?, self.ids.most),
+            Opcode::S_AND_B32 => a?.and(b?, self.ids.most),
+            Opcode::S_OR_B32 => a?.or(b?, self.ids.most),
             _ => None,
         }
     }
@@ -312,17 +312,18 @@ impl Strides {
     fn result(&mut self, definitions: &Definitions<'_>, id: InstId, to: Reg, depth: u32) -> Option<Form> {
         let inst = definitions.body.inst(id);
         let Some(halves) = inst.halves() else {
-            return self.computed(definitions, id, inst.name(), inst.operands.iter(), to, depth);
+            return self.computed(definitions, id, inst.opcode(), inst.operands.iter(), to, depth);
         };
         let half = halves.iter().find(|half| half.writes().any(|reg| reg.overlaps(to)))?;
-        self.computed(definitions, id, &half.alone(), half.operands(), to, depth)
+        let opcode = half.opcode().alone().unwrap_or(half.opcode());
+        self.computed(definitions, id, opcode, half.operands(), to, depth)
     }
 
     fn computed<'a>(
         &mut self,
         definitions: &Definitions<'_>,
         id: InstId,
-        name: &str,
+        opcode: Opcode,
         operands: impl Iterator<Item = &'a Operand>,
         to: Reg,
         depth: u32,
@@ -332,7 +333,7 @@ impl Strides {
         // The upper halves of results are not looked at.
         let lower = operands.first().and_then(|operand| operand.reg()).is_some_and(|reg| reg.first == to.first);
         if !is_vector(to) {
-            let scalar = if lower { self.scalar(definitions, id, name, &operands, depth) } else { None };
+            let scalar = if lower { self.scalar(definitions, id, opcode, &operands, depth) } else { None };
             return Some(scalar.unwrap_or(Form::same(None)));
         }
         // Values of other lanes, or parts of values.
@@ -346,30 +347,31 @@ impl Strides {
         };
         let (a, b, c) = (source(Role::Src0), source(Role::Src1), source(Role::Src2));
         let most = self.ids.most;
-        match name {
-            "v_mov_b32" | "v_mov_b64" => a,
-            "v_add_u32" | "v_add_co_u32" | "v_add_nc_u32" | "v_add_i32" | "v_add_nc_i32" | "v_add_nc_u64" => Some(a?.plus(b?)),
-            "v_sub_u32" | "v_sub_co_u32" | "v_sub_nc_u32" | "v_sub_i32" | "v_sub_nc_i32" => Some(a?.plus(b?.by(Some(-1)))),
-            "v_subrev_u32" | "v_subrev_co_u32" | "v_subrev_nc_u32" => Some(b?.plus(a?.by(Some(-1)))),
-            "v_add3_u32" => Some(a?.plus(b?).plus(c?)),
-            "v_lshlrev_b32" | "v_lshlrev_b64" => b?.shifted(a?),
-            "v_lshl_add_u32" | "v_lshl_add_u64" => Some(a?.shifted(b?)?.plus(c?)),
-            "v_add_lshl_u32" => a?.plus(b?).shifted(c?),
-            "v_mul_lo_u32" | "v_mul_u32_u24" | "v_mul_i32_i24" => a?.times(b?),
-            "v_mad_u32_u24" | "v_mad_i32_i24" | "v_mad_u64_u32" | "v_mad_i64_i32" | "v_mad_co_u64_u32" | "v_mad_co_i64_i32" => {
+        use Opcode as O;
+        match opcode {
+            O::V_MOV_B32 | O::V_MOV_B64 => a,
+            O::V_ADD_U32 | O::V_ADD_CO_U32 | O::V_ADD_NC_U32 | O::V_ADD_I32 | O::V_ADD_NC_I32 | O::V_ADD_NC_U64 => Some(a?.plus(b?)),
+            O::V_SUB_U32 | O::V_SUB_CO_U32 | O::V_SUB_NC_U32 | O::V_SUB_I32 | O::V_SUB_NC_I32 => Some(a?.plus(b?.by(Some(-1)))),
+            O::V_SUBREV_U32 | O::V_SUBREV_CO_U32 | O::V_SUBREV_NC_U32 => Some(b?.plus(a?.by(Some(-1)))),
+            O::V_ADD3_U32 => Some(a?.plus(b?).plus(c?)),
+            O::V_LSHLREV_B32 | O::V_LSHLREV_B64 => b?.shifted(a?),
+            O::V_LSHL_ADD_U32 | O::V_LSHL_ADD_U64 => Some(a?.shifted(b?)?.plus(c?)),
+            O::V_ADD_LSHL_U32 => a?.plus(b?).shifted(c?),
+            O::V_MUL_LO_U32 | O::V_MUL_U32_U24 | O::V_MUL_I32_I24 => a?.times(b?),
+            O::V_MAD_U32_U24 | O::V_MAD_I32_I24 | O::V_MAD_U64_U32 | O::V_MAD_I64_I32 | O::V_MAD_CO_U64_U32 | O::V_MAD_CO_I64_I32 => {
                 Some(a?.times(b?)?.plus(c?))
             }
             // Ids that are packed into one register.
-            "v_and_b32" => match (a?, b?) {
+            O::V_AND_B32 => match (a?, b?) {
                 (ids, mask) | (mask, ids) if ids == Form::packed_ids() && mask == Form::same(Some(0x3ff)) => Some(Form::id(0)),
                 (a, b) => a.and(b, most),
             },
-            "v_or_b32" => a?.or(b?, most),
-            "v_xor_b32" => a?.or(b?, most).filter(|_| !both_same(a, b)).or_else(|| same_in_all(&[a?, b?])),
-            "v_or3_b32" => a?.or(b?, most)?.or(c?, most),
-            "v_lshl_or_b32" => a?.shifted(b?)?.or(c?, most),
-            "v_and_or_b32" => a?.and(b?, most)?.or(c?, most),
-            "v_bfe_u32" => {
+            O::V_OR_B32 => a?.or(b?, most),
+            O::V_XOR_B32 => a?.or(b?, most).filter(|_| !both_same(a, b)).or_else(|| same_in_all(&[a?, b?])),
+            O::V_OR3_B32 => a?.or(b?, most)?.or(c?, most),
+            O::V_LSHL_OR_B32 => a?.shifted(b?)?.or(c?, most),
+            O::V_AND_OR_B32 => a?.and(b?, most)?.or(c?, most),
+            O::V_BFE_U32 => {
                 let (ids, from, bits) = (a?, b?, c?);
                 let dimension = (0..3).find(|n| from == Form::same(Some(10 * n)));
                 let width = bits.same.filter(|_| from == Form::same(Some(0))).and_then(|bits| u32::try_from(bits).ok());

@@ -3,7 +3,7 @@
 use super::regset::RegSet;
 use crate::cfg::{BodyId, Program};
 use crate::kernel::{Body, BodyKind, Image};
-use wavetap_amdgpu::{Inst, Traits};
+use wavetap_amdgpu::{Inst, OpcodeFlags};
 
 /// The registers that some code names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,14 +24,14 @@ impl UsedRegisters {
 
     /// Of an instruction that may be reached with any state.
     fn of(inst: &Inst) -> UsedRegisters {
-        let indexed = inst.variant.traits.intersects(Traits::CHOOSES_REGISTERS | Traits::SET_VGPR_MSB);
+        let indexed = inst.variant.opcode_flags.intersects(OpcodeFlags::CHOOSES_REGISTERS | OpcodeFlags::SET_VGPR_MSB);
         UsedRegisters { named: inst.reads().chain(inst.writes()).collect(), indexed }
     }
 
     /// The registers that one body names. Its callees are not looked at.
     #[must_use]
     pub fn of_body(body: &Body) -> UsedRegisters {
-        let indexed = body.traits().intersects(Traits::CHOOSES_REGISTERS);
+        let indexed = body.opcode_flags().intersects(OpcodeFlags::CHOOSES_REGISTERS);
         let mut named = RegSet::EMPTY;
         for id in body.ids() {
             body.reads(id).for_each(|reg| named.insert(reg));

@@ -14,7 +14,7 @@ use super::regset::RegSet;
 use super::summary::Summaries;
 use crate::cfg::{Cfg, Loops};
 use crate::kernel::{Body, Flow};
-use wavetap_amdgpu::{Access, Half, Reg, RegFile};
+use wavetap_amdgpu::{Access, Half, OpcodeFlags, Reg, RegFile};
 use wavetap_base::entity::{BlockId, InstId};
 
 /// A write of one register, or a merge of several: an index.
@@ -79,21 +79,6 @@ pub(super) struct Versions {
     exec_at: Vec<(Version, Version)>,
 }
 
-/// Operations that add to their destination and write all 32 or 64 bits of it.
-const ACCUMULATING: &[&str] = &[
-    "v_mac_f32",
-    "v_mac_legacy_f32",
-    "v_fmac_f32",
-    "v_fmac_f64",
-    "v_fmac_legacy_f32",
-    "v_fmac_dx9_zero_f32",
-    "v_dot2c_f32_f16",
-    "v_dot2c_f32_bf16",
-    "v_dot2c_i32_i16",
-    "v_dot4c_i32_i8",
-    "v_dot8c_i32_i4",
-];
-
 /// What a pass over a body needs.
 struct Pass<'a> {
     body: &'a Body,
@@ -109,7 +94,7 @@ impl Pass<'_> {
         // An operand that is read as well (a tied destination) keeps a part of its old value, unless that is what the result is made of.
         let inst = self.body.inst(id);
         if super::definitions::writes_whole_lanes(inst) {
-            let accumulates = ACCUMULATING.contains(&inst.name());
+            let accumulates = inst.is_any(OpcodeFlags::ACCUMULATES);
             for operand in &inst.operands {
                 let written = operand.access == Access::Write || (operand.access == Access::ReadWrite && accumulates);
                 let all = written && operand.half == Half::Whole;

@@ -16,7 +16,7 @@ use super::pending::{Pending, Position, Queue};
 use super::regset::RegSet;
 use crate::cfg::{Cfg, Exit, Program, Worklist};
 use crate::kernel::{Body, BodyKind, CallTarget, Flow};
-use wavetap_amdgpu::{Counter, Inst, Memory, Traits, Value, issued, wait_count};
+use wavetap_amdgpu::{Counter, Inst, Memory, Opcode, OpcodeFlags, Value, issued, wait_count};
 use wavetap_base::entity::InstId;
 
 /// Something that incremented a counter.
@@ -139,7 +139,7 @@ impl State {
                 }
             }
         }
-        if inst.variant.traits.contains(Traits::BARRIER_WAIT) {
+        if inst.variant.opcode_flags.contains(OpcodeFlags::BARRIER_WAIT) {
             self.answer(body, inst);
         }
         let issued = issued(inst);
@@ -190,7 +190,8 @@ impl State {
             // M0 has it.
             _ => None,
         };
-        let of_barrier = |inst: &Inst| inst.name() == "s_barrier_signal_isfirst" && number(inst).is_some() && number(inst) == number(wait);
+        let of_barrier =
+            |inst: &Inst| inst.opcode() == Opcode::S_BARRIER_SIGNAL_ISFIRST && number(inst).is_some() && number(inst) == number(wait);
         self.0[Counter::Km as usize].retain(|pending| !matches!(pending.operation, Operation::Inst(id) if of_barrier(body.inst(id))));
     }
 

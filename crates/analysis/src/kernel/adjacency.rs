@@ -5,7 +5,7 @@
 use rustc_hash::FxHashMap;
 
 use super::body::Body;
-use wavetap_amdgpu::{Inst, Role, Traits, Value};
+use wavetap_amdgpu::{Inst, OpcodeFlags, Role, Value};
 use wavetap_base::entity::InstId;
 
 /// Instructions that `s_clause` says are issued without others in between.
@@ -69,17 +69,17 @@ impl Neighbours {
     #[must_use]
     pub fn of(body: &Body) -> Neighbours {
         let mut found = Neighbours::default();
-        if !body.traits().intersects(Traits::CLAUSE | Traits::DELAY) {
+        if !body.opcode_flags().intersects(OpcodeFlags::CLAUSE | OpcodeFlags::DELAY) {
             return found;
         }
         for id in body.ids() {
             let inst = body.inst(id);
-            let traits = inst.variant.traits;
-            if !traits.intersects(Traits::CLAUSE | Traits::DELAY) {
+            let opcode_flags = inst.variant.opcode_flags;
+            if !opcode_flags.intersects(OpcodeFlags::CLAUSE | OpcodeFlags::DELAY) {
                 continue;
             }
             match immediate(inst) {
-                Some(bits) if traits.contains(Traits::CLAUSE) => found.clause(body, id, bits),
+                Some(bits) if opcode_flags.contains(OpcodeFlags::CLAUSE) => found.clause(body, id, bits),
                 Some(bits) => found.delay(body, id, bits),
                 None => {}
             }

@@ -7,8 +7,8 @@ use super::body::{Body, BodyKind};
 use super::constants::Kept;
 use super::image::Image;
 use wavetap_amdgpu::{
-    Access, Branch, Condition, Counters, Dpp, Encoding, Flags, Half, Implicit, Inst, Latency, Memory, Modifiers, Operand, Reg, RegFile,
-    Role, Target, Traits, Value, ValueType, Variant,
+    Access, Branch, Condition, Counters, Dpp, Encoding, Flags, Half, Implicit, Inst, Latency, Memory, Modifiers, Opcode, OpcodeFlags,
+    Operand, Reg, RegFile, Role, Target, Value, ValueType, Variant,
 };
 use wavetap_base::error::{Error, Result};
 
@@ -36,7 +36,7 @@ pub fn op(name: &'static str) -> Op {
             name,
             mnemonic: name,
             encoding: Encoding::Sopp,
-            opcode: 0,
+            opcode: Opcode::from_name(name).unwrap_or(Opcode::INVALID),
             operands: &[],
             implicit_reads,
             implicit_writes: Implicit::empty(),
@@ -46,7 +46,7 @@ pub fn op(name: &'static str) -> Op {
             latency: Latency::Salu,
             flags,
             memory_bytes: 0,
-            traits: Traits::of(name),
+            opcode_flags: Opcode::from_name(name).map_or(OpcodeFlags::empty(), Opcode::flags),
             ..Variant::BLANK
         },
         operands: SmallVec::new(),

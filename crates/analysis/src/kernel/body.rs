@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::{Scheduling, scheduling, vgpr_msb, vskip};
-use wavetap_amdgpu::{Access, Inst, Operand, Reg, Target, Traits, VgprMsb, scalar};
+use wavetap_amdgpu::{Access, Inst, OpcodeFlags, Operand, Reg, Target, VgprMsb, scalar};
 use wavetap_base::entity::InstId;
 
 /// Whether a body is entered by the dispatcher or by a call.
@@ -114,7 +114,7 @@ pub struct Body {
     /// What its instructions read and write, with those high bits.
     pub(super) registers: Registers,
     /// Those of its instructions.
-    pub(super) traits: Traits,
+    pub(super) opcode_flags: OpcodeFlags,
 }
 
 impl Body {
@@ -173,8 +173,8 @@ impl Body {
 
     /// What is true of the operation of one of its instructions at least.
     #[must_use]
-    pub fn traits(&self) -> Traits {
-        self.traits
+    pub fn opcode_flags(&self) -> OpcodeFlags {
+        self.opcode_flags
     }
 
     /// Whether one of its instructions changes FLAT_SCRATCH.

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use super::body::{Body, BodyKind, Flow};
 use super::decode::{RETURN_ADDRESS, displaced};
 use super::image::Image;
-use wavetap_amdgpu::{Branch, Inst, Reg, RegFile, Role, Traits, Value, scalar};
+use wavetap_amdgpu::{Branch, Inst, Opcode, OpcodeFlags, Reg, RegFile, Role, Value, scalar};
 use wavetap_base::entity::InstId;
 
 /// Where an instruction that jumps through registers goes, as far as constants tell.
@@ -111,42 +111,42 @@ impl State {
         let destination = inst.operand(Role::Sdst).or_else(|| inst.operand(Role::Sdata)).and_then(|operand| operand.reg());
         let mut results: [Word; 16] = [Word::Unknown; 16];
         let mut carry_out = None;
-        match inst.name() {
-            "s_getpc_b64" | "s_get_pc_i64" => {
+        match inst.opcode() {
+            Opcode::S_GETPC_B64 | Opcode::S_GET_PC_I64 => {
                 results[..2].copy_from_slice(&[Word::Known(next_pc as u32), Word::Known((next_pc >> 32) as u32)]);
             }
-            "s_mov_b32" => results[0] = self.source(inst, Role::Src0, 0),
-            "s_mov_b64" => {
+            Opcode::S_MOV_B32 => results[0] = self.source(inst, Role::Src0, 0),
+            Opcode::S_MOV_B64 => {
                 for index in 0..2 {
                     results[usize::from(index)] = self.source(inst, Role::Src0, index);
                 }
             }
-            "s_movk_i32" => results[0] = self.source(inst, Role::Simm16, 0),
-            "s_sext_i32_i16" => {
+            Opcode::S_MOVK_I32 => results[0] = self.source(inst, Role::Simm16, 0),
+            Opcode::S_SEXT_I32_I16 => {
                 if let Word::Known(value) = self.source(inst, Role::Src0, 0) {
                     results[0] = Word::Known(value as u16 as i16 as u32);
                 }
             }
             // gfx12 has new names.
-            "s_add_u32" | "s_add_co_u32" => (results[0], carry_out) = self.add(inst, Some(false)),
-            "s_addc_u32" | "s_add_co_ci_u32" => (results[0], carry_out) = self.add(inst, self.scc),
-            "s_sub_u32" | "s_sub_co_u32" => (results[0], carry_out) = self.subtract(inst, Some(false)),
-            "s_subb_u32" | "s_sub_co_ci_u32" => (results[0], carry_out) = self.subtract(inst, self.scc),
+            Opcode::S_ADD_U32 | Opcode::S_ADD_CO_U32 => (results[0], carry_out) = self.add(inst, Some(false)),
+            Opcode::S_ADDC_U32 | Opcode::S_ADD_CO_CI_U32 => (results[0], carry_out) = self.add(inst, self.scc),
+            Opcode::S_SUB_U32 | Opcode::S_SUB_CO_U32 => (results[0], carry_out) = self.subtract(inst, Some(false)),
+            Opcode::S_SUBB_U32 | Opcode::S_SUB_CO_CI_U32 => (results[0], carry_out) = self.subtract(inst, self.scc),
             // SCC is whether that overflows; only the sum is asked for.
-            "s_add_i32" | "s_add_co_i32" => results[0] = self.add(inst, Some(false)).0,
-            "s_sub_i32" | "s_sub_co_i32" => results[0] = self.subtract(inst, Some(false)).0,
-            "s_abs_i32" => {
+            Opcode::S_ADD_I32 | Opcode::S_ADD_CO_I32 => results[0] = self.add(inst, Some(false)).0,
+            Opcode::S_SUB_I32 | Opcode::S_SUB_CO_I32 => results[0] = self.subtract(inst, Some(false)).0,
+            Opcode::S_ABS_I32 => {
                 if let Word::Known(value) = self.source(inst, Role::Src0, 0) {
                     results[0] = Word::Known((value as i32).wrapping_abs() as u32);
                 }
             }
-            "s_add_nc_u64" | "s_sub_nc_u64" => {
+            Opcode::S_ADD_NC_U64 | Opcode::S_SUB_NC_U64 => {
                 if let (Some(a), Some(b)) = (self.quad(inst, Role::Src0), self.quad(inst, Role::Src1)) {
-                    let result = if inst.name() == "s_add_nc_u64" { a.wrapping_add(b) } else { a.wrapping_sub(b) };
+                    let result = if inst.opcode() == Opcode::S_ADD_NC_U64 { a.wrapping_add(b) } else { a.wrapping_sub(b) };
                     results[..2].copy_from_slice(&[Word::Known(result as u32), Word::Known((result >> 32) as u32)]);
                 }
             }
-            name if name.starts_with("s_load_dword") || name.starts_with("s_load_b") => self.load(inst, image, &mut results),
+            _ if inst.is_any(OpcodeFlags::SCALAR_LOAD) => self.load(inst, image, &mut results),
             _ => {}
         }
         for reg in inst.writes() {
@@ -227,10 +227,10 @@ impl State {
     }
 
     fn target(&self, inst: &Inst, next_pc: u64) -> Target {
-        if inst.name() == "s_add_pc_i64" {
+        if inst.opcode() == Opcode::S_ADD_PC_I64 {
             return self.quad(inst, Role::Src0).map_or(Target::Unknown, |offset| Target::Address(next_pc.wrapping_add(offset)));
         }
-        if inst.name().starts_with("s_rfe") {
+        if inst.is_any(OpcodeFlags::TRAP_RETURN) {
             return Target::Unknown;
         }
         match (self.source(inst, Role::Src0, 0), self.source(inst, Role::Src0, 1)) {
@@ -260,7 +260,7 @@ pub fn kept_by(body: &Body) -> u128 {
 
 /// Whether the instruction writes scalar registers that M0 chooses.
 fn indirectly_writes_scalars(inst: &Inst) -> bool {
-    inst.name().starts_with("s_movreld")
+    inst.is_any(OpcodeFlags::SCALAR_RELATIVE_WRITE)
 }
 
 /// The targets of all indirect calls and jumps of a body.
@@ -300,24 +300,22 @@ pub(super) fn indirect_targets(body: &Body, image: &Image<'_>, kept: &Kept) -> V
 /// ```
 #[must_use]
 pub fn formed_addresses(body: &Body, image: &Image<'_>) -> Vec<(InstId, u64)> {
-    if !body.traits().contains(Traits::GET_PC) {
+    if !body.opcode_flags().contains(OpcodeFlags::GET_PC) {
         return Vec::new();
     }
     // Whether the last visit, which has the states that hold on every path, still knew the address.
     let mut found: FxHashMap<InstId, Option<u64>> = FxHashMap::default();
     let after = |id: InstId, state: &State| {
         let inst = body.inst(id);
-        let pair = match inst.name() {
-            "s_addc_u32" | "s_subb_u32" | "s_add_co_ci_u32" | "s_sub_co_ci_u32" => {
+        let pair = match inst.opcode() {
+            Opcode::S_ADDC_U32 | Opcode::S_SUBB_U32 | Opcode::S_ADD_CO_CI_U32 | Opcode::S_SUB_CO_CI_U32 => {
                 inst.operand(Role::Sdst).and_then(|operand| operand.reg()).and_then(|high| {
                     let low = high.first.checked_sub(1)?;
                     Some(Reg::scalar(low, 2))
                 })
             }
-            "s_add_nc_u64" | "s_sub_nc_u64" => inst.operand(Role::Sdst).and_then(|operand| operand.reg()),
-            name if name.starts_with("s_load_dword") || name.starts_with("s_load_b") => {
-                inst.operand(Role::Sdata).and_then(|operand| operand.reg())
-            }
+            Opcode::S_ADD_NC_U64 | Opcode::S_SUB_NC_U64 => inst.operand(Role::Sdst).and_then(|operand| operand.reg()),
+            _ if inst.is_any(OpcodeFlags::SCALAR_LOAD) => inst.operand(Role::Sdata).and_then(|operand| operand.reg()),
             _ => None,
         };
         if let Some(pair) = pair.filter(|pair| pair.dwords >= 2) {

@@ -9,7 +9,7 @@ use super::body::{Body, BodyKind, CallTarget, Flow, Registers};
 use super::constants::{self, Kept};
 use super::image::Image;
 use super::{scheduling, vgpr_msb, vskip};
-use wavetap_amdgpu::{Branch, Inst, Reg, Role, Target, Traits, Value};
+use wavetap_amdgpu::{Branch, Inst, OpcodeFlags, Reg, Role, Target, Value};
 use wavetap_base::entity::InstId;
 use wavetap_base::error::{Error, Result, ResultExt};
 
@@ -71,7 +71,7 @@ impl Body {
         loop {
             reached.extend(work, &decode)?;
             let (insts, addresses, flows, entry) = reached.order(kind, entry, &resolved)?;
-            let traits = insts.iter().fold(Traits::empty(), |all, inst| all | inst.variant.traits);
+            let opcode_flags = insts.iter().fold(OpcodeFlags::empty(), |all, inst| all | inst.variant.opcode_flags);
             let registers = Registers::of(&insts);
             let mut body = Body {
                 name: name.to_owned(),
@@ -87,7 +87,7 @@ impl Body {
                 vskip: Vec::new(),
                 scheduling: Vec::new(),
                 registers,
-                traits,
+                opcode_flags,
             };
             work = Vec::new();
             let mut changed = false;

@@ -3,7 +3,7 @@
 //! A kernel is not changed after decoding. `instrument` describes insertions as [`Snippet`]s at [`ProgramPoint`]s; `layout` places original instructions and
 //! snippets, resolves labels and addresses and makes bytes.
 
-use wavetap_amdgpu::{Inst, Reg};
+use wavetap_amdgpu::{Inst, Opcode, Reg};
 use wavetap_base::entity::ProgramPoint;
 
 /// A label within one snippet.
@@ -20,8 +20,8 @@ pub enum Item {
     Label(Label),
     /// A direct branch (`s_branch`, `s_cbranch_scc1`, …) to a label of the same snippet.
     Branch {
-        /// The branch's mnemonic.
-        mnemonic: &'static str,
+        /// Which branch it is.
+        opcode: Opcode,
         /// Where to.
         label: Label,
     },

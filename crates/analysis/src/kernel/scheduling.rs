@@ -8,7 +8,7 @@
 
 use super::vgpr_msb;
 use crate::kernel::Body;
-use wavetap_amdgpu::{Inst, Traits};
+use wavetap_amdgpu::{Inst, OpcodeFlags};
 use wavetap_base::entity::InstId;
 
 /// Who sees to these dependences.
@@ -50,7 +50,7 @@ pub(super) fn after(body: &Body, id: InstId, before: Scheduling) -> Scheduling {
 
 /// The state before each instruction of a body; empty if nothing sets it.
 pub(super) fn states(body: &Body) -> Vec<Scheduling> {
-    let sets = body.traits().contains(Traits::HARDWARE_REGISTER) && body.insts().iter().any(|inst| set_by(body, inst).is_some());
+    let sets = body.opcode_flags().contains(OpcodeFlags::HARDWARE_REGISTER) && body.insts().iter().any(|inst| set_by(body, inst).is_some());
     if !sets {
         return Vec::new();
     }

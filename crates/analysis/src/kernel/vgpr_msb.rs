@@ -4,12 +4,9 @@
 //! body is refused, for nobody knows which registers it uses.
 
 use crate::kernel::{Body, Flow};
-use wavetap_amdgpu::{Inst, Operand, RegFile, Role, Traits, Value, VgprMsb};
+use wavetap_amdgpu::{Inst, Opcode, OpcodeFlags, Operand, RegFile, Role, Value, VgprMsb};
 use wavetap_base::entity::InstId;
 use wavetap_base::error::{Error, Result};
-
-/// The instruction that sets the high bits.
-pub(crate) const SET_VGPR_MSB: &str = "s_set_vgpr_msb";
 
 /// Hardware register MODE.
 const MODE: u8 = 1;
@@ -27,12 +24,12 @@ impl State {
         if matches!(flow, Flow::Call(_)) {
             return State::Known(VgprMsb::default());
         }
-        match inst.name() {
-            SET_VGPR_MSB => match inst.operand(Role::Simm16).map(|operand| operand.value) {
+        match inst.opcode() {
+            Opcode::S_SET_VGPR_MSB => match inst.operand(Role::Simm16).map(|operand| operand.value) {
                 Some(Value::Imm(bits)) => State::Known(VgprMsb(bits as u8)),
                 _ => State::Unknown,
             },
-            name if name.starts_with("s_setreg") => {
+            _ if inst.is_any(OpcodeFlags::SETREG) => {
                 let Some((number, bits)) = inst.hardware_register() else { return State::Unknown };
                 let covers = bits.start <= VgprMsb::MODE_LAST && bits.end > VgprMsb::MODE_FIRST;
                 match literal(inst) {
@@ -66,7 +63,7 @@ fn step(body: &Body, id: InstId, state: State) -> State {
 /// Whether it is an `s_set_vgpr_msb` directly behind an instruction that writes a literal to MODE.
 fn follows_mode_write(body: &Body, id: InstId) -> bool {
     let before = id.0.checked_sub(1).map(InstId).filter(|before| body.next(*before) == Some(id));
-    body.inst(id).name() == SET_VGPR_MSB && before.is_some_and(|before| writes_literal_to_mode(body.inst(before)))
+    body.inst(id).opcode() == Opcode::S_SET_VGPR_MSB && before.is_some_and(|before| writes_literal_to_mode(body.inst(before)))
 }
 
 /// Whether it is `s_setreg_imm32_b32` of MODE.
@@ -85,9 +82,9 @@ pub(super) fn literal(inst: &Inst) -> Option<u32> {
 /// Unsupported if an instruction with vector registers is reached with different high bits, or with unknown ones.
 pub(super) fn states(body: &Body) -> Result<Vec<Option<VgprMsb>>> {
     let sets_some = |inst: &Inst| writes_literal_to_mode(inst) && literal(inst).map(VgprMsb::of_mode) != Some(VgprMsb::default());
-    let traits = body.traits();
-    let may_set = traits.contains(Traits::SET_VGPR_MSB)
-        || (traits.contains(Traits::HARDWARE_REGISTER) && body.target().has_vgpr_msb() && body.insts().iter().any(sets_some));
+    let opcode_flags = body.opcode_flags();
+    let may_set = opcode_flags.contains(OpcodeFlags::SET_VGPR_MSB)
+        || (opcode_flags.contains(OpcodeFlags::HARDWARE_REGISTER) && body.target().has_vgpr_msb() && body.insts().iter().any(sets_some));
     if !may_set {
         return Ok(Vec::new());
     }
@@ -143,7 +140,7 @@ mod tests {
     use wavetap_amdgpu::{Memory, Reg};
 
     fn set(bits: i64) -> Op {
-        op(SET_VGPR_MSB).imm(bits)
+        op("s_set_vgpr_msb").imm(bits)
     }
 
     fn add() -> Op {

@@ -6,7 +6,7 @@
 //! Forward over the control-flow graph: where it *may* be on, on some path.
 
 use crate::kernel::{Body, BodyKind, Flow};
-use wavetap_amdgpu::{Encoding, Inst, Role, Traits, Value};
+use wavetap_amdgpu::{Encoding, Inst, Opcode, OpcodeFlags, Role, Value};
 use wavetap_base::error::{Error, Result};
 
 /// Hardware register MODE, and its bit VSKIP.
@@ -26,7 +26,7 @@ fn step(inst: &Inst, before: bool) -> bool {
         Some(Value::Literal(value)) => Some(value),
         _ => None,
     };
-    if inst.variant.traits.contains(Traits::SET_VSKIP) {
+    if inst.variant.opcode_flags.contains(OpcodeFlags::SET_VSKIP) {
         return match (constant(Role::Src0), constant(Role::Src1)) {
             (Some(0), _) => false,
             (Some(bits), Some(index)) => bits >> (index & 31) & 1 != 0,
@@ -38,7 +38,7 @@ fn step(inst: &Inst, before: bool) -> bool {
 
 /// Whether an instruction writes the bit as a part of MODE.
 fn writes_by_mode(inst: &Inst) -> bool {
-    inst.name().starts_with("s_setreg") && inst.hardware_register().is_none_or(|(number, bits)| number == MODE && bits.contains(&VSKIP))
+    inst.is_any(OpcodeFlags::SETREG) && inst.hardware_register().is_none_or(|(number, bits)| number == MODE && bits.contains(&VSKIP))
 }
 
 /// Whether the bit may be on before each instruction of a body; empty if it is off everywhere.
@@ -46,14 +46,16 @@ fn writes_by_mode(inst: &Inst) -> bool {
 /// # Errors
 /// Unsupported if it may be on where other code is entered, or if a function sets it: nothing here follows it from one body to another.
 pub(super) fn states(body: &Body) -> Result<Vec<bool>> {
-    let traits = body.traits();
+    let opcode_flags = body.opcode_flags();
     // On later targets the bit of MODE is another one.
-    let by_mode = || wavetap_amdgpu::has_operation(body.target(), "s_setvskip") && body.insts().iter().any(writes_by_mode);
-    let sets = traits.contains(Traits::SET_VSKIP) || traits.contains(Traits::HARDWARE_REGISTER) && by_mode();
+    let by_mode = || wavetap_amdgpu::has_operation(body.target(), Opcode::S_SETVSKIP) && body.insts().iter().any(writes_by_mode);
+    let sets = opcode_flags.contains(OpcodeFlags::SET_VSKIP) || opcode_flags.contains(OpcodeFlags::HARDWARE_REGISTER) && by_mode();
     if !sets {
         return Ok(Vec::new());
     }
-    if let Some(id) = body.ids().find(|id| body.kind() == BodyKind::Function && body.inst(*id).variant.traits.contains(Traits::SET_VSKIP)) {
+    if let Some(id) =
+        body.ids().find(|id| body.kind() == BodyKind::Function && body.inst(*id).variant.opcode_flags.contains(OpcodeFlags::SET_VSKIP))
+    {
         return Err(Error::unsupported("a function lets vector instructions be skipped (s_setvskip)").at(body.address(id)));
     }
     let mut before: Vec<Option<bool>> = vec![None; body.len()];

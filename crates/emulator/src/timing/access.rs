@@ -6,7 +6,7 @@ use crate::lds;
 use crate::op::{Class, Op, Semantics};
 use crate::scalar_memory;
 use crate::vector_memory::{Place, places, swizzled};
-use wavetap_amdgpu::{Encoding, Flags, Role};
+use wavetap_amdgpu::{Encoding, Flags, OpcodeFlags, Role};
 
 /// What an instruction does to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,22 +103,26 @@ fn vector(core: &mut Core, op: &Op, accesses: &mut Accesses) -> Option<()> {
 }
 
 fn local(core: &mut Core, op: &Op, accesses: &mut Accesses) -> Option<()> {
-    let name = op.inst.variant.name;
-    accesses.crossbar = name.contains("permute") || name.contains("swizzle");
+    accesses.crossbar = op.inst.is_any(OpcodeFlags::CROSSBAR);
     if accesses.crossbar || op.inst.modifiers.gds {
         return Some(());
     }
     let mask = core.wave.exec();
     if op.inst.operand(Role::Addr).is_none() {
         // One counter for the wave, or consecutive dwords.
-        let addresses = if name.contains("addtid") { std::array::from_fn(|lane| 4 * lane as u64) } else { [0; LANES] };
+        let addresses = if op.inst.is_any(OpcodeFlags::ADDTID) { std::array::from_fn(|lane| 4 * lane as u64) } else { [0; LANES] };
         accesses.lds.push(LdsAccess { addresses, mask, size: 4 });
         return Some(());
     }
     let base = lds::addresses(core, op).ok()?;
-    let two = name.contains("2addr") || ["ds_read2", "ds_write2", "ds_wrxchg2"].iter().any(|begin| name.starts_with(begin));
-    let size = if two { if name.ends_with("b64") { 8 } else { 4 } } else { accesses.size };
-    let stride = if name.contains("st64") || name.contains("stride64") { 64 } else { 1 };
+    let two = op.inst.is_any(OpcodeFlags::TWO_ADDRESSES);
+    // What is loaded from two addresses is in one run of registers.
+    let each = || {
+        let loaded = || op.inst.operand(Role::Vdst).map_or(1, |to| u64::from(to.dwords) / 2);
+        4 * op.inst.operand(Role::Data0).map_or_else(loaded, |data| data.dwords.into())
+    };
+    let size = if two { each() } else { accesses.size };
+    let stride = if op.inst.is_any(OpcodeFlags::STRIDE64) { 64 } else { 1 };
     let offsets = if two { lds::two_offsets(op, size, stride).to_vec() } else { vec![lds::single_offset(op)] };
     for offset in offsets {
         let addresses = base.map(|address| (address + offset) & 0xffff_ffff);

@@ -6,7 +6,9 @@ use super::SampleKind;
 use super::machine::Machine;
 use crate::op::{Class, Op};
 use crate::pending::{SLOTS, slot};
-use wavetap_amdgpu::{Access, Counter, Flags, Latency, MachineFact, Operand, Reg, RegFile, Role, Value, ValueType, scalar};
+use wavetap_amdgpu::{
+    Access, Counter, Flags, Latency, MachineFact, NumberFormat, Opcode, OpcodeFlags, Operand, Reg, RegFile, Role, Value, ValueType, scalar,
+};
 
 /// What an instruction is issued to. A SIMD issues one instruction to each in a slot, of different waves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +77,7 @@ const SLEEP: u64 = 64;
 impl Facts {
     pub(super) fn of(op: &Op, machine: &Machine) -> Facts {
         let inst = &op.inst;
-        let (name, class) = (inst.variant.name, inst.variant.latency);
+        let class = inst.variant.latency;
         let unit = unit(op);
         let matrix = class == Latency::Mfma && unit == Unit::Valu;
         let counters: SmallVec<[usize; 2]> =
@@ -100,9 +102,7 @@ impl Facts {
             },
             waits: op.waits.iter().map(|(counter, count)| (counter as usize, usize::from(count))).collect(),
             sleep: 0,
-            invalidates: ["buffer_wbinvl1", "buffer_inv", "buffer_gl0_inv", "global_inv", "global_wbinv"]
-                .iter()
-                .any(|n| name.starts_with(n)),
+            invalidates: inst.is_any(OpcodeFlags::INVALIDATES),
         };
         match unit {
             Unit::Valu => facts.vector(op, machine, matrix),
@@ -110,10 +110,10 @@ impl Facts {
                 let slots = u64::from(op.slots).max(1) - 1;
                 let taken = if op.class == Class::Wait && class == Latency::Wait { machine.latency(class) } else { 0 };
                 facts.internal = (slots * machine.interval).max(taken.saturating_sub(machine.interval));
-                if name == "s_sleep" {
+                if inst.opcode() == Opcode::S_SLEEP {
                     // Seven bits count (RDNA ISA guides; GCN has as many).
                     facts.sleep = SLEEP * (op.imm as u64 & 0x7f);
-                } else if matches!(name, "s_sleep_var" | "s_monitor_sleep") {
+                } else if matches!(inst.opcode(), Opcode::S_SLEEP_VAR | Opcode::S_MONITOR_SLEEP) {
                     facts.sleep = SLEEP;
                 }
             }
@@ -135,7 +135,7 @@ impl Facts {
         if matrix {
             let cycles = matrix_cycles(op, machine).unwrap_or_else(|| machine.latency(Latency::Mfma)).max(machine.passes);
             // MFMA runs beside the vector ALU; WMMA is what the vector ALU does.
-            let beside = op.inst.variant.name.starts_with("v_mfma") || op.inst.variant.name.starts_with("v_smfmac");
+            let beside = op.inst.is_any(OpcodeFlags::MFMA | OpcodeFlags::SMFMAC);
             self.pipes.push((Pipe::Valu, if beside { machine.passes } else { cycles }));
             self.pipes.push((Pipe::Matrix, cycles));
             if !machine.fixed_matrix {
@@ -196,7 +196,7 @@ fn slots(reg: Reg) -> impl Iterator<Item = u16> {
 
 /// Cycles that a matrix operation keeps its unit: its multiplications and additions by the rate for their type. None where the rate is not known.
 fn matrix_cycles(op: &Op, machine: &Machine) -> Option<u64> {
-    let shape = MatrixShape::parse(op.inst.variant.name)?;
+    let shape = MatrixShape::of(op.inst.opcode())?;
     let rate = machine.fact(shape.rate);
     if rate == 0 {
         return None;
@@ -221,7 +221,7 @@ fn blocks(dst: &Operand, elements: u64) -> u64 {
     (results / elements.max(1)).max(1)
 }
 
-/// What the name of a matrix operation says.
+/// What a matrix operation multiplies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct MatrixShape {
     rows: u64,
@@ -234,42 +234,35 @@ struct MatrixShape {
 }
 
 impl MatrixShape {
-    /// `v_mfma_f32_32x32x8_f16`, `v_mfma_f32_16x16x1f32`, `v_wmma_i32_16x16x16_iu8`, `v_mfma_scale_f32_16x16x128_f8f6f4` …
-    fn parse(name: &str) -> Option<MatrixShape> {
-        let (family, rest) = name.strip_prefix("v_")?.split_once('_')?;
-        let sizes = rest.split('_').position(|part| part.contains('x') && part.starts_with(|c: char| c.is_ascii_digit()))?;
-        let tail: Vec<&str> = rest.split('_').skip(sizes).collect();
-        let mut parts = tail[0].splitn(3, 'x');
-        let (rows, columns, last) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?, parts.next()?);
-        let digits = last.find(|c: char| !c.is_ascii_digit()).unwrap_or(last.len());
-        let depth = last[..digits].parse().ok()?;
-        let of_name = &last[digits..];
-        let ty = if of_name.is_empty() { tail.iter().skip(1).find(|part| !is_block_count(part))? } else { of_name };
-        let rate = match ty {
-            "f64" => MachineFact::MatrixF64,
-            "f32" => MachineFact::MatrixF32,
-            "xf32" => MachineFact::MatrixXf32,
-            "f16" => MachineFact::MatrixF16,
-            "bf16" => MachineFact::MatrixBf16,
-            "i8" | "iu8" | "fp8" | "bf8" | "f8f6f4" => MachineFact::MatrixI8,
-            "i4" | "iu4" | "f4" => MachineFact::MatrixI4,
+    fn of(opcode: Opcode) -> Option<MatrixShape> {
+        let matrix = opcode.matrix()?;
+        let rate = match matrix.a {
+            NumberFormat::F64 => MachineFact::MatrixF64,
+            NumberFormat::F32 => MachineFact::MatrixF32,
+            NumberFormat::Xf32 => MachineFact::MatrixXf32,
+            NumberFormat::F16 => MachineFact::MatrixF16,
+            NumberFormat::Bf16 => MachineFact::MatrixBf16,
+            NumberFormat::I8 | NumberFormat::Iu8 | NumberFormat::Fp8 | NumberFormat::Bf8 | NumberFormat::F8f6f4 => MachineFact::MatrixI8,
+            NumberFormat::Iu4 | NumberFormat::F4 => MachineFact::MatrixI4,
             _ => return None,
         };
         Some(MatrixShape {
-            rows,
-            columns,
-            depth,
+            rows: matrix.rows.into(),
+            columns: matrix.columns.into(),
+            depth: matrix.depth.into(),
             rate,
-            sparse: matches!(family, "smfmac" | "swmmac"),
-            blocks_by_result: family == "mfma",
-            first_bf16: of_name == "bf16" && tail.len() == 1,
+            sparse: opcode.is_any(OpcodeFlags::SMFMAC | OpcodeFlags::SWMMAC),
+            blocks_by_result: opcode.is_any(OpcodeFlags::MFMA),
+            first_bf16: matches!(
+                opcode,
+                Opcode::V_MFMA_F32_16X16X2BF16
+                    | Opcode::V_MFMA_F32_16X16X8BF16
+                    | Opcode::V_MFMA_F32_32X32X2BF16
+                    | Opcode::V_MFMA_F32_32X32X4BF16
+                    | Opcode::V_MFMA_F32_4X4X2BF16
+            ),
         })
     }
-}
-
-/// `4b`.
-fn is_block_count(part: &&&str) -> bool {
-    part.strip_suffix('b').is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|c| c.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -277,16 +270,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_matrix_operations() {
-        let of = |name| MatrixShape::parse(name).map(|shape| (shape.rows, shape.columns, shape.depth, shape.rate, shape.sparse));
-        assert_eq!(of("v_mfma_f32_32x32x8f16"), Some((32, 32, 8, MachineFact::MatrixF16, false)));
-        assert_eq!(of("v_mfma_f32_16x16x4_4b_f16"), Some((16, 16, 4, MachineFact::MatrixF16, false)));
-        assert_eq!(of("v_mfma_f32_32x32x16_fp8_bf8"), Some((32, 32, 16, MachineFact::MatrixI8, false)));
-        assert_eq!(of("v_mfma_scale_f32_16x16x128_f8f6f4"), Some((16, 16, 128, MachineFact::MatrixI8, false)));
-        assert_eq!(of("v_wmma_i32_16x16x16_iu4"), Some((16, 16, 16, MachineFact::MatrixI4, false)));
-        assert_eq!(of("v_swmmac_f32_16x16x32_bf16"), Some((16, 16, 32, MachineFact::MatrixBf16, true)));
-        assert!(MatrixShape::parse("v_mfma_f32_32x32x4bf16").unwrap().first_bf16);
-        assert!(!MatrixShape::parse("v_mfma_f32_32x32x4bf16_1k").unwrap().first_bf16);
-        assert_eq!(of("v_add_f32"), None);
+    fn shapes_of_matrix_operations() {
+        let of = |opcode| MatrixShape::of(opcode).map(|shape| (shape.rows, shape.columns, shape.depth, shape.rate, shape.sparse));
+        assert_eq!(of(Opcode::V_MFMA_F32_32X32X8F16), Some((32, 32, 8, MachineFact::MatrixF16, false)));
+        assert_eq!(of(Opcode::V_MFMA_F32_16X16X4_4B_F16), Some((16, 16, 4, MachineFact::MatrixF16, false)));
+        assert_eq!(of(Opcode::V_MFMA_F32_32X32X16_FP8_BF8), Some((32, 32, 16, MachineFact::MatrixI8, false)));
+        assert_eq!(of(Opcode::V_MFMA_SCALE_F32_16X16X128_F8F6F4), Some((16, 16, 128, MachineFact::MatrixI8, false)));
+        assert_eq!(of(Opcode::V_WMMA_I32_16X16X16_IU4), Some((16, 16, 16, MachineFact::MatrixI4, false)));
+        assert_eq!(of(Opcode::V_SWMMAC_F32_16X16X32_BF16), Some((16, 16, 32, MachineFact::MatrixBf16, true)));
+        assert!(MatrixShape::of(Opcode::V_MFMA_F32_32X32X4BF16).unwrap().first_bf16);
+        assert!(!MatrixShape::of(Opcode::V_MFMA_F32_32X32X4BF16_1K).unwrap().first_bf16);
+        assert_eq!(of(Opcode::V_ADD_F32), None);
     }
 }

@@ -1,7 +1,7 @@
 //! What a wave finds in its registers at entry: asking for more of it, and putting the rest back where the original code expects it.
 
 use crate::asm::{Asm, c, s, s2, v};
-use wavetap_amdgpu::{Reg, Target, Value, scalar};
+use wavetap_amdgpu::{Opcode, Reg, Target, Value, scalar};
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::{Reason, Refusal, Stop};
 use wavetap_base::error::{Error, Result};
@@ -78,7 +78,7 @@ pub(crate) enum ScratchAccess {
 impl ScratchAccess {
     /// What inserted code needs that accesses scratch memory.
     pub(crate) fn of(target: Target) -> ScratchAccess {
-        match (wavetap_amdgpu::has_operation(target, "scratch_store_dword"), target.architected_flat_scratch()) {
+        match (wavetap_amdgpu::has_operation(target, Opcode::SCRATCH_STORE_DWORD), target.architected_flat_scratch()) {
             (false, _) => ScratchAccess::Buffer,
             (true, true) => ScratchAccess::Given,
             (true, false) => ScratchAccess::FlatScratch,

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use crate::asm::{c, s2, v};
 use crate::frame::entry::Entry;
-use wavetap_amdgpu::{EventHazards, Flags, Inst, Latency, Role, Value};
+use wavetap_amdgpu::{EventHazards, Flags, Inst, Latency, Opcode, Role, Value};
 use wavetap_analysis::kernel::{Body, Flow};
 use wavetap_base::error::Result;
 
@@ -48,10 +48,10 @@ fn of_original(body: &Body, entry: &Entry) -> Option<Sequence> {
         let inst = body.inst(at);
         let sets_address = || {
             let literal = matches!(inst.operand(Role::Src0).map(|operand| operand.value), Some(Value::InlineInt(0)));
-            inst.name() == "s_mov_b64" && literal && inst.writes().all(|reg| reg.first >= entry.scalars())
+            inst.opcode() == Opcode::S_MOV_B64 && literal && inst.writes().all(|reg| reg.first >= entry.scalars())
         };
         match inst {
-            _ if !nop && inst.name() == "v_nop" => nop = true,
+            _ if !nop && inst.opcode() == Opcode::V_NOP => nop = true,
             _ if !memory && is_harmless_memory(inst) => memory = true,
             _ if found.is_empty() && inst.sets_hwreg() == Some(MODE) && has_literal(inst) => {}
             _ if !memory && sets_address() => {}

@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
-use wavetap_amdgpu::{Inst, Reg, RegFile, Role, Value, scalar};
+use wavetap_amdgpu::{Inst, Opcode, Reg, RegFile, Role, Value, scalar};
 use wavetap_analysis::cfg::{BodyId, Cfg, Program};
 use wavetap_analysis::kernel::{Body, Flow};
 use wavetap_object::code_object::InitialRegisters;
@@ -80,9 +80,9 @@ impl Values {
         let (first, second) = (self.source(inst, Role::Src0), self.source(inst, Role::Src1));
         let is_zero = |role| inst.operand(role).is_some_and(|operand| operand.value == Value::InlineInt(0));
         let adds = |one, other| [(one, other), (other, one)].contains(&(first, second));
-        let (sum, carry) = match inst.name() {
-            "s_add_u32" if adds(Some(Known::Initial(self.base)), Some(Known::Initial(self.offset))) => (Known::Low, Known::Carry),
-            "s_addc_u32" if self.of(scalar::SCC) == Known::Carry => {
+        let (sum, carry) = match inst.opcode() {
+            Opcode::S_ADD_U32 if adds(Some(Known::Initial(self.base)), Some(Known::Initial(self.offset))) => (Known::Low, Known::Carry),
+            Opcode::S_ADDC_U32 if self.of(scalar::SCC) == Known::Carry => {
                 let high = Some(Known::Initial(self.base + 1));
                 let is_high = first == high && is_zero(Role::Src1) || second == high && is_zero(Role::Src0);
                 (if is_high { Known::High } else { Known::Nothing }, Known::Nothing)

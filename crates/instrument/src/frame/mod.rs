@@ -11,7 +11,7 @@ use crate::hazard_mitigation::Place;
 use crate::scavenge::registers::{Scalars, Vectors};
 use crate::scavenge::spill_slots::{RESOURCE, SpillSlots};
 use crate::sink::CounterSink;
-use wavetap_amdgpu::{Reg, Target};
+use wavetap_amdgpu::{Opcode, Reg, Target};
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::edit::Label;
 use wavetap_base::error::Result;
@@ -64,7 +64,7 @@ impl Frame<'_> {
 /// Branches to `done` if the wave counts nothing. Destroys SCC.
 pub(crate) fn branch_if_disabled(asm: &mut Asm, r: Scalars, done: Label) -> Result<()> {
     asm.op("s_cmp_eq_u64", &[s2(r.record), c(0)])?;
-    asm.branch("s_cbranch_scc1", done);
+    asm.branch(Opcode::S_CBRANCH_SCC1, done);
     Ok(())
 }
 

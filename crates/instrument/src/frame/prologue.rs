@@ -13,7 +13,7 @@ use crate::scavenge::registers::ScalarPool;
 use crate::scavenge::scalars::store_record;
 use crate::scavenge::spill_slots::SpillSlots;
 use crate::sink::PrologueRegisters;
-use wavetap_amdgpu::{EventHazards, Inst, Reg, RegFile, Value};
+use wavetap_amdgpu::{EventHazards, Inst, Opcode, Reg, RegFile, Value};
 use wavetap_analysis::kernel::Stop;
 use wavetap_analysis::kernel::edit::{Label, Snippet};
 use wavetap_base::error::Result;
@@ -126,12 +126,12 @@ pub(crate) fn prologue(frame: &Frame<'_>, entry: &Entry, first: first_vector::Se
     }
     entry.workgroup_ids(&mut asm, frame.target, groups, t.temporary)?;
     asm.op("s_cmp_eq_u64", &[s2(t.field(control::BUFFER)), c(0)])?;
-    asm.branch("s_cbranch_scc1", off);
+    asm.branch(Opcode::S_CBRANCH_SCC1, off);
     wave_index(frame, groups, &mut asm, &t)?;
     claim(frame, &mut asm, &t, off)?;
     store_header(frame, groups, &mut asm, &t)?;
     init_counters(frame, &mut asm, &t)?;
-    asm.branch("s_branch", ready);
+    asm.branch(Opcode::S_BRANCH, ready);
     asm.bind(off);
     asm.op("s_mov_b64", &[s2(record), c(0)])?;
     if frame.spill_slots.is_some() {
@@ -199,13 +199,13 @@ fn claim(frame: &Frame<'_>, asm: &mut Asm, t: &Scratch, off: Label) -> Result<()
     asm.op("v_readfirstlane_b32", &[s(t.index), v(r.data + 1)])?;
     let capacity = s(t.field(control::CAPACITY));
     asm.op("s_cmp_lt_u32", &[s(t.index), capacity])?;
-    asm.branch("s_cbranch_scc1", have);
+    asm.branch(Opcode::S_CBRANCH_SCC1, have);
     // Full. Shared records: the capacity is a power of two and the index wraps. Otherwise the wave is dropped, visibly.
     let share = asm.new_label();
     asm.op("s_and_b32", &[s(t.temporary), s(t.field(control::FLAGS)), c(control::FLAG_SHARED)])?;
-    asm.branch("s_cbranch_scc1", share);
+    asm.branch(Opcode::S_CBRANCH_SCC1, share);
     asm.global("atomic_add", frame.at(t.control, t.sum), one, control::DROPPED as u32)?;
-    asm.branch("s_branch", off);
+    asm.branch(Opcode::S_BRANCH, off);
     asm.bind(share);
     asm.op("s_add_u32", &[s(t.temporary), capacity, Value::InlineInt(-1)])?;
     asm.op("s_and_b32", &[s(t.index), s(t.index), s(t.temporary)])?;
@@ -220,7 +220,7 @@ fn claim(frame: &Frame<'_>, asm: &mut Asm, t: &Scratch, off: Label) -> Result<()
 
 /// The high half of a product; lane 0 is active.
 fn multiply_high(frame: &Frame<'_>, asm: &mut Asm, into: u16, a: Value, b: Value) -> Result<()> {
-    if wavetap_amdgpu::has_operation(frame.target, "s_mul_hi_u32") {
+    if wavetap_amdgpu::has_operation(frame.target, Opcode::S_MUL_HI_U32) {
         return asm.op("s_mul_hi_u32", &[s(into), a, b]);
     }
     let product = v(frame.vectors.data);

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use super::piece::{KeptScc, Piece, Place, adds_whole, branch_word, call_word, encode, getpc_pair};
 use super::reach::{Sequence, Words, displacement};
-use wavetap_amdgpu::{Branch, Counter, EventHazards, Reg, Role, Target, Traits, Value, scalar};
+use wavetap_amdgpu::{Branch, Counter, EventHazards, Opcode, OpcodeFlags, Reg, Role, Target, Value, scalar};
 use wavetap_analysis::cfg::{BodyId, Program};
 use wavetap_analysis::kernel::edit::{Edits, Item, Label, Snippet};
 use wavetap_analysis::kernel::{Body, BodyKind, CallTarget, Flow, Image, Reason, Refusal, Stop};
@@ -53,7 +53,7 @@ impl Code {
         let mut planner = Planner { target, sequence: Sequence::new(first), first: 0, entries };
         planner.snippet(&edits.prologue)?;
         if kernel.entry() != InstId(0) {
-            let word = branch_word(target, "s_branch")?;
+            let word = branch_word(target, Opcode::S_BRANCH)?;
             planner.push(Piece::Branch { word, to: Place(kernel.entry().index()), origin: None });
         }
         planner.body(kernel, image, &edits.inserts, edits.spare_scalar)?;
@@ -61,16 +61,16 @@ impl Code {
             planner.body(function, image, &edited.inserts, edits.spare_scalar)?;
         }
         let Planner { sequence, .. } = planner;
-        let filler = encode(target, "s_nop", &[Value::Imm(0)])?;
+        let filler = encode(target, Opcode::S_NOP, &[Value::Imm(0)])?;
         let hazards = target.event_hazards();
         let hangs = hazards.contains(EventHazards::BRANCH_OFFSET);
         // With a branch between them, LDS and vector memory need this wait.
         let before_jump = if hazards.contains(EventHazards::LDS_BRANCH_VMEM) {
-            encode(target, "s_waitcnt_vscnt", &[Value::Reg(Reg::scalar(scalar::NULL, 1)), Value::Imm(0)])?
+            encode(target, Opcode::S_WAITCNT_VSCNT, &[Value::Reg(Reg::scalar(scalar::NULL, 1)), Value::Imm(0)])?
         } else {
             Vec::new()
         };
-        let words = Words { s_branch: branch_word(target, "s_branch")?, before_jump };
+        let words = Words { s_branch: branch_word(target, Opcode::S_BRANCH)?, before_jump };
         let mut sequence = sequence.connect(&words)?;
         // What fills may push a target out of reach.
         while hangs && sequence.avoid_displacement(HANGING_DISPLACEMENT, &filler) {
@@ -184,8 +184,8 @@ impl Planner {
             match item {
                 Item::Inst(inst) => self.push(Piece::Bytes(SmallVec::from_slice(&wavetap_amdgpu::encode(self.target, inst)?))),
                 Item::Label(label) => self.sequence.bind(place(label)?),
-                Item::Branch { mnemonic, label } => {
-                    let word = branch_word(self.target, mnemonic)?;
+                Item::Branch { opcode, label } => {
+                    let word = branch_word(self.target, *opcode)?;
                     self.push(Piece::Branch { word, to: place(label)?, origin: None });
                 }
                 Item::Address { pair, address } => self.push(Piece::Address { pair: *pair, address: *address }),
@@ -211,7 +211,7 @@ impl Planner {
                 self.push(Piece::Branch { word: u32::from_le_bytes([a, b, c, d]), to: self.place(to), origin: Some(address) });
             }
             (Flow::Jump(to), Branch::IndirectJump) => {
-                let word = branch_word(self.target, "s_branch")?;
+                let word = branch_word(self.target, Opcode::S_BRANCH)?;
                 self.push(Piece::Branch { word, to: self.place(to), origin: Some(address) });
             }
             (Flow::Call(CallTarget::Known(to)), _) if self.entries.contains_key(&to) => {
@@ -223,7 +223,7 @@ impl Planner {
                 self.push(Piece::Branch { word, to: self.entries[&to], origin: Some(address) });
             }
             (Flow::TailCall(CallTarget::Known(to)), _) if self.entries.contains_key(&to) => {
-                let word = branch_word(self.target, "s_branch")?;
+                let word = branch_word(self.target, Opcode::S_BRANCH)?;
                 self.push(Piece::Branch { word, to: self.entries[&to], origin: Some(address) });
             }
             (_, Branch::Call) => return refuse(Reason::DirectCall, "a direct call is not moved"),
@@ -259,7 +259,7 @@ impl Planner {
         let next = body.next(id);
         if next.is_none() && (matches!(body.flow(id), Flow::Call(_)) || inst.variant.branch == Branch::Trap) {
             // Nothing comes back from there; what lies behind here is not what lay behind the original.
-            self.push(Piece::Bytes(encode(self.target, "s_endpgm", &[Value::Imm(0)])?.as_slice().into()));
+            self.push(Piece::Bytes(encode(self.target, Opcode::S_ENDPGM, &[Value::Imm(0)])?.as_slice().into()));
         } else if body.flow(id).falls_through() && next != Some(InstId(id.0 + 1)) {
             return Err(Refusal::at(Reason::Undecodable, address, "control falls through to something that is not decoded").into());
         }
@@ -276,7 +276,7 @@ fn settles(target: Target) -> bool {
 
 /// How many instructions behind an `s_clause` belong to it (RDNA ISA guides: length - 1 in bits 5:0).
 fn clause_members(inst: &wavetap_amdgpu::Inst) -> Option<u16> {
-    if !inst.variant.traits.contains(Traits::CLAUSE) {
+    if !inst.variant.opcode_flags.contains(OpcodeFlags::CLAUSE) {
         return None;
     }
     match inst.operand(Role::Simm16).map(|operand| operand.value) {
@@ -294,7 +294,7 @@ fn scc_is_dead_after(body: &Body, id: InstId) -> bool {
             return false;
         }
         if inst.writes().any(|reg| reg.overlaps(Reg::SCC)) {
-            return !inst.name().starts_with("s_cmov");
+            return !matches!(inst.opcode(), Opcode::S_CMOV_B32 | Opcode::S_CMOV_B64 | Opcode::S_CMOVK_I32);
         }
         if body.flow(next) != Flow::Next {
             return false;

@@ -19,13 +19,13 @@ mod tests;
 
 pub use code::Code;
 
-use wavetap_amdgpu::{Target, Value};
+use wavetap_amdgpu::{Opcode, Target, Value};
 use wavetap_base::bytes::align_up;
 use wavetap_base::error::{Error, Result};
 use wavetap_object::code_object::ENTRY_ALIGN;
 
 /// What fills gaps between kernels and behind the last one, where the target has it: the first of these that it has.
-const FILLERS: [&str; 2] = ["s_code_end", "s_nop"];
+const FILLERS: [Opcode; 2] = [Opcode::S_CODE_END, Opcode::S_NOP];
 
 /// Kernels one behind the other in an executable segment.
 #[derive(Debug, Clone)]
@@ -96,9 +96,9 @@ pub fn place(target: Target, kernels: &[&Code], base: u64) -> Result<Placed> {
 
 /// The word of the padding.
 fn filler(target: Target) -> Result<u32> {
-    let mnemonic = FILLERS.into_iter().find(|mnemonic| wavetap_amdgpu::has_operation(target, mnemonic)).unwrap_or("s_nop");
-    let operands: &[Value] = if mnemonic == "s_nop" { &[Value::Imm(0)] } else { &[] };
-    let bytes = piece::encode(target, mnemonic, operands)?;
-    let word = bytes.first_chunk::<4>().ok_or_else(|| Error::internal(format!("{mnemonic} is shorter than a word")))?;
+    let opcode = FILLERS.into_iter().find(|opcode| wavetap_amdgpu::has_operation(target, *opcode)).unwrap_or(Opcode::S_NOP);
+    let operands: &[Value] = if opcode == Opcode::S_NOP { &[Value::Imm(0)] } else { &[] };
+    let bytes = piece::encode(target, opcode, operands)?;
+    let word = bytes.first_chunk::<4>().ok_or_else(|| Error::internal(format!("{opcode} is shorter than a word")))?;
     Ok(u32::from_le_bytes(*word))
 }

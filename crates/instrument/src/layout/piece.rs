@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use wavetap_amdgpu::{Reg, Role, Target, Traits, Value};
+use wavetap_amdgpu::{Opcode, OpcodeFlags, Reg, Role, Target, Value};
 use wavetap_base::error::{Error, Result};
 
 /// An index into the label table of a [`super::Code`].
@@ -65,7 +65,7 @@ impl Piece {
             Piece::Bytes(bytes) => out.extend(bytes),
             Piece::Branch { word, .. } => out.extend((word & 0xffff_0000 | u32::from(displacement as u16)).to_le_bytes()),
             Piece::Address { pair, address: wanted } => {
-                out.extend(encode(target, "s_getpc_b64", &[Value::Reg(*pair)])?);
+                out.extend(encode(target, Opcode::S_GETPC_B64, &[Value::Reg(*pair)])?);
                 add_to_pair(target, *pair, wanted.wrapping_sub(address + SHORT), false, out)?;
             }
             Piece::WholeProgramCounter { pair, original } => {
@@ -77,16 +77,16 @@ impl Piece {
                 }
                 if let Some(KeptScc { register, untranslated }) = keep_scc_in {
                     if *untranslated {
-                        out.extend(encode(target, "s_wait_xcnt", &[Value::Imm(0)])?);
+                        out.extend(encode(target, Opcode::S_WAIT_XCNT, &[Value::Imm(0)])?);
                     }
-                    out.extend(encode(target, "s_cselect_b32", &[Value::Reg(*register), Value::InlineInt(1), Value::InlineInt(0)])?);
+                    out.extend(encode(target, Opcode::S_CSELECT_B32, &[Value::Reg(*register), Value::InlineInt(1), Value::InlineInt(0)])?);
                 }
                 add_to_pair(target, *pair, original.wrapping_sub(address), *settle, out)?;
                 if *settle {
                     wait_for_scalars(target, out)?;
                 }
                 if let Some(KeptScc { register, .. }) = keep_scc_in {
-                    out.extend(encode(target, "s_cmp_lg_u32", &[Value::Reg(*register), Value::InlineInt(0)])?);
+                    out.extend(encode(target, Opcode::S_CMP_LG_U32, &[Value::Reg(*register), Value::InlineInt(0)])?);
                 }
             }
         }
@@ -98,18 +98,18 @@ impl Piece {
 }
 
 fn wait_for_scalars(target: Target, out: &mut Vec<u8>) -> Result<()> {
-    out.extend(encode(target, "s_waitcnt_depctr", &[Value::Imm(SCALAR_RESULTS)])?);
+    out.extend(encode(target, Opcode::S_WAITCNT_DEPCTR, &[Value::Imm(SCALAR_RESULTS)])?);
     Ok(())
 }
 
 /// Adds a 64-bit constant to a register pair, with a wait between the halves if `settle`. Destroys SCC.
 fn add_to_pair(target: Target, pair: Reg, value: u64, settle: bool, out: &mut Vec<u8>) -> Result<()> {
-    for (half, mnemonic) in [(0, "s_add_u32"), (1, "s_addc_u32")] {
+    for (half, opcode) in [(0, Opcode::S_ADD_U32), (1, Opcode::S_ADDC_U32)] {
         if settle && half == 1 {
             wait_for_scalars(target, out)?;
         }
         let register = Value::Reg(Reg::scalar(pair.first + half, 1));
-        out.extend(encode(target, mnemonic, &[register, register, Value::Literal((value >> (32 * half)) as u32)])?);
+        out.extend(encode(target, opcode, &[register, register, Value::Literal((value >> (32 * half)) as u32)])?);
     }
     Ok(())
 }
@@ -120,26 +120,26 @@ pub(super) fn adds_whole(target: Target) -> bool {
 }
 
 fn add_whole(target: Target, pair: Reg, value: u64) -> Result<Vec<u8>> {
-    encode(target, "s_add_nc_u64", &[Value::Reg(pair), Value::Reg(pair), Value::Literal64(value)])
+    encode(target, Opcode::S_ADD_NC_U64, &[Value::Reg(pair), Value::Reg(pair), Value::Literal64(value)])
 }
 
 /// Bytes of an instruction of our own.
-pub(super) fn encode(target: Target, mnemonic: &str, operands: &[Value]) -> Result<Vec<u8>> {
-    wavetap_amdgpu::encode(target, &wavetap_amdgpu::build(target, mnemonic, operands)?)
+pub(super) fn encode(target: Target, opcode: Opcode, operands: &[Value]) -> Result<Vec<u8>> {
+    wavetap_amdgpu::encode(target, &wavetap_amdgpu::build(target, opcode.name(), operands)?)
 }
 
 /// The word of a direct branch, its displacement left 0.
-pub(super) fn branch_word(target: Target, mnemonic: &str) -> Result<u32> {
-    let bytes = encode(target, mnemonic, &[Value::Imm(0)])?;
+pub(super) fn branch_word(target: Target, opcode: Opcode) -> Result<u32> {
+    let bytes = encode(target, opcode, &[Value::Imm(0)])?;
     match bytes.first_chunk::<4>() {
         Some(word) if bytes.len() == 4 => Ok(u32::from_le_bytes(*word)),
-        _ => Err(Error::internal(format!("{mnemonic} is not one word long"))),
+        _ => Err(Error::internal(format!("{opcode} is not one word long"))),
     }
 }
 
 /// The word of a direct call that leaves its return address in `link`, its displacement left 0.
 pub(super) fn call_word(target: Target, link: Value) -> Result<u32> {
-    let bytes = encode(target, "s_call_b64", &[link, Value::Imm(0)])?;
+    let bytes = encode(target, Opcode::S_CALL_B64, &[link, Value::Imm(0)])?;
     match bytes.first_chunk::<4>() {
         Some(word) if bytes.len() == 4 => Ok(u32::from_le_bytes(*word)),
         _ => Err(Error::internal("s_call_b64 is not one word long")),
@@ -148,7 +148,7 @@ pub(super) fn call_word(target: Target, link: Value) -> Result<u32> {
 
 /// The pair that `s_getpc_b64` writes, by any of its names.
 pub(super) fn getpc_pair(inst: &wavetap_amdgpu::Inst) -> Option<Reg> {
-    if !inst.variant.traits.contains(Traits::GET_PC) {
+    if !inst.variant.opcode_flags.contains(OpcodeFlags::GET_PC) {
         return None;
     }
     inst.operand(Role::Sdst)?.reg()

@@ -1,7 +1,7 @@
 //! Placed code is walked word by word, by a walker that knows six instructions and nothing of the tables.
 
 use super::*;
-use wavetap_amdgpu::{Reg, Value};
+use wavetap_amdgpu::{Opcode, Reg, Value};
 use wavetap_analysis::kernel::edit::{Edits, Item, Label, Snippet};
 use wavetap_analysis::kernel::random::Random;
 use wavetap_analysis::kernel::{Body, BodyKind, Image, Reason, Stop};
@@ -235,11 +235,11 @@ fn long_branches_go_through_islands() {
 fn a_prologue_runs_once_and_labels_are_its_own() {
     // A loop back to the first instruction.
     let code = words(&[MARK, S_CBRANCH_SCC1 | 0xfffe, S_ENDPGM]);
-    let branch = |mnemonic| Item::Branch { mnemonic, label: Label(0) };
+    let branch = |opcode| Item::Branch { opcode, label: Label(0) };
     let mut prologue = inserted(1);
-    prologue.items.extend([branch("s_cbranch_scc1"), inserted(2).items.remove(0), Item::Label(Label(0))]);
+    prologue.items.extend([branch(Opcode::S_CBRANCH_SCC1), inserted(2).items.remove(0), Item::Label(Label(0))]);
     let before =
-        Snippet { items: vec![branch("s_branch"), inserted(9).items.remove(0), Item::Label(Label(0)), inserted(3).items.remove(0)] };
+        Snippet { items: vec![branch(Opcode::S_BRANCH), inserted(9).items.remove(0), Item::Label(Label(0)), inserted(3).items.remove(0)] };
     let edits = Edits { prologue, inserts: vec![(ProgramPoint { inst: InstId(0), side: Side::Before }, before)], ..Edits::default() };
     let placed = plan(&code, &edits).expect("plans").bytes(BASE).expect("places");
     let mut decisions = [true, true, false].into_iter();
@@ -286,8 +286,8 @@ fn the_program_counter_is_the_original_one() {
 /// What is behind the program counter that original code reads in a pair, up to the end of the wave.
 fn behind_program_counter(processor: &str, lanes: u32) -> Vec<&'static str> {
     let target = Target::by_name(processor).and_then(|target| target.with_wave_size(lanes)).expect("a target");
-    let encode = |mnemonic, operands: &[Value]| piece::encode(target, mnemonic, operands).expect(mnemonic);
-    let code = [encode("s_getpc_b64", &[Value::Reg(Reg::scalar(0, 2))]), encode("s_endpgm", &[Value::Imm(0)])].concat();
+    let encode = |opcode: Opcode, operands: &[Value]| piece::encode(target, opcode, operands).expect("an instruction");
+    let code = [encode(Opcode::S_GETPC_B64, &[Value::Reg(Reg::scalar(0, 2))]), encode(Opcode::S_ENDPGM, &[Value::Imm(0)])].concat();
     let mut image = Image::new();
     image.add_code(ORIGINAL, &code);
     let body = Body::decode(target, &image, "kernel", BodyKind::Kernel, ORIGINAL).expect("decodes");
@@ -327,9 +327,13 @@ fn sums_wait_for_the_program_counter_where_it_may_not_be_there_yet() {
 fn the_program_counter_at_once_where_literals_have_64_bits() {
     let target = Target::by_name("gfx1250").expect("a target");
     let pair = Value::Reg(Reg::scalar(0, 2));
-    let encode = |mnemonic, operands: &[Value]| piece::encode(target, mnemonic, operands).expect(mnemonic);
+    let encode = |opcode: Opcode, operands: &[Value]| piece::encode(target, opcode, operands).expect("an instruction");
     // SCC is live, and no register is free.
-    let parts = [encode("s_getpc_b64", &[pair]), encode("s_cbranch_scc0", &[Value::Imm(0)]), encode("s_endpgm", &[Value::Imm(0)])];
+    let parts = [
+        encode(Opcode::S_GETPC_B64, &[pair]),
+        encode(Opcode::S_CBRANCH_SCC0, &[Value::Imm(0)]),
+        encode(Opcode::S_ENDPGM, &[Value::Imm(0)]),
+    ];
     let code = parts.concat();
     let mut image = Image::new();
     image.add_code(ORIGINAL, &code);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::{Emitter, Measurement, Probe, ProbeSite, Scc};
 use crate::asm::{c, s};
 use crate::facts::ClonedFunction;
-use wavetap_amdgpu::{Branch, Condition, Inst, Reg, Role, Value, scalar};
+use wavetap_amdgpu::{Branch, Condition, Inst, MaskOp, OpcodeFlags, Reg, Role, Value, scalar};
 use wavetap_analysis::kernel::{Reason, Refusal, Stop};
 use wavetap_base::entity::{ProgramPoint, Side};
 use wavetap_base::error::{Error, Result};
@@ -53,14 +53,14 @@ impl Narrowing {
         let exec = Some(Value::Reg(Reg::scalar(scalar::EXEC, (lanes / 32) as u8)));
         let (src0, src1) = (value(Role::Src0), value(Role::Src1));
         let mask = |mask: Option<Value>, complemented| Some(Narrowing::Mask { mask: mask?, complemented });
-        let on_masks = wavetap_amdgpu::operation(inst.name()).strip_suffix(if lanes == 32 { "_b32" } else { "_b64" });
+        let on_masks = inst.opcode().mask().filter(|mask| u32::from(mask.dwords) * 32 == lanes).map(|mask| mask.operation);
         match on_masks {
-            Some("s_and_saveexec") => mask(src0, false),
-            Some("s_andn1_saveexec" | "s_andn1_wrexec") => mask(src0, true),
-            Some("s_and") if value(Role::Sdst) == exec && src0 == exec => mask(src1, false),
-            Some("s_and") if value(Role::Sdst) == exec && src1 == exec => mask(src0, false),
-            Some("s_andn2") if value(Role::Sdst) == exec && src0 == exec => mask(src1, true),
-            _ if inst.name().starts_with("v_cmpx_") => Some(Narrowing::Compare),
+            Some(MaskOp::AndSaveexec) => mask(src0, false),
+            Some(MaskOp::Andn1Saveexec | MaskOp::Andn1Wrexec) => mask(src0, true),
+            Some(MaskOp::And) if value(Role::Sdst) == exec && src0 == exec => mask(src1, false),
+            Some(MaskOp::And) if value(Role::Sdst) == exec && src1 == exec => mask(src0, false),
+            Some(MaskOp::Andn2) if value(Role::Sdst) == exec && src0 == exec => mask(src1, true),
+            _ if inst.is_any(OpcodeFlags::CMPX) => Some(Narrowing::Compare),
             _ => match inst.variant.branch {
                 Branch::Conditional(Condition::Debug) => None,
                 Branch::Conditional(condition) => Some(Narrowing::Branch(condition)),

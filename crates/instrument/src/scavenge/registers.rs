@@ -1,6 +1,6 @@
 //! Registers for inserted code: ones that no code of the kernel names, first inside its allocation, then behind it.
 
-use wavetap_amdgpu::{Reg, Target};
+use wavetap_amdgpu::{Opcode, Reg, Target};
 use wavetap_analysis::dataflow::UsedRegisters;
 use wavetap_analysis::kernel::{Reason, Refusal, Stop};
 use wavetap_object::code_object::{Field, KernelDescriptor, KernelMetadata};
@@ -36,7 +36,7 @@ impl Vectors {
 
     /// Whether global memory takes addresses from vector registers alone.
     fn have_addresses(target: Target) -> bool {
-        !wavetap_amdgpu::has_operation(target, "global_atomic_add")
+        !wavetap_amdgpu::has_operation(target, Opcode::GLOBAL_ATOMIC_ADD)
     }
 
     /// For where everything from v3 on is free: behind the work-item ids.

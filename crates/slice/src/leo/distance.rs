@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use rustc_hash::FxHashMap;
 
 use super::graph::Graph;
-use wavetap_amdgpu::{MachineFact, Role, Value};
+use wavetap_amdgpu::{MachineFact, Opcode, Role, Value};
 use wavetap_base::entity::{BlockId, InstId};
 
 /// Paths from some place: how many, as a logarithm because there may be more than any number holds, and their mean length in instructions.
@@ -126,7 +126,7 @@ impl<'a> Distances<'a> {
     fn slots(&self, id: InstId) -> u64 {
         let inst = self.graph.body.inst(id);
         match inst.operand(Role::Simm16).map(|operand| operand.value) {
-            Some(Value::Imm(more)) if inst.name() == "s_nop" => more as u64 % 16 + 1,
+            Some(Value::Imm(more)) if inst.opcode() == Opcode::S_NOP => more as u64 % 16 + 1,
             _ => 1,
         }
     }

@@ -48,7 +48,7 @@ use super::chains::{Chain, Edge as StepEdge, Evidence, Step};
 use super::counts::{BlockCounts, KernelCounts};
 use super::evidence::SampledPlace;
 use super::{KernelSlice, WaitCertainty, latency};
-use wavetap_amdgpu::Flags;
+use wavetap_amdgpu::{Flags, OpcodeFlags};
 use wavetap_analysis::cfg::Cfg;
 use wavetap_analysis::kernel::Body;
 use wavetap_base::entity::InstId;
@@ -215,8 +215,7 @@ impl<'a> Blamer<'a> {
 
     /// The class of a stall that is the instruction's own.
     fn class(&self, stalled: InstId, stall: &StallCycles) -> &'static str {
-        let name = self.graph.body.inst(stalled).name();
-        if name.starts_with("s_movrel") || name.starts_with("v_movrel") {
+        if self.graph.body.inst(stalled).is_any(OpcodeFlags::SCALAR_RELATIVE | OpcodeFlags::VECTOR_RELATIVE) {
             return "indirect access";
         }
         let Reasons { memory, execution, synchronisation, pipe, fetch } = Reasons::of(stall);

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::super::matrix;
 use super::{RULES, WaitRule, is_dpp, is_lds, is_vector_memory, swaps_rows, wide_data, writes_part};
-use wavetap_amdgpu::{Encoding, Flags, Implicit, Inst, Memory, Reg, RegFile, Traits, Value, WaitStates, scalar};
+use wavetap_amdgpu::{Encoding, Flags, Implicit, Inst, Memory, Opcode, OpcodeFlags, Reg, RegFile, Value, WaitStates, scalar};
 use wavetap_analysis::dataflow::RegSet;
 
 bitflags::bitflags! {
@@ -143,8 +143,9 @@ impl Teller {
         }
         let told = self.last.1;
         // No rule has instructions like this one come first: a scalar instruction that writes neither M0 nor a hardware register.
-        let harmless =
-            is_scalar(inst) && !facts.intersects(Facts::VALU | Facts::WRITES_M0) && !inst.variant.traits.contains(Traits::STATEFUL);
+        let harmless = is_scalar(inst)
+            && !facts.intersects(Facts::VALU | Facts::WRITES_M0)
+            && !inst.variant.opcode_flags.contains(OpcodeFlags::STATEFUL);
         Sides { produces: if harmless { 0 } else { told.produces }, ..told }
     }
 }
@@ -185,13 +186,13 @@ impl Facts {
 
     /// What its name, its flags and its modifiers say.
     fn of_variant(inst: &Inst) -> Facts {
-        let (variant, name) = (inst.variant, inst.name());
+        let variant = inst.variant;
         let mut facts = Facts::empty();
-        let (flags, traits) = (variant.flags, variant.traits);
+        let (flags, opcode_flags) = (variant.flags, variant.opcode_flags);
         facts.add_if(Facts::VALU | Facts::USES, flags.contains(Flags::VALU));
         facts.add_if(Facts::SALU, flags.contains(Flags::SALU));
         facts.add_if(Facts::MESSAGE, variant.memory == Memory::Message || inst.modifiers.gds);
-        facts.add_if(Facts::HARDWARE_REGISTER, traits.contains(Traits::HARDWARE_REGISTER));
+        facts.add_if(Facts::HARDWARE_REGISTER, opcode_flags.contains(OpcodeFlags::HARDWARE_REGISTER));
         facts.add_if(Facts::DPP, is_dpp(inst));
         if is_vector_memory(inst) {
             facts |= Facts::VECTOR_MEMORY | Facts::MEMORY_SIDE | Facts::USES;
@@ -199,29 +200,30 @@ impl Facts {
         } else if is_lds(inst) || variant.encoding == Encoding::Exp {
             facts |= Facts::MEMORY_SIDE | Facts::USES;
         }
-        if name.starts_with("s_") {
-            facts.add_if(Facts::MESSAGE, name == "s_ttracedata");
-            facts.add_if(Facts::TRAP_RETURN, name.starts_with("s_rfe"));
-            facts.add_if(Facts::INDEXES, traits.contains(Traits::SCALAR_RELATIVE) || inst.modifiers.lds);
+        if !flags.contains(Flags::VALU) && (is_scalar(inst) || variant.encoding == Encoding::Smem) {
+            facts.add_if(Facts::MESSAGE, inst.opcode() == Opcode::S_TTRACEDATA);
+            facts.add_if(Facts::TRAP_RETURN, opcode_flags.contains(OpcodeFlags::TRAP_RETURN));
+            facts.add_if(Facts::INDEXES, opcode_flags.contains(OpcodeFlags::SCALAR_RELATIVE) || inst.modifiers.lds);
             return facts;
         }
-        if !name.starts_with("v_") || name.starts_with("v_interp") || inst.modifiers.lds {
+        // LDS and memory with M0 are among these; too many do no harm here.
+        if variant.memory != Memory::None || variant.encoding == Encoding::Exp || opcode_flags.contains(OpcodeFlags::INTERP) {
             facts |= Facts::INDEXES;
         }
         facts.add_if(Facts::TRANS, flags.contains(Flags::TRANS));
         facts.add_if(Facts::PARTIAL, writes_part(inst));
-        facts.add_if(Facts::DIV_FMAS, name.starts_with("v_div_fmas"));
+        facts.add_if(Facts::DIV_FMAS, opcode_flags.contains(OpcodeFlags::DIV_FMAS));
         facts.add_if(Facts::SWAPS_ROWS, swaps_rows(inst));
-        match name {
-            "v_readlane_b32" | "v_writelane_b32" => facts |= Facts::SELECTS_LANE | Facts::LANE,
-            "v_readfirstlane_b32" => facts |= Facts::LANE,
-            "v_fma_f64" | "v_fmac_f64" => facts |= Facts::FMA_F64,
+        match inst.opcode() {
+            Opcode::V_READLANE_B32 | Opcode::V_WRITELANE_B32 => facts |= Facts::SELECTS_LANE | Facts::LANE,
+            Opcode::V_READFIRSTLANE_B32 => facts |= Facts::LANE,
+            Opcode::V_FMA_F64 | Opcode::V_FMAC_F64 => facts |= Facts::FMA_F64,
             _ => {}
         }
         if matrix::concerns(inst) {
             facts.add_if(Facts::MATRIX | Facts::MATRIX_SIDE, matrix::is_matrix(inst));
-            facts.add_if(Facts::ACCUM_MOVE | Facts::MATRIX_SIDE, traits.contains(Traits::ACCUM_MOVE));
-            facts.add_if(Facts::DOT, traits.contains(Traits::DOT));
+            facts.add_if(Facts::ACCUM_MOVE | Facts::MATRIX_SIDE, opcode_flags.contains(OpcodeFlags::ACCUM_MOVE));
+            facts.add_if(Facts::DOT, opcode_flags.contains(OpcodeFlags::DOT));
         }
         facts
     }
@@ -279,7 +281,7 @@ mod tests {
                 reg.first = if reg.file == RegFile::Scalar { SCALARS[random.below(choices) as usize] } else { random.below(3) as u16 };
             }
             // Few of the hardware registers are asked for.
-            if inst.variant.traits.contains(Traits::HARDWARE_REGISTER)
+            if inst.variant.opcode_flags.contains(OpcodeFlags::HARDWARE_REGISTER)
                 && let Value::Imm(fields) = &mut operand.value
             {
                 *fields = 2 + random.below(2) as i64;
@@ -291,7 +293,7 @@ mod tests {
     fn is_harmless(inst: &Inst) -> bool {
         is_scalar(inst)
             && !inst.variant.flags.contains(Flags::VALU)
-            && !inst.variant.traits.contains(Traits::STATEFUL)
+            && !inst.variant.opcode_flags.contains(OpcodeFlags::STATEFUL)
             && !inst.writes().any(|reg| reg.overlaps(Reg::M0))
     }
 
