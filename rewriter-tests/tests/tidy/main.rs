@@ -1,6 +1,7 @@
 //! Rules of the source tree that no compiler checks: which module imports which, file length, where `unsafe` may stand, words that
 //! have no place here.
 
+mod docs;
 mod imports;
 mod source;
 
