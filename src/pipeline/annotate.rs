@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::symbols::Symbols;
-use crate::cfg::Cfg;
-use crate::code_object::LineTable;
-use crate::dataflow::{Certainty, Liveness, Operation, RegSet, Summaries, UsedRegisters, WaitSummaries, Waits};
-use crate::entity::{BlockId, InstId};
-use crate::isa::{self, Inst, Reg, RegFile, Target, scalar};
-use crate::kernel::{Body, CallTarget, Flow, Image, formed_addresses};
-use crate::profile::map::Source;
-use crate::report::disassembly::{
+use wavetap_amdgpu::{Inst, Reg, RegFile, Target, scalar};
+use wavetap_analysis::cfg::Cfg;
+use wavetap_analysis::dataflow::{Certainty, Liveness, Operation, RegSet, Summaries, UsedRegisters, WaitSummaries, Waits};
+use wavetap_analysis::kernel::{Body, CallTarget, Flow, Image, formed_addresses};
+use wavetap_base::entity::{BlockId, InstId};
+use wavetap_object::code_object::LineTable;
+use wavetap_profile::map::Source;
+use wavetap_report::disassembly::{
     BlockText, CodeText, Destination, HalfText, HexAddress, InlinedFrame, InstText, Live, LoopText, Peak, Pressure, Sureness, WaitText,
     Waited, WaitedText,
 };
@@ -77,7 +77,7 @@ fn sweep(target: Target, bytes: &[u8], range: &Range<u64>, body: Option<&Body>) 
         let fits = |inst: &Inst| at + u64::from(inst.size) <= limit;
         let text = match reached.filter(|inst| fits(inst)) {
             Some(inst) => InstText { reachable: true, ..instruction(target, inst, at, rest) },
-            None => match isa::decode_into(&mut unreached, target, rest) {
+            None => match wavetap_amdgpu::decode_into(&mut unreached, target, rest) {
                 Ok(()) if fits(&unreached) => InstText { to: branch_target(&unreached, at), ..instruction(target, &unreached, at, rest) },
                 _ => data(at, &rest[..rest.len().min((limit - at) as usize)]),
             },
@@ -95,7 +95,7 @@ fn instruction(target: Target, inst: &Inst, address: u64, bytes: &[u8]) -> InstT
         reads: vector_registers(half.reads()),
         writes: vector_registers(half.writes()),
     });
-    InstText { address, bytes, instruction: isa::print(target, inst), halves: halves.collect(), times: 1, ..InstText::default() }
+    InstText { address, bytes, instruction: wavetap_amdgpu::print(target, inst), halves: halves.collect(), times: 1, ..InstText::default() }
 }
 
 /// The names of the vector registers among `regs`, one by one.
@@ -153,7 +153,7 @@ fn collapse(texts: Vec<InstText>) -> Vec<InstText> {
 }
 
 fn add_sources(texts: &mut [InstText], lines: &LineTable, source_text: Option<&SourceText<'_>>) {
-    let convert = |location: Option<crate::code_object::SourceLocation>| {
+    let convert = |location: Option<wavetap_object::code_object::SourceLocation>| {
         location.filter(|location| location.line > 0).map(|location| Source { file: location.file, line: location.line })
     };
     let mut shown = (None, Vec::new());
@@ -180,7 +180,7 @@ fn add_sources(texts: &mut [InstText], lines: &LineTable, source_text: Option<&S
 /// What the analyses say of a body.
 struct FlowFacts {
     cfg: Cfg,
-    loops: crate::cfg::Loops,
+    loops: wavetap_analysis::cfg::Loops,
     live: Vec<Live>,
     waits: BTreeMap<InstId, Vec<WaitText>>,
     waited_at: BTreeMap<InstId, Vec<HexAddress>>,
@@ -253,7 +253,7 @@ impl FlowFacts {
     }
 
     fn blocks(&self, body: &Body, range: &Range<u64>) -> Vec<BlockText> {
-        let labels = |edges: &[crate::cfg::Edge]| {
+        let labels = |edges: &[wavetap_analysis::cfg::Edge]| {
             let mut blocks: Vec<BlockId> = edges.iter().map(|edge| edge.block).filter(|id| self.inside(*id, body, range)).collect();
             blocks.sort_unstable();
             blocks.dedup();
@@ -278,7 +278,7 @@ impl FlowFacts {
 
     fn loops(&self, body: &Body, range: &Range<u64>) -> Vec<LoopText> {
         let labels = |blocks: &[BlockId]| blocks.iter().filter(|id| self.inside(**id, body, range)).map(|id| label(*id)).collect();
-        let text = |each: &crate::cfg::Loop| LoopText {
+        let text = |each: &wavetap_analysis::cfg::Loop| LoopText {
             header: label(each.header),
             latches: labels(&each.latches),
             depth: each.depth,

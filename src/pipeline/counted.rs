@@ -9,19 +9,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::object::{Object, Opened, digest, every_object, place_name, target_id};
 use super::options::Selection;
-use crate::cfg::{BodyId, Cfg, Program};
-use crate::code_object::{CodeObject, Field, Kernel, demangle};
-use crate::error::{Error, Result, ResultExt};
-use crate::instrument::end_of_wave;
-use crate::isa::Target;
-use crate::kernel::{Body, Flow, Image};
-use crate::offload_bundle::Input;
-use crate::profile::file::{Counts, KernelTotals, Origin, Profile, SiteTotals};
-use crate::profile::map::{EVERY_KERNEL, Refused};
-use crate::report::BranchCounts;
-use crate::report::counted::{CountedKernel, CountedText, Uncounted, UncountedKernel};
-use crate::report::disassembly::{CodeKind, CodeText};
-use crate::slice::counts::{BlockCounts, KernelCounts};
+use wavetap_amdgpu::Target;
+use wavetap_analysis::cfg::{BodyId, Cfg, Program};
+use wavetap_analysis::kernel::{Body, Flow, Image};
+use wavetap_base::error::{Error, Result, ResultExt};
+use wavetap_instrument::end_of_wave;
+use wavetap_object::code_object::{CodeObject, Field, Kernel, demangle};
+use wavetap_object::offload_bundle::Input;
+use wavetap_profile::file::{Counts, KernelTotals, Origin, Profile, SiteTotals};
+use wavetap_profile::map::{EVERY_KERNEL, Refused};
+use wavetap_report::BranchCounts;
+use wavetap_report::counted::{CountedKernel, CountedText, Uncounted, UncountedKernel};
+use wavetap_report::disassembly::{CodeKind, CodeText};
+use wavetap_slice::counts::{BlockCounts, KernelCounts};
 
 /// What a profile knows a code object by.
 pub(super) struct Named<'a> {

@@ -10,16 +10,16 @@ use super::kernel_facts::{kernel_facts, kernel_target};
 use super::object::{Opened, digest, every_object, place_name};
 use super::options::Selection;
 use super::symbols::Symbols;
-use crate::cfg::Program;
-use crate::code_object::{CodeObject, Kernel, MalformedPart, PartKind, demangle};
-use crate::dataflow::{Summaries, WaitSummaries};
-use crate::elf::Section;
-use crate::error::{Error, Kind, Result, ResultExt};
-use crate::isa::Target;
-use crate::kernel::{Body, BodyKind, CallTarget, Image};
-use crate::offload_bundle::Input;
-use crate::profile::file::Profile;
-use crate::report::disassembly::{CodeKind, CodeText, ObjectFacts, Sink};
+use wavetap_amdgpu::Target;
+use wavetap_analysis::cfg::Program;
+use wavetap_analysis::dataflow::{Summaries, WaitSummaries};
+use wavetap_analysis::kernel::{Body, BodyKind, CallTarget, Image};
+use wavetap_base::error::{Error, Kind, Result, ResultExt};
+use wavetap_object::code_object::{CodeObject, Kernel, MalformedPart, PartKind, demangle};
+use wavetap_object::elf::Section;
+use wavetap_object::offload_bundle::Input;
+use wavetap_profile::file::Profile;
+use wavetap_report::disassembly::{CodeKind, CodeText, ObjectFacts, Sink};
 
 /// What to disassemble and how.
 #[derive(Default)]

@@ -3,11 +3,11 @@
 use super::kernel_facts::kernel_facts;
 use super::object::{Opened, digest, entry_id, every_object, place};
 use super::options::Selection;
-use crate::code_object::{CodeObject, DESCRIPTOR_SUFFIX, MalformedPart, PartKind, demangle, processor_name};
-use crate::elf::{self, Elf, Symbol};
-use crate::error::{Error, Kind, Result, ResultExt};
-use crate::offload_bundle::{Bundle, Container, Found, Input};
-use crate::report::inspect::{
+use wavetap_base::error::{Error, Kind, Result, ResultExt};
+use wavetap_object::code_object::{CodeObject, DESCRIPTOR_SUFFIX, MalformedPart, PartKind, demangle, processor_name};
+use wavetap_object::elf::{self, Elf, Symbol};
+use wavetap_object::offload_bundle::{Bundle, Container, Found, Input};
+use wavetap_report::inspect::{
     Contents, InspectedBundle, InspectedEntry, InspectedFunction, InspectedKernel, InspectedObject, InspectedVariable, Inspection, SCHEMA,
 };
 

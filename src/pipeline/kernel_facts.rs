@@ -1,9 +1,9 @@
 //! What the descriptor and the metadata say of a kernel, and the occupancy that follows.
 
-use crate::code_object::{CodeObject, Field, Kernel, KernelDescriptor};
-use crate::isa::Target;
-use crate::report::disassembly::KernelFacts;
-use crate::report::occupancy::{Needs, Occupancy};
+use wavetap_amdgpu::Target;
+use wavetap_object::code_object::{CodeObject, Field, Kernel, KernelDescriptor};
+use wavetap_report::disassembly::KernelFacts;
+use wavetap_report::occupancy::{Needs, Occupancy};
 
 /// Workgroups may have this many work-items where the metadata does not say (AMDGPUUsage, "amdgpu-flat-work-group-size").
 const DEFAULT_WORKGROUP: u64 = 1024;

@@ -18,9 +18,9 @@ mod rewrite;
 mod symbols;
 pub mod waits;
 
-pub use crate::emit::{Output, Packing, Scratch};
 pub use disassemble::{Listed, SourceText, disassemble};
 pub use inspect::{Extract, Inspected, inspect};
 pub use object::{Object, objects};
 pub use options::{Counters, Options, Probe, Selection};
 pub use rewrite::{Destination, Progress, Rewritten, rewrite, rewrite_to};
+pub use wavetap_object::emit::{Output, Packing, Scratch};

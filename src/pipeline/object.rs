@@ -3,14 +3,14 @@
 use md5::{Digest, Md5};
 
 use super::options::Selection;
-use crate::cfg::Program;
-use crate::code_object::{CodeObject, LineTable, PartKind};
-use crate::error::{Error, Kind, Result, ResultExt};
-use crate::isa::Target;
-use crate::kernel::Image;
-use crate::offload_bundle::{Found, Input};
-use crate::profile::map::Source;
-use crate::slice::chains::Inlined;
+use wavetap_amdgpu::Target;
+use wavetap_analysis::cfg::Program;
+use wavetap_analysis::kernel::Image;
+use wavetap_base::error::{Error, Kind, Result, ResultExt};
+use wavetap_object::code_object::{CodeObject, LineTable, PartKind};
+use wavetap_object::offload_bundle::{Found, Input};
+use wavetap_profile::map::Source;
+use wavetap_slice::chains::Inlined;
 
 /// A code object with everything that decoding it gives.
 #[derive(Debug)]
@@ -155,7 +155,7 @@ fn bundled<'i>(input: &'i Input<'_>) -> impl Iterator<Item = Found<'i>> {
     input.bundles.iter().enumerate().flat_map(|(number, bundle)| {
         bundle.entries.iter().enumerate().filter_map(move |(index, entry)| {
             let (target, bytes) = (entry.target.as_ref()?, bundle.entry_bytes(index));
-            crate::elf::is_elf(bytes).then_some(Found { place: Some((number, index)), target: Some(target), bytes })
+            wavetap_object::elf::is_elf(bytes).then_some(Found { place: Some((number, index)), target: Some(target), bytes })
         })
     })
 }

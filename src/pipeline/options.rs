@@ -1,10 +1,10 @@
 //! What a person asks of the pipeline.
 
-use crate::code_object::{Kernel, demangle};
-use crate::emit::Packing;
-use crate::error::{Error, Result};
-use crate::glob;
-use crate::offload_bundle::TargetId;
+use wavetap_base::error::{Error, Result};
+use wavetap_base::glob;
+use wavetap_object::code_object::{Kernel, demangle};
+use wavetap_object::emit::Packing;
+use wavetap_object::offload_bundle::TargetId;
 
 /// What to count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,6 +1,6 @@
 //! Input bytes to output bytes whose kernels count.
 //!
-//! Everything of a code object is planned before a byte of it is written. The two steps of a placement: [`emit::code_object::Plan`](crate::emit::code_object::Plan)
+//! Everything of a code object is planned before a byte of it is written. The two steps of a placement: [`emit::code_object::Plan`](wavetap_object::emit::code_object::Plan)
 //! says where control block and code will be, `instrument` and `layout` make code for that place, and the plan writes it. A kernel that some stage
 //! refuses is left as it was; without any instrumented kernel the output is the input. What was written is checked by [`verify`], which shares no code with
 //! the stages that wrote it, and a kernel with a finding is refused like any other.
@@ -13,17 +13,17 @@ use rustc_hash::{FxHashMap, FxHasher};
 
 use super::object::{digest, place, place_name, source, target_id};
 use super::options::Options;
-use crate::code_object::{CodeObject, Kernel, LineTable, MalformedPart, PartKind, demangle, metadata};
-use crate::emit::code_object::{Changes, Plan};
-use crate::emit::{Kept, Merger, Output, Scratch};
-use crate::error::{Error, Kind, Result, ResultExt};
-use crate::isa::Target;
-use crate::kernel::Image;
-use crate::offload_bundle::{Found, Input};
-use crate::profile::control::{self, Control};
-use crate::profile::map::{EVERY_KERNEL, KernelMap, ObjectMap, Refused, SCHEMA};
-use crate::profile::record::HEADER;
-use crate::verify::{self, Faultless};
+use wavetap_amdgpu::Target;
+use wavetap_analysis::kernel::Image;
+use wavetap_base::error::{Error, Kind, Result, ResultExt};
+use wavetap_object::code_object::{CodeObject, Kernel, LineTable, MalformedPart, PartKind, demangle, metadata};
+use wavetap_object::emit::code_object::{Changes, Plan};
+use wavetap_object::emit::{Kept, Merger, Output, Scratch};
+use wavetap_object::offload_bundle::{Found, Input};
+use wavetap_profile::control::{self, Control};
+use wavetap_profile::map::{EVERY_KERNEL, KernelMap, ObjectMap, Refused, SCHEMA};
+use wavetap_profile::record::HEADER;
+use wavetap_verify::Faultless;
 
 mod added;
 mod order;
@@ -352,7 +352,7 @@ impl Rewriter<'_> {
             let added = (self.keeps && kernels.are_all()).then_some(added);
             let map = without_addresses(map, options);
             // The checker decodes everything again.
-            let (read, findings) = verify::check_beside(&code, &CodeObject::parse(&bytes)?, None, at_once);
+            let (read, findings) = wavetap_verify::check_beside(&code, &CodeObject::parse(&bytes)?, None, at_once);
             if findings.is_empty() {
                 let bytes = Arc::new(bytes);
                 if let (Some(added), Some(read)) = (added, read) {
@@ -406,7 +406,7 @@ fn like(earlier: &Finished<'_>, writer: &Writer<'_, '_>, mut map: ObjectMap, rew
     let rewritten = CodeObject::parse(&earlier.bytes)?;
     let faultless = Faultless { original: &earlier.code, rewritten: &rewritten, map: &earlier.map };
     let at_once = rewriter.width == Width::Kernels;
-    let (_, findings) = verify::check_beside(writer.code, &CodeObject::parse(&bytes)?, Some(faultless), at_once);
+    let (_, findings) = wavetap_verify::check_beside(writer.code, &CodeObject::parse(&bytes)?, Some(faultless), at_once);
     Ok(findings.is_empty().then(|| (map, Some(Arc::new(bytes)))))
 }
 

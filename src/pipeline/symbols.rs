@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::code_object::{CodeObject, demangle};
+use wavetap_object::code_object::{CodeObject, demangle};
 
 /// The named ranges of a code object.
 #[derive(Debug)]

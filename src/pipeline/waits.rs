@@ -6,20 +6,20 @@ use std::collections::BTreeSet;
 use super::counted::{self, Named, with_flow};
 use super::object::{Object, objects};
 use super::options::Selection;
-use crate::code_object::demangle;
-use crate::dataflow::{Summaries, WaitSummaries};
-use crate::elf::Segment;
-use crate::error::{Error, Result};
-use crate::kernel::{Body, BodyKind};
-use crate::offload_bundle::Input;
-use crate::profile::file::{KernelTotals, Profile};
-use crate::profile::pc_samples::{PcSamples, SampledObject};
-use crate::report::Report;
-use crate::slice::access::Launched;
-use crate::slice::blame::Blame;
-use crate::slice::chains::Chain;
-use crate::slice::text_samples::{self, Code};
-use crate::slice::{ForeignSamples, GivenSamples, KernelSlice, Slice, evidence, slice_stalled};
+use wavetap_analysis::dataflow::{Summaries, WaitSummaries};
+use wavetap_analysis::kernel::{Body, BodyKind};
+use wavetap_base::error::{Error, Result};
+use wavetap_object::code_object::demangle;
+use wavetap_object::elf::Segment;
+use wavetap_object::offload_bundle::Input;
+use wavetap_profile::file::{KernelTotals, Profile};
+use wavetap_profile::pc_samples::{PcSamples, SampledObject};
+use wavetap_report::Report;
+use wavetap_slice::access::Launched;
+use wavetap_slice::blame::Blame;
+use wavetap_slice::chains::Chain;
+use wavetap_slice::text_samples::{self, Code};
+use wavetap_slice::{ForeignSamples, GivenSamples, KernelSlice, Slice, evidence, slice_stalled};
 
 /// What a slice rests on, and the rule of its chains.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,8 +1,8 @@
-//! Rules of the source tree that no compiler checks: which module imports which, file length, where `unsafe` may stand, words that
+//! Rules of the source tree that no compiler checks: which crate depends on which, file length, where `unsafe` may stand, words that
 //! have no place here.
 
+mod crates;
 mod docs;
-mod imports;
 mod source;
 
 use std::fs;
@@ -68,15 +68,23 @@ fn no_complaints(complaints: Vec<String>) {
 }
 
 #[test]
-fn modules_import_only_what_the_table_allows() {
+fn crates_depend_only_on_what_the_table_allows() {
     let mut complaints = Vec::new();
-    let mut seen = 0;
-    for (file, text) in texts(&["rs"]) {
-        let Ok(inside) = file.strip_prefix("src") else { continue };
-        seen += 1;
-        complaints.extend(imports::complaints(inside, &text).into_iter().map(|c| format!("{}: {c}", file.display())));
+    let mut seen = Vec::new();
+    for (file, text) in texts(&["toml"]) {
+        let Ok(inside) = file.strip_prefix("crates") else { continue };
+        let name = inside.iter().next().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let Some((_, allowed)) = crates::TABLE.iter().find(|(known, _)| *known == name) else {
+            complaints.push(format!("{}: the table of rewriter-tests/tests/tidy/crates.rs does not have {name}", file.display()));
+            continue;
+        };
+        for dependency in crates::dependencies(&text).into_iter().filter(|dependency| !allowed.contains(dependency)) {
+            complaints.push(format!("{}: {name} may not depend on {dependency}", file.display()));
+        }
+        seen.push(name);
     }
-    assert!(seen > 10);
+    let missing = crates::TABLE.iter().filter(|(name, _)| !seen.iter().any(|seen| seen == name));
+    complaints.extend(missing.map(|(name, _)| format!("crates/{name} does not exist")));
     no_complaints(complaints);
 }
 
@@ -112,9 +120,11 @@ fn unsafe_stands_only_where_it_must_and_says_why() {
             }
         }
     }
-    let library = fs::read_to_string(root().join("src/lib.rs")).expect("the library");
-    if !library.contains("#![forbid(unsafe_code)]") {
-        complaints.push("src/lib.rs does not forbid unsafe code".into());
+    let libraries = crates::TABLE.iter().map(|(name, _)| format!("crates/{name}/src/lib.rs")).chain(["src/lib.rs".to_owned()]);
+    for library in libraries {
+        if !fs::read_to_string(root().join(&library)).expect("a library").contains("#![forbid(unsafe_code)]") {
+            complaints.push(format!("{library} does not forbid unsafe code"));
+        }
     }
     no_complaints(complaints);
 }

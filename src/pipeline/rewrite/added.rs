@@ -6,18 +6,18 @@ use std::sync::OnceLock;
 use rayon::prelude::*;
 
 use super::{MALFORMED, UNVERIFIED, refused};
-use crate::cfg::Program;
-use crate::code_object::{Kernel, KernelDescriptor, KernelMetadata, demangle};
-use crate::emit::code_object::CodeSymbol;
-use crate::error::{Error, Kind, Result};
-use crate::instrument::{self, Analysis, Instrumented, Request};
-use crate::isa::Target;
-use crate::kernel::{BodyKind, Image, Reason, Refusal, Stop};
-use crate::layout::{Code, Segment};
 use crate::pipeline::options::{Counters, Options};
-use crate::profile::map::{AddressPair, CounterMode, Declared, KernelMap, Refused};
-use crate::profile::record::HEADER;
-use crate::verify::Finding;
+use wavetap_amdgpu::Target;
+use wavetap_analysis::cfg::Program;
+use wavetap_analysis::kernel::{BodyKind, Image, Reason, Refusal, Stop};
+use wavetap_base::error::{Error, Kind, Result};
+use wavetap_instrument::layout::{Code, Segment};
+use wavetap_instrument::{Analysis, Instrumented, Request};
+use wavetap_object::code_object::{Kernel, KernelDescriptor, KernelMetadata, demangle};
+use wavetap_object::emit::code_object::CodeSymbol;
+use wavetap_profile::map::{AddressPair, CounterMode, Declared, KernelMap, Refused};
+use wavetap_profile::record::HEADER;
+use wavetap_verify::Finding;
 
 /// What the new code of a kernel is called in the symbol table.
 const CODE_SUFFIX: &str = ".wavetap";
@@ -85,7 +85,7 @@ impl<'a> Planner<'a> {
     ) -> Result<Planned<'k>, Stop> {
         let plan = |mode| {
             let request = request(mode);
-            let mut instrumented = instrument::branches(analysis, &request)?;
+            let mut instrumented = wavetap_instrument::branches(analysis, &request)?;
             let id = program.at(request.kernel.entry).ok_or_else(|| Error::internal("an instrumented kernel has no code"))?;
             let code = Code::plan(program, id, self.image, &std::mem::take(&mut instrumented.edits))?;
             Ok::<_, Stop>(Planned { kernel: request.kernel, index: request.index, mode, instrumented, code })
@@ -94,7 +94,9 @@ impl<'a> Planner<'a> {
             Counters::Lds => plan(CounterMode::Lds),
             Counters::Global => plan(CounterMode::Global),
             Counters::Register => plan(CounterMode::Register),
-            Counters::Auto if instrument::may_have_dynamic_lds(program, request(CounterMode::Global).kernel, self.names_dynamic_lds)? => {
+            Counters::Auto
+                if wavetap_instrument::may_have_dynamic_lds(program, request(CounterMode::Global).kernel, self.names_dynamic_lds)? =>
+            {
                 plan(CounterMode::Global)
             }
             Counters::Auto => match (plan(CounterMode::Lds), plan(CounterMode::Global)) {

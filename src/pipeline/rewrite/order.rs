@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::sources::Sources;
-use crate::emit::{Kept, Merger};
-use crate::error::{Error, Kind, Result};
+use wavetap_base::error::{Error, Kind, Result};
+use wavetap_object::emit::{Kept, Merger};
 
 /// What is kept of the map of a code object that is selected, and its new bytes if a kernel was instrumented, kept until the others of its bundle are there.
 pub(super) type KeptOutcome<'d, M> = Option<(M, Option<Kept<'d>>)>;

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::emit::{Kept, Scratch};
-use crate::error::{Error, Result};
-use crate::offload_bundle::{Bundle, Container, Entry, Found, Input};
+use wavetap_base::error::{Error, Result};
+use wavetap_object::emit::{Kept, Scratch};
+use wavetap_object::offload_bundle::{Bundle, Container, Entry, Found, Input};
 
 /// An input without the contents of its compressed bundles, and what was in all of them, entry by entry.
 pub(super) struct Sources<'d> {

@@ -3,9 +3,9 @@
 use std::io::{Seek, SeekFrom, Write};
 
 use super::*;
-use crate::emit::code_object::CODE_SECTION;
-use crate::offload_bundle::write_plain;
 use crate::pipeline::{Counters, Probe};
+use wavetap_object::emit::code_object::CODE_SECTION;
+use wavetap_object::offload_bundle::write_plain;
 
 const HOST: &str = "host-x86_64-unknown-linux-gnu--";
 const ONE: &str = "hipv4-amdgcn-amd-amdhsa--gfx942";
@@ -66,11 +66,11 @@ fn what_was_checked_before_hides_nothing_that_is_different() {
     let [first, second] = [&one, &other].map(|bytes| rewrite(bytes, &options(Counters::Lds)).expect("rewritten").bytes);
     let (one, other) = (CodeObject::parse(&one).expect("parses"), CodeObject::parse(&other).expect("parses"));
     let first = CodeObject::parse(&first).expect("parses");
-    let (map, findings) = verify::check_beside(&one, &first, None, true);
+    let (map, findings) = wavetap_verify::check_beside(&one, &first, None, true);
     assert_eq!(findings, []);
     let faultless = Faultless { original: &one, rewritten: &first, map: &map.expect("a site table") };
     let rewritten = CodeObject::parse(&second).expect("parses");
-    assert_eq!(verify::check_beside(&other, &rewritten, Some(faultless), true).1, []);
+    assert_eq!(wavetap_verify::check_beside(&other, &rewritten, Some(faultless), true).1, []);
     // A byte of the new code, or of a descriptor, at a time.
     let code = rewritten.elf().section(CODE_SECTION).expect("new code");
     let descriptor = rewritten.kernels()[0].descriptor_offset;
@@ -80,8 +80,8 @@ fn what_was_checked_before_hides_nothing_that_is_different() {
         let mut damaged = second.clone();
         damaged[place as usize] ^= 4;
         let Ok(damaged) = CodeObject::parse(&damaged) else { continue };
-        let (_, all) = verify::check_object(&other, &damaged);
-        assert_eq!(verify::check_beside(&other, &damaged, Some(faultless), true).1, all, "{place:#x}");
+        let (_, all) = wavetap_verify::check_object(&other, &damaged);
+        assert_eq!(wavetap_verify::check_beside(&other, &damaged, Some(faultless), true).1, all, "{place:#x}");
         found += usize::from(!all.is_empty());
     }
     assert!(found > 20, "{found} of them are damage");
@@ -115,7 +115,7 @@ fn an_output_is_the_same_wherever_it_is_written() {
     let objects: Vec<(&str, Vec<u8>)> = vec![(HOST, Vec::new()), (ONE, one()), (OTHER, other()), (HOST, vec![7; 5000])];
     let entries: Vec<(&str, &[u8])> = objects.iter().map(|(id, bytes)| (*id, &bytes[..])).collect();
     let plain = write_plain(&entries);
-    let packed = crate::offload_bundle::write_compressed(&plain, 2, crate::offload_bundle::Method::Zstd).expect("packed");
+    let packed = wavetap_object::offload_bundle::write_compressed(&plain, 2, wavetap_object::offload_bundle::Method::Zstd).expect("packed");
     // Several bundles behind each other: pages, zeros between them, and one without code.
     let mut bundles = plain;
     for next in [&packed, &write_plain(&[(HOST, b"nothing")]), &packed] {

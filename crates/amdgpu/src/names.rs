@@ -1,0 +1,112 @@
+//! The names that assemblers write for numbers, by target (`isa-tables/names.yaml`).
+
+use super::target::Target;
+
+/// A kind of numbers that have names. The order is that of `build/targets.rs`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NameList {
+    /// Hardware registers of `s_getreg` and `s_setreg`, with `HW_REG_`.
+    HardwareRegisters,
+    /// Messages of `s_sendmsg` and `s_sendmsg_rtn`, with `MSG_`.
+    Messages,
+    /// What `MSG_SYSMSG` asks for, with `SYSMSG_OP_`.
+    SystemOperations,
+    /// Targets of exports.
+    ExportTargets,
+    /// Formats of typed buffer instructions since gfx10, without the `BUF_FMT_` before them.
+    BufferFormats,
+    /// Dimensions of images since gfx10, without the `SQ_RSRC_IMG_` before them.
+    ImageDimensions,
+    /// What `s_delay_alu` waits for. It has no name for 0, which is nothing.
+    DelayInstructions,
+    /// How many instructions lie between the two that wait in `s_delay_alu`.
+    DelaySkips,
+    /// Scopes of memory instructions, with `SCOPE_`.
+    Scopes,
+    /// What `s_version` says the code was made for, with `UC_VERSION_`.
+    ProgramVersions,
+}
+
+/// How many kinds there are.
+pub(crate) const NAME_LISTS: usize = NameList::ProgramVersions as usize + 1;
+
+/// A named field of an immediate operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field {
+    /// What assemblers call it.
+    pub name: &'static str,
+    /// Its lowest bit.
+    pub bit: u8,
+    /// Its number of bits.
+    pub width: u8,
+}
+
+impl Field {
+    /// Its value in `word`.
+    #[must_use]
+    pub fn of(self, word: u16) -> u16 {
+        word >> self.bit & self.most()
+    }
+
+    /// Its largest value: for `s_waitcnt_depctr` and `s_wait_alu` the one that waits for nothing.
+    #[must_use]
+    pub fn most(self) -> u16 {
+        (1 << self.width) - 1
+    }
+}
+
+impl Target {
+    /// What assemblers write for a number, if the target has a name for it.
+    ///
+    /// ```
+    /// use wavetap_amdgpu::{NameList, Target};
+    /// let target = Target::by_name("gfx1200").unwrap();
+    /// assert_eq!(target.name_of(NameList::HardwareRegisters, 1), Some("HW_REG_WAVE_MODE"));
+    /// assert_eq!(target.name_of(NameList::HardwareRegisters, 3), None);
+    /// ```
+    #[must_use]
+    pub fn name_of(self, list: NameList, number: u8) -> Option<&'static str> {
+        let names = self.data.names[list as usize];
+        names.binary_search_by_key(&number, |(known, _)| *known).ok().map(|place| names[place].1)
+    }
+
+    /// All numbers of a kind that have names, ascending.
+    #[must_use]
+    pub fn names(self, list: NameList) -> &'static [(u8, &'static str)] {
+        self.data.names[list as usize]
+    }
+
+    /// The name of a hardware register (`s_getreg`, `s_setreg`).
+    #[must_use]
+    pub fn hardware_register(self, number: u8) -> Option<&'static str> {
+        self.name_of(NameList::HardwareRegisters, number)
+    }
+
+    /// The hardware register with the low half of FLAT_SCRATCH, where code sets it by `s_setreg`; the high half's follows. None where it is a scalar register.
+    #[must_use]
+    pub fn flat_scratch_hwreg(self) -> Option<u8> {
+        self.names(NameList::HardwareRegisters).iter().find(|(_, name)| *name == "HW_REG_FLAT_SCR_LO").map(|(number, _)| *number)
+    }
+
+    /// The hardware register with the scheduling mode, of which bits 1:0 say whether dependences of vector registers are left to code: 0 no, 2 those of
+    /// [`EventHazards::EXPERT_SCHEDULING`](super::EventHazards::EXPERT_SCHEDULING). None where there is no such mode, or what it leaves to code is not known well enough.
+    #[must_use]
+    pub fn scheduling_mode_hwreg(self) -> Option<u8> {
+        let register = || self.names(NameList::HardwareRegisters).iter().find(|(_, name)| *name == "HW_REG_WAVE_SCHED_MODE");
+        if !self.event_hazards().contains(super::EventHazards::EXPERT_SCHEDULING) {
+            return None;
+        }
+        register().map(|(number, _)| *number)
+    }
+
+    /// The name of a message (`s_sendmsg`).
+    #[must_use]
+    pub fn message(self, number: u8) -> Option<&'static str> {
+        self.name_of(NameList::Messages, number)
+    }
+
+    /// The fields of `s_waitcnt_depctr` and `s_wait_alu`, in the order in which they are written. A word with a bit in none of them is written as a number.
+    pub fn dependency_fields(self) -> impl Iterator<Item = Field> {
+        self.data.dependency_fields.iter().map(|&(bit, width, name)| Field { name, bit, width })
+    }
+}

@@ -1,0 +1,22 @@
+//! The control-flow graph of a body and the call graph of a code object.
+//!
+//! [`Cfg`] has basic blocks, edges, dominators, post-dominators and loops. A call does not end a body's flow: its block has a
+//! [`EdgeKind::CallReturn`] edge to the instruction it returns to, and what happens in between is the call graph's matter. Blocks that end
+//! the wave, return, or jump to an unknown place have no successors here ([`Exit`] tells which).
+//!
+//! [`Program`] is a whole code object: its kernels, its functions, those that are found only because they are called, and who calls whom.
+
+mod calls;
+mod dominators;
+mod graph;
+mod loops;
+mod worklist;
+
+pub use calls::{BodyId, Callees, Program};
+pub use dominators::DominatorTree;
+pub use graph::{Block, Cfg, Edge, EdgeKind, Exit};
+pub use loops::{Loop, Loops};
+pub use worklist::Worklist;
+
+#[cfg(test)]
+mod tests;

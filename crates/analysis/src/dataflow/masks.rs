@@ -1,0 +1,291 @@
+//! Which masks of lanes are within which: whether all lanes that are active here were active there.
+//!
+//! Every version of EXEC ([`Versions`]) gets another one that it is certainly within, if one is known: a tree. `s_and_saveexec_b64 s[4:5], vcc` makes a mask within the one
+//! before, and leaves that in `s[4:5]`; so what `s_or_b64 exec, exec, s[4:5]` makes behind the branch is again within the mask before the branch. The same is followed through the
+//! masks that compilers keep in scalar registers (of ELSE, of lanes that have left a loop), by what each is certainly within. Where nothing is known nothing is claimed.
+//!
+//! A version stands for the mask that its instruction made last. What is found in a loop of an earlier round is taken for nothing known by those who ask ([`Masks::outside`]).
+
+use fixedbitset::FixedBitSet;
+
+use super::regset::RegSet;
+use super::versions::{ENTRY, EXEC, Node, Version, Versions};
+use crate::cfg::{Cfg, Loops};
+use crate::kernel::Body;
+use wavetap_amdgpu::{Operand, Reg, Role, Value, scalar};
+use wavetap_base::entity::{BlockId, InstId};
+
+/// No version.
+const NONE: Version = Version::MAX;
+/// After so many rounds what still changes is given up.
+const ROUNDS: usize = 8;
+
+/// What a mask in a register is within.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bound {
+    /// It has no lanes.
+    Empty,
+    /// A version of EXEC.
+    Within(Version),
+    /// Nobody knows.
+    Unknown,
+}
+
+/// What masks are found from.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a> {
+    pub(super) body: &'a Body,
+    pub(super) cfg: &'a Cfg,
+    pub(super) loops: &'a Loops,
+    pub(super) versions: &'a Versions,
+}
+
+impl Context<'_> {
+    fn is_header(&self, block: BlockId) -> bool {
+        !self.loops.irreducible() && self.loops.innermost(block).is_some_and(|index| self.loops.all()[index].header == block)
+    }
+
+    /// Whether a version of EXEC is made in the loop with this header.
+    fn in_loop(&self, version: Version, header: BlockId) -> bool {
+        let block = match self.versions.node(version) {
+            Node::Entry => return false,
+            Node::Write { inst, .. } | Node::Call { inst, .. } => self.cfg.block_of(inst),
+            Node::Merge { block, .. } => block,
+        };
+        let mut at = self.loops.innermost(block);
+        while let Some(index) = at {
+            let each = &self.loops.all()[index];
+            if each.header == header {
+                return true;
+            }
+            at = each.parent;
+        }
+        false
+    }
+
+    /// 32-bit registers that hold a mask.
+    fn dwords(&self) -> u8 {
+        (self.body.target().wave_size() / 32) as u8
+    }
+}
+
+/// Versions of EXEC by inclusion.
+#[derive(Debug)]
+pub(super) struct Masks {
+    /// By version: the one that it is within.
+    parents: Vec<Version>,
+    depths: Vec<u32>,
+    /// By version: when a walk over the tree comes to it, and when it leaves it.
+    visits: Vec<(u32, u32)>,
+}
+
+impl Masks {
+    pub(super) fn compute(context: Context<'_>) -> Masks {
+        let Context { cfg, versions, .. } = context;
+        let count = versions.len();
+        let mut masks = Masks { parents: vec![NONE; count], depths: vec![0; count], visits: vec![(0, 0); count] };
+        // What comes into a merge from later code is assumed, and looked at when a round has ended.
+        let mut assumed = vec![Bound::Empty; count];
+        for round in 0.. {
+            let bounds = masks.round(context, &assumed);
+            let mut holds = true;
+            for (version, position, node) in versions.all() {
+                let Node::Merge { block, operands } = node else { continue };
+                let mut bound = assumed[version as usize];
+                for (from, operand) in versions.merged(cfg, block, operands) {
+                    if from.is_some_and(|from| cfg.retreats(from, block)) {
+                        let incoming = if position == EXEC { Bound::Within(operand) } else { bounds[operand as usize] };
+                        bound = masks.join(bound, masks.leave(context, incoming, block, version));
+                    }
+                }
+                if bound != assumed[version as usize] {
+                    assumed[version as usize] = if round < ROUNDS { bound } else { Bound::Unknown };
+                    holds = false;
+                }
+            }
+            if holds {
+                break;
+            }
+        }
+        masks.number(versions);
+        masks
+    }
+
+    /// One round over all versions: the tree, and the bounds of masks in registers.
+    fn round(&mut self, context: Context<'_>, assumed: &[Bound]) -> Vec<Bound> {
+        let Context { body, cfg, versions, .. } = context;
+        let mut bounds = vec![Bound::Unknown; versions.len()];
+        for (version, position, node) in versions.all() {
+            let bound = match node {
+                Node::Entry | Node::Call { .. } => Bound::Unknown,
+                Node::Write { inst, before, .. } if position == EXEC => {
+                    if super::definitions::narrows_exec(body.target(), body.inst(inst)) {
+                        Bound::Within(before)
+                    } else {
+                        match self.result(context, inst, Reg::EXEC, &bounds) {
+                            Bound::Empty => Bound::Within(before),
+                            bound => bound,
+                        }
+                    }
+                }
+                Node::Write { inst, .. } => self.result(context, inst, RegSet::reg_at(position), &bounds),
+                Node::Merge { block, operands } => {
+                    let mut bound = assumed[version as usize];
+                    for (from, operand) in versions.merged(cfg, block, operands) {
+                        if from.is_none_or(|from| !cfg.retreats(from, block)) {
+                            let incoming = if position == EXEC { Bound::Within(operand) } else { bounds[operand as usize] };
+                            bound = self.join(bound, incoming);
+                        }
+                    }
+                    bound
+                }
+            };
+            if position == EXEC {
+                let parent = if let Bound::Within(parent) = bound { parent } else { NONE };
+                self.parents[version as usize] = parent;
+                self.depths[version as usize] = if parent == NONE { 0 } else { self.depths[parent as usize] + 1 };
+            } else {
+                bounds[version as usize] = bound;
+            }
+        }
+        bounds
+    }
+
+    /// What both are within.
+    fn join(&self, a: Bound, b: Bound) -> Bound {
+        match (a, b) {
+            (Bound::Empty, other) | (other, Bound::Empty) => other,
+            (Bound::Unknown, _) | (_, Bound::Unknown) => Bound::Unknown,
+            (Bound::Within(mut a), Bound::Within(mut b)) => {
+                while a != b {
+                    let deeper = if self.depths[a as usize] >= self.depths[b as usize] { &mut a } else { &mut b };
+                    *deeper = self.parents[*deeper as usize];
+                    if *deeper == NONE {
+                        return Bound::Unknown;
+                    }
+                }
+                Bound::Within(a)
+            }
+        }
+    }
+
+    /// What is within this at the end of a loop is within what when the loop's header is entered again. A version of EXEC that leads back to the header's own adds nothing to it.
+    fn leave(&self, context: Context<'_>, bound: Bound, header: BlockId, own: Version) -> Bound {
+        let Bound::Within(mut at) = bound else { return bound };
+        while at != NONE && at != own && context.in_loop(at, header) {
+            at = self.parents[at as usize];
+        }
+        match at {
+            NONE => Bound::Unknown,
+            at if at == own => Bound::Empty,
+            // A cycle that is no natural loop may come from anywhere.
+            _ if !context.is_header(header) => Bound::Unknown,
+            at => Bound::Within(at),
+        }
+    }
+
+    /// What the mask is within that an instruction writes to `to`, or to a half of it.
+    fn result(&self, context: Context<'_>, id: InstId, to: Reg, bounds: &[Bound]) -> Bound {
+        let (inst, before) = (context.body.inst(id), Bound::Within(context.versions.exec_before(id)));
+        let name = inst.name();
+        let exec = to.overlaps(Reg::EXEC);
+        let whole = |operand: &Operand| operand.reg().is_some_and(|reg| reg.overlaps(to) && reg.dwords == context.dwords());
+        if name.starts_with("v_cmp") {
+            // A comparison clears the bits of the lanes that are not active.
+            return before;
+        }
+        let Some(operation) = name.strip_suffix(if context.dwords() == 1 { "_b32" } else { "_b64" }) else { return Bound::Unknown };
+        let saves = operation.ends_with("_saveexec");
+        if !(saves && exec || inst.operand(Role::Sdst).is_some_and(whole)) {
+            return Bound::Unknown;
+        }
+        if saves && !exec {
+            return before;
+        }
+        let source = |role| inst.operand(role).map_or(Bound::Unknown, |operand| self.source(context, id, operand, bounds));
+        let either = |a: Bound, b: Bound| match (a, b) {
+            (Bound::Empty, _) | (_, Bound::Empty) => Bound::Empty,
+            (Bound::Unknown, known) | (known, Bound::Unknown) => known,
+            (Bound::Within(x), Bound::Within(y)) => {
+                if self.depths[x as usize] >= self.depths[y as usize] {
+                    a
+                } else {
+                    b
+                }
+            }
+        };
+        match operation {
+            "s_mov" => source(Role::Src0),
+            "s_and" => either(source(Role::Src0), source(Role::Src1)),
+            "s_or" | "s_xor" | "s_cselect" => self.join(source(Role::Src0), source(Role::Src1)),
+            // S0 & ~S1.
+            "s_andn2" | "s_and_not1" => source(Role::Src0),
+            // S0 | EXEC, S0 ^ EXEC; S0 & ~EXEC (Vega ISA, SOP1; RDNA3 has other names).
+            "s_or_saveexec" | "s_xor_saveexec" => self.join(source(Role::Src0), before),
+            "s_andn2_saveexec" | "s_and_not1_saveexec" | "s_andn2_wrexec" | "s_and_not1_wrexec" => source(Role::Src0),
+            _ => Bound::Unknown,
+        }
+    }
+
+    /// What a mask that is read is within.
+    fn source(&self, context: Context<'_>, id: InstId, operand: &Operand, bounds: &[Bound]) -> Bound {
+        match operand.value {
+            Value::InlineInt(0) => Bound::Empty,
+            Value::Reg(reg) if reg.dwords != context.dwords() => Bound::Unknown,
+            Value::Reg(reg) if reg == Reg::scalar(scalar::EXEC, context.dwords()) => Bound::Within(context.versions.exec_before(id)),
+            // Halves of masks are at even numbers if they are low ones.
+            Value::Reg(reg) if reg.dwords == 2 && reg.first % 2 != 0 => Bound::Unknown,
+            Value::Reg(reg) => {
+                let halves = context.versions.read(id, reg).map(|version| bounds[version as usize]);
+                halves.reduce(|a, b| self.join(a, b)).unwrap_or(Bound::Unknown)
+            }
+            _ => Bound::Unknown,
+        }
+    }
+
+    /// Numbers the versions by a walk over the tree.
+    fn number(&mut self, versions: &Versions) {
+        let mut children: Vec<Vec<Version>> = vec![Vec::new(); versions.len()];
+        let mut nodes: Vec<Version> = versions.all().filter(|(_, position, _)| *position == EXEC).map(|(version, _, _)| version).collect();
+        nodes.push(ENTRY);
+        let mut roots = Vec::new();
+        for version in nodes {
+            match self.parents[version as usize] {
+                NONE => roots.push(version),
+                parent => children[parent as usize].push(version),
+            }
+        }
+        let mut time = 0;
+        let mut left = FixedBitSet::with_capacity(versions.len());
+        let mut work = roots;
+        while let Some(version) = work.pop() {
+            time += 1;
+            if left.put(version as usize) {
+                self.visits[version as usize].1 = time;
+            } else {
+                self.visits[version as usize].0 = time;
+                work.push(version);
+                work.extend(&children[version as usize]);
+            }
+        }
+    }
+
+    /// Whether every lane of the inner mask is in the outer one.
+    pub(super) fn covers(&self, outer: Version, inner: Version) -> bool {
+        let ((from, to), (at, _)) = (self.visits[outer as usize], self.visits[inner as usize]);
+        from <= at && at <= to
+    }
+
+    /// A mask and all that it is within, from the inside.
+    pub(super) fn around(&self, mask: Version) -> impl Iterator<Item = Version> {
+        std::iter::successors(Some(mask), |mask| Some(self.parents[*mask as usize]).filter(|parent| *parent != NONE))
+    }
+
+    /// What a mask is within that was not made again since the round of a loop before: none if nobody knows.
+    pub(super) fn outside(&self, context: Context<'_>, mask: Version, header: BlockId) -> Option<Version> {
+        match self.leave(context, Bound::Within(mask), header, NONE) {
+            Bound::Within(version) => Some(version),
+            Bound::Empty | Bound::Unknown => None,
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! Constants in scalar registers, followed far enough to know where `s_swappc_b64` and `s_setpc_b64` go.
+//!
+//! A forward analysis over the instructions of one body. Each scalar register holds a known word, a half of the return address the body was
+//! entered with, or something unknown; at a join values that differ become unknown; a call makes everything unknown but what its function is known to leave alone
+//! ([`Kept`]; compilers that know the function keep its address there for the next call). Compilers form the
+//! address of a function as `s_getpc_b64` plus a 64-bit literal (`s_add_u32`, `s_addc_u32`), or load it from a slot that the loader
+//! relocates; long branches are formed in the first way and end in `s_setpc_b64`. Generators of assembly (Tensile) add up the literal first, by `s_add_i32`.
+
+use rustc_hash::FxHashMap;
+
+use super::body::{Body, BodyKind, Flow};
+use super::decode::{RETURN_ADDRESS, displaced};
+use super::image::Image;
+use wavetap_amdgpu::{Branch, Inst, Reg, RegFile, Role, Traits, Value, scalar};
+use wavetap_base::entity::InstId;
+
+/// Where an instruction that jumps through registers goes, as far as constants tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Target {
+    Address(u64),
+    ReturnAddress,
+    Unknown,
+}
+
+/// The scalar registers that functions leave alone, with all that they call: by the address of a function, a bit for each register by operand code.
+pub type Kept = FxHashMap<u64, u128>;
+
+/// What a scalar register holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Word {
+    Unknown,
+    Known(u32),
+    /// A half (0 low, 1 high) of the return address that the function was entered with.
+    Return(u8),
+}
+
+/// Scalar registers that operands name by codes below 128.
+const SCALARS: usize = 128;
+
+#[derive(Debug, Clone, PartialEq)]
+struct State {
+    words: [Word; SCALARS],
+    scc: Option<bool>,
+}
+
+impl State {
+    const UNKNOWN: State = State { words: [Word::Unknown; SCALARS], scc: None };
+
+    fn at_entry(kind: BodyKind) -> State {
+        let mut state = State::UNKNOWN;
+        if kind == BodyKind::Function {
+            state.words[RETURN_ADDRESS.first as usize] = Word::Return(0);
+            state.words[RETURN_ADDRESS.first as usize + 1] = Word::Return(1);
+        }
+        state
+    }
+
+    /// Keeps what both agree on; tells whether that changed `self`.
+    fn meet(&mut self, other: &State) -> bool {
+        let mut changed = false;
+        for (mine, theirs) in self.words.iter_mut().zip(&other.words) {
+            if mine != theirs && *mine != Word::Unknown {
+                *mine = Word::Unknown;
+                changed = true;
+            }
+        }
+        if self.scc != other.scc && self.scc.is_some() {
+            self.scc = None;
+            changed = true;
+        }
+        changed
+    }
+
+    fn word(&self, reg: Reg, index: u8) -> Word {
+        match reg.file {
+            RegFile::Scalar if reg.is_null() => Word::Known(0),
+            RegFile::Scalar => self.words.get(usize::from(reg.first) + usize::from(index)).copied().unwrap_or(Word::Unknown),
+            _ => Word::Unknown,
+        }
+    }
+
+    /// A 32-bit part of a source operand.
+    fn source(&self, inst: &Inst, role: Role, index: u8) -> Word {
+        match inst.operand(role).map(|operand| operand.value) {
+            Some(Value::Reg(reg)) if index < reg.dwords => self.word(reg, index),
+            // Whether the literal of a 64-bit operation is zero- or sign-extended depends on the operation; inline integers are sign-extended.
+            Some(Value::Literal64(literal)) => Word::Known((literal >> (32 * u32::from(index))) as u32),
+            Some(Value::Literal(literal)) if index == 0 || literal >> 31 == 0 => Word::Known(if index == 0 { literal } else { 0 }),
+            Some(Value::InlineInt(value)) => {
+                Word::Known(if index == 0 { i32::from(value) as u32 } else { (i32::from(value) >> 31) as u32 })
+            }
+            Some(Value::Imm(value)) => Word::Known((value >> (32 * u32::from(index))) as u32),
+            _ => Word::Unknown,
+        }
+    }
+
+    fn set(&mut self, reg: Reg, index: u8, word: Word) {
+        if reg.file == RegFile::Scalar
+            && !reg.is_null()
+            && let Some(place) = self.words.get_mut(usize::from(reg.first) + usize::from(index))
+        {
+            *place = word;
+        }
+    }
+
+    /// The effect of one instruction.
+    fn step(&mut self, inst: &Inst, next_pc: u64, image: &Image<'_>, kept: &Kept) {
+        if matches!(inst.variant.branch, Branch::Call | Branch::IndirectCall) {
+            return self.call(inst, next_pc, kept);
+        }
+        let destination = inst.operand(Role::Sdst).or_else(|| inst.operand(Role::Sdata)).and_then(|operand| operand.reg());
+        let mut results: [Word; 16] = [Word::Unknown; 16];
+        let mut carry_out = None;
+        match inst.name() {
+            "s_getpc_b64" | "s_get_pc_i64" => {
+                results[..2].copy_from_slice(&[Word::Known(next_pc as u32), Word::Known((next_pc >> 32) as u32)]);
+            }
+            "s_mov_b32" => results[0] = self.source(inst, Role::Src0, 0),
+            "s_mov_b64" => {
+                for index in 0..2 {
+                    results[usize::from(index)] = self.source(inst, Role::Src0, index);
+                }
+            }
+            "s_movk_i32" => results[0] = self.source(inst, Role::Simm16, 0),
+            "s_sext_i32_i16" => {
+                if let Word::Known(value) = self.source(inst, Role::Src0, 0) {
+                    results[0] = Word::Known(value as u16 as i16 as u32);
+                }
+            }
+            // gfx12 has new names.
+            "s_add_u32" | "s_add_co_u32" => (results[0], carry_out) = self.add(inst, Some(false)),
+            "s_addc_u32" | "s_add_co_ci_u32" => (results[0], carry_out) = self.add(inst, self.scc),
+            "s_sub_u32" | "s_sub_co_u32" => (results[0], carry_out) = self.subtract(inst, Some(false)),
+            "s_subb_u32" | "s_sub_co_ci_u32" => (results[0], carry_out) = self.subtract(inst, self.scc),
+            // SCC is whether that overflows; only the sum is asked for.
+            "s_add_i32" | "s_add_co_i32" => results[0] = self.add(inst, Some(false)).0,
+            "s_sub_i32" | "s_sub_co_i32" => results[0] = self.subtract(inst, Some(false)).0,
+            "s_abs_i32" => {
+                if let Word::Known(value) = self.source(inst, Role::Src0, 0) {
+                    results[0] = Word::Known((value as i32).wrapping_abs() as u32);
+                }
+            }
+            "s_add_nc_u64" | "s_sub_nc_u64" => {
+                if let (Some(a), Some(b)) = (self.quad(inst, Role::Src0), self.quad(inst, Role::Src1)) {
+                    let result = if inst.name() == "s_add_nc_u64" { a.wrapping_add(b) } else { a.wrapping_sub(b) };
+                    results[..2].copy_from_slice(&[Word::Known(result as u32), Word::Known((result >> 32) as u32)]);
+                }
+            }
+            name if name.starts_with("s_load_dword") || name.starts_with("s_load_b") => self.load(inst, image, &mut results),
+            _ => {}
+        }
+        for reg in inst.writes() {
+            if reg == Reg::SCC {
+                self.scc = carry_out;
+            }
+            for index in 0..reg.dwords {
+                let word = if Some(reg) == destination { results.get(usize::from(index)).copied() } else { None };
+                self.set(reg, index, word.unwrap_or(Word::Unknown));
+            }
+        }
+        if indirectly_writes_scalars(inst) {
+            self.words = [Word::Unknown; SCALARS];
+        }
+    }
+
+    /// The effect of a call.
+    fn call(&mut self, inst: &Inst, next_pc: u64, kept: &Kept) {
+        let target = match inst.variant.branch {
+            Branch::Call => displaced(inst, next_pc.wrapping_sub(inst.size.into())),
+            _ => match self.target(inst, next_pc) {
+                Target::Address(address) => Some(address),
+                Target::ReturnAddress | Target::Unknown => None,
+            },
+        };
+        let kept = target.and_then(|address| kept.get(&address)).copied().unwrap_or(0);
+        let lost = self.words.iter_mut().enumerate().filter(|(code, _)| kept >> code & 1 == 0);
+        lost.for_each(|(_, word)| *word = Word::Unknown);
+        self.scc = None;
+        let link = inst.operand(Role::Sdst).and_then(|operand| operand.reg());
+        link.into_iter().for_each(|link| (0..link.dwords).for_each(|half| self.set(link, half, Word::Unknown)));
+    }
+
+    fn add(&self, inst: &Inst, carry_in: Option<bool>) -> (Word, Option<bool>) {
+        match (self.source(inst, Role::Src0, 0), self.source(inst, Role::Src1, 0), carry_in) {
+            (Word::Known(a), Word::Known(b), Some(carry)) => {
+                let sum = u64::from(a) + u64::from(b) + u64::from(carry);
+                (Word::Known(sum as u32), Some(sum >> 32 != 0))
+            }
+            _ => (Word::Unknown, None),
+        }
+    }
+
+    fn subtract(&self, inst: &Inst, borrow_in: Option<bool>) -> (Word, Option<bool>) {
+        match (self.source(inst, Role::Src0, 0), self.source(inst, Role::Src1, 0), borrow_in) {
+            (Word::Known(a), Word::Known(b), Some(borrow)) => {
+                let difference = i64::from(a) - i64::from(b) - i64::from(borrow);
+                (Word::Known(difference as u32), Some(difference < 0))
+            }
+            _ => (Word::Unknown, None),
+        }
+    }
+
+    /// A scalar load from a known address gives known words where the loader puts pointers.
+    fn load(&self, inst: &Inst, image: &Image<'_>, results: &mut [Word; 16]) {
+        let Some(base) = inst.operand(Role::Sbase).and_then(|operand| operand.reg()) else { return };
+        let (Word::Known(low), Word::Known(high)) = (self.word(base, 0), self.word(base, 1)) else { return };
+        let offset = match inst.operand(Role::Soffset).map(|operand| operand.value) {
+            None | Some(Value::Off) => i64::from(inst.modifiers.offset),
+            Some(Value::Imm(value)) => value,
+            Some(_) => return,
+        };
+        let address = (u64::from(low) | u64::from(high) << 32).wrapping_add_signed(offset) & !3;
+        for pair in 0..results.len() / 2 {
+            if let Some(target) = image.pointer(address.wrapping_add(8 * pair as u64)) {
+                results[2 * pair] = Word::Known(target as u32);
+                results[2 * pair + 1] = Word::Known((target >> 32) as u32);
+            }
+        }
+    }
+
+    /// A 64-bit source operand.
+    fn quad(&self, inst: &Inst, role: Role) -> Option<u64> {
+        match (self.source(inst, role, 0), self.source(inst, role, 1)) {
+            (Word::Known(low), Word::Known(high)) => Some(u64::from(low) | u64::from(high) << 32),
+            _ => None,
+        }
+    }
+
+    fn target(&self, inst: &Inst, next_pc: u64) -> Target {
+        if inst.name() == "s_add_pc_i64" {
+            return self.quad(inst, Role::Src0).map_or(Target::Unknown, |offset| Target::Address(next_pc.wrapping_add(offset)));
+        }
+        if inst.name().starts_with("s_rfe") {
+            return Target::Unknown;
+        }
+        match (self.source(inst, Role::Src0, 0), self.source(inst, Role::Src0, 1)) {
+            (Word::Known(low), Word::Known(high)) => Target::Address(u64::from(low) | u64::from(high) << 32),
+            (Word::Return(0), Word::Return(1)) => Target::ReturnAddress,
+            _ => Target::Unknown,
+        }
+    }
+}
+
+/// The scalar registers that a body's own instructions leave alone, a bit for each by operand code.
+#[must_use]
+pub fn kept_by(body: &Body) -> u128 {
+    let mut kept = u128::MAX;
+    for inst in body.insts() {
+        if indirectly_writes_scalars(inst) {
+            return 0;
+        }
+        for reg in inst.writes().filter(|reg| reg.file == RegFile::Scalar && !reg.is_null()) {
+            (reg.first..reg.first + u16::from(reg.dwords))
+                .filter(|code| usize::from(*code) < SCALARS)
+                .for_each(|code| kept &= !(1 << code));
+        }
+    }
+    kept
+}
+
+/// Whether the instruction writes scalar registers that M0 chooses.
+fn indirectly_writes_scalars(inst: &Inst) -> bool {
+    inst.name().starts_with("s_movreld")
+}
+
+/// The targets of all indirect calls and jumps of a body.
+pub(super) fn indirect_targets(body: &Body, image: &Image<'_>, kept: &Kept) -> Vec<(InstId, Target)> {
+    let indirect = |id: InstId| matches!(body.inst(id).variant.branch, Branch::IndirectCall | Branch::IndirectJump);
+    if !body.ids().any(indirect) {
+        return Vec::new();
+    }
+    let mut found: FxHashMap<InstId, Target> = FxHashMap::default();
+    let before = |id: InstId, state: &State| {
+        if indirect(id) {
+            found.insert(id, state.target(body.inst(id), body.end_address(id)));
+        }
+    };
+    walk(body, image, kept, before, |_, _| {});
+    let mut found: Vec<_> = found.into_iter().collect();
+    found.sort_by_key(|(id, _)| *id);
+    found
+}
+
+/// The addresses that a body forms relative to its own place (`s_getpc_b64` and additions) or loads from slots that the loader relocates: the instruction
+/// that completes the address in a pair of scalar registers, and the address. What it is the address of is not looked at here.
+///
+/// ```
+/// # use wavetap_amdgpu::Target;
+/// # use wavetap_analysis::kernel::{self, Body, BodyKind, Image};
+/// # let Some(target) = Target::by_name("gfx90a") else { return Ok(()) };
+/// // s_getpc_b64 s[0:1]; s_add_u32 s0, s0, 0x40; s_addc_u32 s1, s1, 0; s_endpgm
+/// let words = [0xbe801c00_u32, 0x8000ff00, 0x40, 0x82018001, 0xbf810000];
+/// let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+/// let mut image = Image::new();
+/// image.add_code(0x1000, &code);
+/// let body = Body::decode(target, &image, "kernel", BodyKind::Kernel, 0x1000)?;
+/// let addresses: Vec<u64> = kernel::formed_addresses(&body, &image).into_iter().map(|(_, address)| address).collect();
+/// assert_eq!(addresses, [0x1044]);
+/// # Ok::<(), wavetap_base::error::Error>(())
+/// ```
+#[must_use]
+pub fn formed_addresses(body: &Body, image: &Image<'_>) -> Vec<(InstId, u64)> {
+    if !body.traits().contains(Traits::GET_PC) {
+        return Vec::new();
+    }
+    // Whether the last visit, which has the states that hold on every path, still knew the address.
+    let mut found: FxHashMap<InstId, Option<u64>> = FxHashMap::default();
+    let after = |id: InstId, state: &State| {
+        let inst = body.inst(id);
+        let pair = match inst.name() {
+            "s_addc_u32" | "s_subb_u32" | "s_add_co_ci_u32" | "s_sub_co_ci_u32" => {
+                inst.operand(Role::Sdst).and_then(|operand| operand.reg()).and_then(|high| {
+                    let low = high.first.checked_sub(1)?;
+                    Some(Reg::scalar(low, 2))
+                })
+            }
+            "s_add_nc_u64" | "s_sub_nc_u64" => inst.operand(Role::Sdst).and_then(|operand| operand.reg()),
+            name if name.starts_with("s_load_dword") || name.starts_with("s_load_b") => {
+                inst.operand(Role::Sdata).and_then(|operand| operand.reg())
+            }
+            _ => None,
+        };
+        if let Some(pair) = pair.filter(|pair| pair.dwords >= 2) {
+            let address = match (state.word(pair, 0), state.word(pair, 1)) {
+                (Word::Known(low), Word::Known(high)) => Some(u64::from(low) | u64::from(high) << 32),
+                _ => None,
+            };
+            found.insert(id, address);
+        }
+    };
+    walk(body, image, &Kept::default(), |_, _| {}, after);
+    let mut found: Vec<_> = found.into_iter().filter_map(|(id, address)| Some((id, address?))).collect();
+    found.sort_by_key(|(id, _)| *id);
+    found
+}
+
+/// Follows constants through a body. `before` and `after` are called with every reachable instruction and the state there, again whenever less is known: the
+/// last call holds on every path.
+fn walk(body: &Body, image: &Image<'_>, kept: &Kept, mut before: impl FnMut(InstId, &State), mut after: impl FnMut(InstId, &State)) {
+    // States are kept where control joins or turns only; straight code is walked again from there.
+    let mut states: FxHashMap<InstId, State> = FxHashMap::default();
+    let mut leaders = vec![false; body.len()];
+    leaders[body.entry().index()] = true;
+    for id in body.ids() {
+        if !matches!(body.flow(id), Flow::Next | Flow::Call(_)) {
+            body.successors(id).for_each(|to| leaders[to.index()] = true);
+        }
+    }
+    states.insert(body.entry(), State::at_entry(body.kind()));
+    let mut work = vec![body.entry()];
+    while let Some(leader) = work.pop() {
+        let mut state = states[&leader].clone();
+        let mut id = leader;
+        loop {
+            before(id, &state);
+            state.step(body.inst(id), body.end_address(id), image, kept);
+            after(id, &state);
+            let mut following = None;
+            for to in body.successors(id) {
+                if !leaders[to.index()] {
+                    following = Some(to);
+                    continue;
+                }
+                let changed = match states.get_mut(&to) {
+                    Some(old) => old.meet(&state),
+                    None => {
+                        states.insert(to, state.clone());
+                        true
+                    }
+                };
+                if changed {
+                    work.push(to);
+                }
+            }
+            match following {
+                Some(to) => id = to,
+                None => break,
+            }
+        }
+    }
+}
+
+/// EXEC and the other named registers have codes below 128 too, so one array serves all.
+const _: () = assert!((scalar::EXEC as usize) + 2 <= SCALARS);

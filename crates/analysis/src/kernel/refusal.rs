@@ -1,0 +1,252 @@
+//! Why a kernel is left as it was: fixed reasons, each with its place.
+//!
+//! A kernel is instrumented whole or not at all. Every stage that can say no (planning of registers and LDS, code placement) says it with a
+//! [`Refusal`]; a fault of this program or of the input is an [`Error`] instead.
+
+use std::fmt;
+
+use wavetap_base::error::Error;
+
+/// The reason of a refusal. Its name is stable: scripts compare it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// Control reaches bytes that are no instruction, or leaves the code.
+    Undecodable,
+    /// A jump through a register goes to an unknown place.
+    IndirectJump,
+    /// A direct call (`s_call_b64`): its target would have to be within reach of the new code.
+    DirectCall,
+    /// The kernel returns or tail-calls: it is no kernel as the ABI knows it.
+    KernelReturns,
+    /// A site, or an end of the wave, where vector registers are indexed at run time (between `s_set_gpr_idx_on` and `off`).
+    RegisterIndexMode,
+    /// The MODE register is written in bits that change which instructions execute or which registers they name.
+    ModeWrite,
+    /// A site's condition is read from a register that changes by being looked at (SCC, VCCZ, EXECZ).
+    MaskOperand,
+    /// Not enough scalar registers that no code uses.
+    ScalarRegisters,
+    /// Not enough vector registers that no code uses.
+    VectorRegisters,
+    /// More of a SIMD's waves would be lost than the user allows.
+    OccupancyLoss,
+    /// What the prologue needs does not fit the 16 user SGPRs.
+    UserSgprs,
+    /// Kernel arguments are preloaded into SGPRs, and the code at the entry does not load them where they are not.
+    KernargPreload,
+    /// The wave's vector registers change in number while it runs, its halves share some, or some have two names.
+    VectorAllocation,
+    /// A site in the middle of a clause (`s_clause`).
+    InsideClause,
+    /// The metadata asks for more LDS than can be counted in.
+    LdsSize,
+    /// Workgroups of the kernel have no LDS, because their waves may run on different compute units.
+    ThreadgroupSplit,
+    /// An argument points to LDS that the launcher places.
+    LdsArguments,
+    /// A called function may end the wave, which would lose counters kept in LDS.
+    CalleeEndsWave,
+    /// The largest workgroup is not known.
+    WorkgroupSize,
+    /// This probe does not know this counter mode.
+    CounterMode,
+    /// A branch does not reach its target after code was inserted.
+    BranchOutOfReach,
+    /// The program counter is read where SCC must survive and no scalar register is free.
+    PcRead,
+}
+
+impl Reason {
+    /// Every reason.
+    pub const ALL: [Reason; 22] = [
+        Reason::Undecodable,
+        Reason::IndirectJump,
+        Reason::DirectCall,
+        Reason::KernelReturns,
+        Reason::RegisterIndexMode,
+        Reason::ModeWrite,
+        Reason::MaskOperand,
+        Reason::ScalarRegisters,
+        Reason::VectorRegisters,
+        Reason::OccupancyLoss,
+        Reason::UserSgprs,
+        Reason::KernargPreload,
+        Reason::VectorAllocation,
+        Reason::InsideClause,
+        Reason::LdsSize,
+        Reason::ThreadgroupSplit,
+        Reason::LdsArguments,
+        Reason::CalleeEndsWave,
+        Reason::WorkgroupSize,
+        Reason::CounterMode,
+        Reason::BranchOutOfReach,
+        Reason::PcRead,
+    ];
+
+    /// The fixed name, in snake case.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Undecodable => "undecodable",
+            Reason::IndirectJump => "indirect_jump",
+            Reason::DirectCall => "direct_call",
+            Reason::KernelReturns => "kernel_returns",
+            Reason::RegisterIndexMode => "register_index_mode",
+            Reason::ModeWrite => "mode_write",
+            Reason::MaskOperand => "mask_operand",
+            Reason::ScalarRegisters => "scalar_registers",
+            Reason::VectorRegisters => "vector_registers",
+            Reason::OccupancyLoss => "occupancy_loss",
+            Reason::UserSgprs => "user_sgprs",
+            Reason::KernargPreload => "kernarg_preload",
+            Reason::VectorAllocation => "vector_allocation",
+            Reason::InsideClause => "inside_clause",
+            Reason::LdsSize => "lds_size",
+            Reason::ThreadgroupSplit => "threadgroup_split",
+            Reason::LdsArguments => "lds_arguments",
+            Reason::CalleeEndsWave => "callee_ends_wave",
+            Reason::WorkgroupSize => "workgroup_size",
+            Reason::CounterMode => "counter_mode",
+            Reason::BranchOutOfReach => "branch_out_of_reach",
+            Reason::PcRead => "pc_read",
+        }
+    }
+
+    /// What it means for somebody whose kernel was left as it was, in a sentence or two.
+    #[must_use]
+    pub fn explanation(self) -> &'static str {
+        match self {
+            Reason::Undecodable => {
+                "Control can reach bytes that are no instruction of the target, or leaves the code: what is there cannot be moved."
+            }
+            Reason::IndirectJump => "A jump through a register may go anywhere, also to places whose code has moved.",
+            Reason::DirectCall => "`s_call_b64` reaches 128 KB: its function would have to lie that near to the new code.",
+            Reason::KernelReturns => {
+                "It ends by returning, or by jumping into another function: nothing says where its wave ends, which is where its counters are written."
+            }
+            Reason::RegisterIndexMode => {
+                "Between `s_set_gpr_idx_on` and `off` the registers that an instruction names are others, so nothing can be counted there."
+            }
+            Reason::ModeWrite => {
+                "It switches what instructions mean (wave mode bits that change which of them run or which registers they name), or leaves their dependences to software in a way that is not followed: the scheduling mode of gfx12 where it depends on the path or on a value, is not 0 or 2, or is set where other code is entered."
+            }
+            Reason::MaskOperand => {
+                "The condition of a branch on lanes is read from a register that is another one once it has been looked at (SCC, VCCZ, EXECZ)."
+            }
+            Reason::ScalarRegisters => "Too few scalar registers are unused, and none can be borrowed at some place.",
+            Reason::VectorRegisters => {
+                "All vector registers are in use, by the kernel or by functions that it may call, too few scalar ones are unused to keep lanes of borrowed ones in, and there is nowhere else to move some of them: no accumulation registers, and no scratch memory whose place and size are known."
+            }
+            Reason::UserSgprs => {
+                "The command processor can fill 16 scalar registers, and the kernel has asked for so many that what the counters need is not among them."
+            }
+            Reason::KernargPreload => {
+                "Kernel arguments come preloaded in registers, and the code at the entry does not load them, as it does for firmware that leaves them out (not on gfx125x, where waves begin at the entry in any case)."
+            }
+            Reason::VectorAllocation => {
+                "The number of its vector registers changes while it runs, the halves of a wave share some, some are accumulation registers as well, or it depends on the path which of those above v255 its instructions mean at a branch to be counted."
+            }
+            Reason::InsideClause => "A branch to be counted lies within a run of memory instructions that nothing may come between.",
+            Reason::LdsSize => "The metadata asks for more LDS than can be counted in.",
+            Reason::ThreadgroupSplit => {
+                "It is compiled for threadgroup split mode (`-mtgsplit`), in which a workgroup has no LDS; with counters in memory the kernel can be instrumented."
+            }
+            Reason::LdsArguments => {
+                "An argument points to LDS (OpenCL's `__local`): the launcher places it where counters in LDS would be; with counters in memory the kernel can be instrumented."
+            }
+            Reason::CalleeEndsWave => {
+                "A called function may end the wave, and counters in LDS would be lost there; with counters in memory the kernel can be instrumented."
+            }
+            Reason::WorkgroupSize => {
+                "Neither metadata nor descriptor says how large a workgroup may be, so nothing says how much LDS the counters take."
+            }
+            Reason::CounterMode => "This probe cannot keep its counters where they were asked for.",
+            Reason::BranchOutOfReach => {
+                "A branch does not reach its target once code has been inserted, and no register is free for a longer jump."
+            }
+            Reason::PcRead => {
+                "The program counter is read where the condition code is in use and no scalar register is free to correct what was read."
+            }
+            Reason::OccupancyLoss => "Its registers or LDS for the counters would let fewer waves run than `--max-occupancy-loss` allows.",
+        }
+    }
+}
+
+/// A kernel that cannot be instrumented, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The fixed reason.
+    pub reason: Reason,
+    /// One sentence with what was found.
+    pub detail: String,
+    /// Original virtual address of the instruction, where it is one.
+    pub address: Option<u64>,
+}
+
+impl Refusal {
+    /// A refusal of the kernel as a whole.
+    pub fn new(reason: Reason, detail: impl Into<String>) -> Refusal {
+        Refusal { reason, detail: detail.into(), address: None }
+    }
+
+    /// A refusal because of one instruction.
+    pub fn at(reason: Reason, address: u64, detail: impl Into<String>) -> Refusal {
+        Refusal { reason, detail: detail.into(), address: Some(address) }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.reason.name(), self.detail)?;
+        match self.address {
+            Some(address) => write!(f, " (at {address:#x})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why there is no instrumented kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// It cannot be done correctly: the kernel stays as it is and is reported.
+    Refused(Refusal),
+    /// A fault of the input or of this program.
+    Failed(Error),
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Stop {
+        Stop::Refused(refusal)
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Failed(error)
+    }
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stop::Refused(refusal) => refusal.fmt(f),
+            Stop::Failed(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Stop {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_differ_and_are_snake_case() {
+        let mut names: Vec<&str> = Reason::ALL.iter().map(|reason| reason.name()).collect();
+        assert!(names.iter().all(|name| name.chars().all(|c| c.is_ascii_lowercase() || c == '_')));
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Reason::ALL.len());
+    }
+}

@@ -1,0 +1,117 @@
+//! Arithmetic on bfloat16 and on pairs of it (gfx1250).
+//!
+//! Results are rounded once, to nearest even, and denormals are kept; what the other rounding and denormal modes and output modifiers do to bfloat16 is not
+//! documented, so they are refused.
+
+use wavetap_amdgpu::{Role, Value};
+
+use super::core::{Core, LANES, Step, active, undefined};
+use super::float::{Env, Round, add_odd, fma_odd, from_bf16};
+use super::lanes::operation;
+use super::op::{High, Meaning, Op, Semantics, Source, Ty};
+use super::small_float::round_bf16;
+use super::vector::{moved, run_lane};
+use super::vector_float::turn;
+
+fn value(bits: u64) -> f64 {
+    from_bf16(bits as u16)
+}
+
+fn rounded(value: f64) -> u64 {
+    round_bf16(value, Round::Nearest).into()
+}
+
+/// IEEE 754-2019 `minimumNumber` and `maximumNumber`: of a number and a NaN the number, and -0 below +0.
+fn choose(a: u64, b: u64, larger: bool) -> u64 {
+    let (x, y) = (value(a), value(b));
+    match (x.is_nan(), y.is_nan()) {
+        (true, true) => a | 0x40,
+        (true, false) => b,
+        (false, true) => a,
+        _ if x == y => {
+            if larger {
+                a & b
+            } else {
+                a | b
+            }
+        }
+        _ if (x > y) == larger => a,
+        _ => b,
+    }
+}
+
+/// The environment, if it is documented what it does to bfloat16.
+fn usual(core: &Core, op: &Op) -> Step<Env> {
+    let (env, modifiers) = (core.wave.env, op.inst.modifiers);
+    if modifiers.clamp || modifiers.omod != 0 || env.flush_in64 || env.flush_out64 || env.round64 != Round::Nearest {
+        return undefined("bfloat16 with an output modifier, or under a MODE that flushes or rounds otherwise than to nearest");
+    }
+    Ok(env)
+}
+
+fn run_function(core: &mut Core, op: &Op) -> Step {
+    usual(core, op)?;
+    run_lane(core, op)
+}
+
+fn run(core: &mut Core, op: &Op) -> Step {
+    let Semantics::Packed { f, .. } = op.semantics else { return undefined("meaning") };
+    let modifiers = op.inst.modifiers;
+    let env = usual(core, op)?;
+    let mut all = [[0; LANES]; 3];
+    for (at, role) in [Role::Src0, Role::Src1, Role::Src2].into_iter().enumerate() {
+        let Some(operand) = op.inst.operand(role) else { continue };
+        all[at] = match op.source(role, Ty::B32) {
+            // An inline float is one of this format.
+            Source::Const(bits) if matches!(operand.value, Value::InlineFloat(_)) => [bits >> 16; LANES],
+            source => core.lanes(op, source, Ty::B32, at as u8)?,
+        };
+    }
+    let mask = moved(core, op, &mut all[0])?;
+    let mut values = [0; LANES];
+    for lane in active(mask) {
+        for (half, (select, negate)) in [(modifiers.op_sel, modifiers.neg), (modifiers.op_sel_hi, modifiers.neg_hi)].into_iter().enumerate()
+        {
+            let mut s = [0; 4];
+            for (at, source) in all.iter().enumerate() {
+                let sign = u64::from(negate >> at & 1) << 15;
+                s[at] = (source[lane] >> (16 * (select >> at & 1)) & 0xffff) ^ sign;
+            }
+            values[lane] |= (f.lane(&env, &s) & 0xffff) << (16 * half);
+        }
+    }
+    let Some(dst) = op.dst else { return undefined("no destination") };
+    core.set_lanes(op, dst.first, false, &values, mask)
+}
+
+/// The meaning of such an operation.
+pub(super) fn meaning(name: &str) -> Option<Meaning> {
+    let f = match name {
+        "v_pk_add_bf16" => operation(|_, s| rounded(add_odd(value(s[0]), value(s[1])))),
+        "v_pk_mul_bf16" => operation(|_, s| rounded(value(s[0]) * value(s[1]))),
+        "v_pk_fma_bf16" => operation(|_, s| rounded(fma_odd(value(s[0]), value(s[1]), value(s[2])))),
+        "v_pk_min_num_bf16" => operation(|_, s| choose(s[0], s[1], false)),
+        "v_pk_max_num_bf16" => operation(|_, s| choose(s[0], s[1], true)),
+        _ => return function(name),
+    };
+    Some((run, Semantics::Packed { f, float: false, short: false }))
+}
+
+/// The meaning of a transcendental one.
+fn function(name: &str) -> Option<Meaning> {
+    let f = match name {
+        "v_exp_bf16" => operation(|_, s| rounded(value(s[0]).exp2())),
+        "v_log_bf16" => operation(|_, s| rounded(value(s[0]).log2())),
+        "v_rcp_bf16" => operation(|_, s| rounded(1.0 / value(s[0]))),
+        "v_rsq_bf16" => operation(|_, s| match value(s[0]) {
+            zero if zero == 0.0 => rounded(f64::INFINITY.copysign(zero)),
+            value => rounded(1.0 / value.sqrt()),
+        }),
+        "v_sqrt_bf16" => operation(|_, s| rounded(value(s[0]).sqrt())),
+        "v_tanh_bf16" => operation(|_, s| rounded(value(s[0]).tanh())),
+        "v_sin_bf16" => operation(|_, s| rounded(turn(value(s[0]), f64::sin))),
+        "v_cos_bf16" => operation(|_, s| rounded(turn(value(s[0]), f64::cos))),
+        _ => return None,
+    };
+    Some((run_function, Semantics::Lane { f, dst: Ty::B16, src: [Ty::B16, Ty::None, Ty::None, Ty::None], high: High::Zero }))
+}

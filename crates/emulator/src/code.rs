@@ -1,0 +1,267 @@
+//! Loaded code, decoded once for each address.
+
+use rustc_hash::FxHashMap;
+
+use wavetap_amdgpu::{Coding, Encoding, Implicit, Inst, Operand, Role, Target, Value, Variant, VgprMsb, decode};
+
+use super::fault::{FaultKind, MemoryAccess};
+use super::loader::{CodeRange, ObjectId};
+use super::memory::View;
+use super::named::Names;
+use super::op::{Meaning, Op};
+use super::spare::Spare;
+use super::{
+    async_copy, brain, compare, convert, dot, fork, gws, image, lane_access, lds, matrix, movement, packed, pair, scalar, scalar_control,
+    scalar_memory, scaled, scaled_matrix, scaled_pack, sparse, sparse_wave, tensor, transposing, typed, vector_float, vector_int,
+    vector_memory, wave_matrix, wave_scaled, wave_transposing,
+};
+
+/// The longest instruction in bytes.
+const MAX_INSTRUCTION: u64 = 20;
+/// Most instructions that are decoded at once.
+const MAX_PLAIN: usize = 256;
+
+struct Range {
+    start: u64,
+    end: u64,
+    object: ObjectId,
+    base: u64,
+    replay: bool,
+    writes_all: bool,
+    /// For each dword, one more than the index of its instruction; 0 where nothing is decoded yet. By wave size: an encoding means different things in
+    /// waves of 32 (first) and of 64.
+    index: [Vec<u32>; 2],
+}
+
+/// All code of a device.
+#[derive(Default)]
+pub(super) struct Code {
+    ranges: Vec<Range>,
+    pub ops: Vec<Op>,
+    /// The instructions at addresses that were reached with high bits of vector register numbers, as in [`Range::index`].
+    high: FxHashMap<(u64, VgprMsb), u32>,
+    names: Names,
+    recent: usize,
+    /// What the thread that runs it can use again.
+    pub spare: Spare,
+}
+
+impl Code {
+    pub(super) fn add(&mut self, object: ObjectId, base: u64, code: &[CodeRange]) {
+        for range in code {
+            let dwords = ((range.end - range.start) / 4) as usize;
+            self.ranges.push(Range {
+                start: range.start,
+                end: range.end,
+                object,
+                base,
+                replay: range.replay,
+                writes_all: range.writes_all,
+                index: [vec![0; dwords], vec![0; dwords]],
+            });
+        }
+    }
+
+    /// The same code with nothing decoded.
+    pub(super) fn fork(&self) -> Code {
+        let ranges = self.ranges.iter().map(|range| Range { index: range.index.each_ref().map(|index| vec![0; index.len()]), ..*range });
+        Code { ranges: ranges.collect(), ..Code::default() }
+    }
+
+    pub(super) fn remove(&mut self, object: ObjectId) {
+        self.ranges.retain(|range| range.object != object);
+        self.high.clear();
+        self.recent = 0;
+    }
+
+    /// Has the ranges that the other has; what is decoded stays.
+    pub(super) fn follow(&mut self, other: &Code) {
+        let mut own = std::mem::take(&mut self.ranges);
+        for range in &other.ranges {
+            let known = own.iter().position(|known| (known.object, known.start) == (range.object, range.start));
+            self.ranges.push(match known {
+                Some(at) => own.swap_remove(at),
+                None => Range { index: range.index.each_ref().map(|index| vec![0; index.len()]), ..*range },
+            });
+        }
+        self.high.clear();
+        self.recent = 0;
+    }
+
+    /// The object and virtual address of a device address.
+    pub(super) fn place(&self, pc: u64) -> Option<(ObjectId, u64)> {
+        self.ranges.iter().find(|range| (range.start..range.end).contains(&pc)).map(|range| (range.object, pc - range.base))
+    }
+
+    /// The index of the instruction at an address, where these high bits of vector register numbers hold.
+    pub(super) fn at(&mut self, pc: u64, msb: VgprMsb, target: Target, memory: &View) -> Result<usize, FaultKind> {
+        let within = |range: &Range| (range.start..range.end).contains(&pc);
+        if !self.ranges.get(self.recent).is_some_and(within) {
+            self.recent = match self.ranges.iter().position(within) {
+                Some(at) => at,
+                None => {
+                    return Err(FaultKind::Memory { address: pc, size: 4, access: MemoryAccess::Fetch, nearest: memory.allocation_of(pc) });
+                }
+            };
+        }
+        if !pc.is_multiple_of(4) {
+            return Err(FaultKind::Misaligned { address: pc, align: 4 });
+        }
+        match self.known(pc, msb, target) {
+            Some(0) | None => self.decode(pc, msb, target, memory),
+            Some(known) => Ok(known as usize - 1),
+        }
+    }
+
+    /// One more than the index of the instruction at an address of the recent range; 0 where nothing is decoded yet, none behind the range.
+    fn known(&self, pc: u64, msb: VgprMsb, target: Target) -> Option<u32> {
+        let range = &self.ranges[self.recent];
+        let plain = *range.index[by_wave_size(target)].get(((pc - range.start) / 4) as usize)?;
+        Some(if msb == VgprMsb::default() { plain } else { self.high.get(&(pc, msb)).copied().unwrap_or(0) })
+    }
+
+    /// Decodes an instruction, and those behind it that will run when it does.
+    fn decode(&mut self, pc: u64, msb: VgprMsb, target: Target, memory: &View) -> Result<usize, FaultKind> {
+        let first = self.ops.len();
+        let mut next = self.decode_one(pc, msb, target, memory)?;
+        for _ in 1..MAX_PLAIN {
+            let Some(op) = self.ops.last().filter(|op| op.plain != 0) else { break };
+            debug_assert_eq!(op.next, next);
+            // Whatever is wrong with it is said when the wave comes to it.
+            if self.known(next, msb, target) != Some(0) {
+                break;
+            }
+            match self.decode_one(next, msb, target, memory) {
+                Ok(behind) => next = behind,
+                Err(_) => break,
+            }
+        }
+        let mut plain = 0;
+        for op in self.ops[first..].iter_mut().rev() {
+            plain = if op.plain == 0 { 0 } else { plain + 1 };
+            op.plain = plain;
+        }
+        Ok(first)
+    }
+
+    /// Adds the instruction at an address to those decoded; gives the address behind it.
+    fn decode_one(&mut self, pc: u64, msb: VgprMsb, target: Target, memory: &View) -> Result<u64, FaultKind> {
+        let range = &mut self.ranges[self.recent];
+        let length = (range.end - pc).min(MAX_INSTRUCTION);
+        let mut bytes = [0; MAX_INSTRUCTION as usize];
+        memory.read(pc, &mut bytes[..length as usize], MemoryAccess::Fetch)?;
+        let mut inst =
+            decode(target, &bytes[..length as usize]).map_err(|error| FaultKind::Undecodable { reason: error.to_string().into() })?;
+        if msb != VgprMsb::default() {
+            mean(&mut inst, msb)?;
+        }
+        let place = (range.object, pc - range.base, pc);
+        let named = self.names.of(target, &inst);
+        // It is large: what makes it puts it in its place.
+        match pair::op(target, &inst, &named, &mut self.names, place) {
+            Some(op) => self.ops.push(op),
+            None => {
+                let Some(meaning) = named.meaning else { return Err(FaultKind::UnknownInstruction { name: inst.variant.name.into() }) };
+                self.ops.push(Op::new(target, inst, meaning, &named, place));
+            }
+        }
+        let mut next = pc;
+        if let Some(op) = self.ops.last_mut() {
+            op.replay = range.replay;
+            if range.writes_all {
+                op.write_all();
+            }
+            op.vgpr_msb = msb;
+            next = op.next;
+        }
+        let decoded = self.ops.len() as u32;
+        if msb == VgprMsb::default() {
+            range.index[by_wave_size(target)][((pc - range.start) / 4) as usize] = decoded;
+        } else {
+            self.high.insert((pc, msb), decoded);
+        }
+        Ok(next)
+    }
+}
+
+/// Replaces the vector registers that an instruction names by those that it means.
+fn mean(inst: &mut Inst, msb: VgprMsb) -> Result<(), FaultKind> {
+    for at in 0..inst.operands.len() {
+        let Operand { role, value: Value::Reg(reg), .. } = inst.operands[at] else { continue };
+        let Some(actual) = msb.actual(inst, role, reg) else {
+            let what = format!("which vector registers {} names with these high bits of register numbers", inst.name());
+            return Err(FaultKind::Undefined { what: what.into() });
+        };
+        inst.operands[at].value = Value::Reg(actual);
+    }
+    Ok(())
+}
+
+fn by_wave_size(target: Target) -> usize {
+    usize::from(target.wave_size() == 64)
+}
+
+/// What an instruction means, by its name.
+pub(super) fn meaning(target: Target, inst: &Inst) -> Option<Meaning> {
+    use Encoding as E;
+    let name = carrying(inst);
+    match inst.variant.encoding {
+        E::Sop1 | E::Sop2 | E::Sopk | E::Sopc | E::Sopp => fork::meaning(name).or_else(|| scalar::meaning(name)),
+        E::Smem => scalar_control::meaning(name).or_else(|| scalar_memory::meaning(name, inst)),
+        E::Ds => wave_transposing::meaning(name)
+            .or_else(|| transposing::meaning(name, inst))
+            .or_else(|| gws::meaning(name))
+            .or_else(|| lds::meaning(name, inst)),
+        E::Flat | E::Global | E::Scratch | E::Mubuf => scalar_control::meaning(name)
+            .or_else(|| typed::meaning(name))
+            .or_else(|| async_copy::meaning(name))
+            .or_else(|| wave_transposing::meaning(name))
+            .or_else(|| transposing::meaning(name, inst))
+            .or_else(|| vector_memory::meaning(name, inst)),
+        E::Mtbuf => typed::meaning(name),
+        E::Mimg | E::Vimage | E::Vsample => image::meaning(name, inst.variant.flags),
+        E::Tensor => tensor::meaning(name),
+        E::Exp | E::Vintrp | E::Vinterp | E::Ldsdir => None,
+        E::Vop3p | E::Vop3pDpp | E::Vop3pDpp8 => packed::meaning(name)
+            .or_else(|| brain::meaning(name))
+            .or_else(|| dot::meaning(name))
+            .or_else(|| matrix::meaning(name))
+            .or_else(|| scaled_matrix::meaning(name))
+            .or_else(|| sparse::meaning(name))
+            .or_else(|| wave_matrix::meaning(name))
+            .or_else(|| wave_scaled::meaning(name))
+            .or_else(|| sparse_wave::meaning(name))
+            .or_else(|| lane_access::meaning(target, name)),
+        _ if name == "v_sat_pk_u8_i16" && gives_half(inst.variant) => Some(vector_int::saturated_bytes_in_half()),
+        _ => compare::meaning(name)
+            .or_else(|| lane_access::meaning(target, name))
+            .or_else(|| movement::meaning(name))
+            .or_else(|| packed::meaning(name))
+            .or_else(|| dot::meaning(name))
+            .or_else(|| vector_int::meaning(name))
+            .or_else(|| vector_float::meaning(name))
+            .or_else(|| convert::meaning(target, name))
+            .or_else(|| brain::meaning(name))
+            .or_else(|| scaled_pack::meaning(name))
+            .or_else(|| scaled::meaning(name))
+            .or_else(|| scalar_control::meaning(name)),
+    }
+}
+
+/// Whether the result is half of a register, which the instruction names.
+fn gives_half(variant: &Variant) -> bool {
+    let half = |coding| matches!(coding, Coding::VectorHalf | Coding::VectorLow128);
+    variant.operands.iter().any(|spec| spec.role == Role::Vdst && half(spec.kind.coding))
+}
+
+/// The name of an operation; on gfx8 that of an addition that gives a carry does not say so.
+fn carrying(inst: &Inst) -> &'static str {
+    let variant = inst.variant;
+    let carries = variant.implicit_writes.contains(Implicit::VCC) || variant.operands.iter().any(|spec| spec.role == Role::Sdst);
+    match variant.name {
+        "v_add_u32" if carries => "v_add_co_u32",
+        "v_sub_u32" if carries => "v_sub_co_u32",
+        "v_subrev_u32" if carries => "v_subrev_co_u32",
+        name => name,
+    }
+}

@@ -1,0 +1,128 @@
+//! The addresses of a memory instruction that is about to be executed, by the functions that it will use itself.
+
+use crate::core::{Core, LANES, active};
+use crate::image;
+use crate::lds;
+use crate::op::{Class, Op, Semantics};
+use crate::scalar_memory;
+use crate::vector_memory::{Place, places, swizzled};
+use wavetap_amdgpu::{Encoding, Flags, Role};
+
+/// What an instruction does to memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    Load,
+    Store,
+    Atomic,
+}
+
+/// Accesses of lanes to LDS, all at once.
+#[derive(Debug, Clone)]
+pub(super) struct LdsAccess {
+    pub addresses: [u64; LANES],
+    pub mask: u64,
+    pub size: u64,
+}
+
+/// What the lanes of an instruction do.
+#[derive(Debug, Clone)]
+pub(super) struct Accesses {
+    pub how: How,
+    /// Bytes that a lane reads or writes at each address.
+    pub size: u64,
+    /// Addresses in memory.
+    pub memory: Vec<u64>,
+    pub lds: Vec<LdsAccess>,
+    /// Values go from lane to lane through LDS's crossbar.
+    pub crossbar: bool,
+    /// The L1 cache is passed by.
+    pub bypass: bool,
+}
+
+/// The accesses of an instruction, none if it has none. Where an address cannot be worked out, the instruction itself will say so.
+pub(super) fn gather(core: &mut Core, op: &Op) -> Option<Accesses> {
+    let flags = op.inst.variant.flags;
+    let how = if flags.contains(Flags::ATOMIC) {
+        How::Atomic
+    } else if flags.contains(Flags::STORE) {
+        How::Store
+    } else {
+        How::Load
+    };
+    let size = match op.semantics {
+        Semantics::Load { bytes, .. } | Semantics::Store { bytes, .. } | Semantics::Atomic { bytes, .. } => u64::from(bytes),
+        _ => u64::from(op.inst.variant.memory_bytes).max(4),
+    };
+    let mut accesses = Accesses { how, size, memory: Vec::new(), lds: Vec::new(), crossbar: false, bypass: false };
+    match op.class {
+        Class::Vmem if flags.intersects(Flags::LOAD | Flags::STORE | Flags::ATOMIC) => vector(core, op, &mut accesses)?,
+        Class::Lds => local(core, op, &mut accesses)?,
+        Class::Smem if flags.intersects(Flags::LOAD | Flags::STORE | Flags::ATOMIC) => {
+            let (address, valid) = scalar_memory::address(core, op, size).ok()?;
+            accesses.memory.push(address);
+            accesses.size = valid.max(1);
+        }
+        _ => return None,
+    }
+    Some(accesses)
+}
+
+fn vector(core: &mut Core, op: &Op, accesses: &mut Accesses) -> Option<()> {
+    if op.inst.variant.encoding == Encoding::Tensor {
+        // A unit of its own: its time is not modelled.
+        return None;
+    }
+    if op.inst.variant.image.is_some() {
+        (accesses.memory, accesses.size) = image::accesses(core, op).ok()?;
+        return Some(());
+    }
+    let places = places(core, op).ok()?;
+    let mut local = LdsAccess { addresses: [0; LANES], mask: 0, size: accesses.size };
+    for lane in active(core.wave.exec()) {
+        match places[lane] {
+            Place::Global(address) | Place::Head(address, _) => accesses.memory.push(address),
+            Place::Scratch(offset) => accesses.memory.push(swizzled(core, lane, u64::try_from(offset).ok()?)),
+            Place::Lds(offset) => {
+                local.addresses[lane] = offset;
+                local.mask |= 1 << lane;
+            }
+            Place::Nowhere => {}
+        }
+    }
+    if local.mask != 0 {
+        accesses.lds.push(local);
+    }
+    let (target, modifiers) = (core.launch.target, &op.inst.modifiers);
+    // Coherent beyond the compute unit: a scope beyond it on gfx12, `sc1` on gfx94x, `glc` elsewhere.
+    accesses.bypass = match () {
+        () if target.has_cache_scope() => modifiers.scope >= 1,
+        () if target.sc_cache_bits() => modifiers.scc,
+        () => modifiers.glc,
+    };
+    Some(())
+}
+
+fn local(core: &mut Core, op: &Op, accesses: &mut Accesses) -> Option<()> {
+    let name = op.inst.variant.name;
+    accesses.crossbar = name.contains("permute") || name.contains("swizzle");
+    if accesses.crossbar || op.inst.modifiers.gds {
+        return Some(());
+    }
+    let mask = core.wave.exec();
+    if op.inst.operand(Role::Addr).is_none() {
+        // One counter for the wave, or consecutive dwords.
+        let addresses = if name.contains("addtid") { std::array::from_fn(|lane| 4 * lane as u64) } else { [0; LANES] };
+        accesses.lds.push(LdsAccess { addresses, mask, size: 4 });
+        return Some(());
+    }
+    let base = lds::addresses(core, op).ok()?;
+    let two = name.contains("2addr") || ["ds_read2", "ds_write2", "ds_wrxchg2"].iter().any(|begin| name.starts_with(begin));
+    let size = if two { if name.ends_with("b64") { 8 } else { 4 } } else { accesses.size };
+    let stride = if name.contains("st64") || name.contains("stride64") { 64 } else { 1 };
+    let offsets = if two { lds::two_offsets(op, size, stride).to_vec() } else { vec![lds::single_offset(op)] };
+    for offset in offsets {
+        let addresses = base.map(|address| (address + offset) & 0xffff_ffff);
+        accesses.lds.push(LdsAccess { addresses, mask, size });
+    }
+    Some(())
+}

@@ -1,0 +1,292 @@
+//! What the model must know of an instruction, worked out once for each.
+
+use smallvec::SmallVec;
+
+use super::SampleKind;
+use super::machine::Machine;
+use crate::op::{Class, Op};
+use crate::pending::{SLOTS, slot};
+use wavetap_amdgpu::{Access, Counter, Flags, Latency, MachineFact, Operand, Reg, RegFile, Role, Value, ValueType, scalar};
+
+/// What an instruction is issued to. A SIMD issues one instruction to each in a slot, of different waves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    Valu,
+    Scalar,
+    Vmem,
+    Lds,
+    Branch,
+    /// Exports and messages.
+    Export,
+    /// None: the sequencer does it itself.
+    Internal,
+}
+
+/// How many there are that a SIMD has to share.
+pub(super) const UNITS: usize = 6;
+
+/// What works on an instruction after it was issued, if that can keep later ones from being issued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pipe {
+    Valu,
+    Trans,
+    Matrix,
+}
+
+/// How many there are.
+pub(super) const PIPES: usize = 3;
+
+/// The instruction.
+#[derive(Debug)]
+pub(super) struct Facts {
+    pub unit: Unit,
+    pub class: Latency,
+    pub kind: SampleKind,
+    /// Registers that it needs, as slots of [`Wave::ready`](super::wave::WaveClock).
+    pub reads: SmallVec<[u16; 8]>,
+    /// Registers that it gives, [`Facts::latency`] later.
+    pub writes: SmallVec<[u16; 4]>,
+    pub latency: u64,
+    /// The user has set how long it takes.
+    pub fixed: Option<u64>,
+    /// The pipes that it needs, each with the cycles that it keeps it.
+    pub pipes: SmallVec<[(Pipe, u64); 2]>,
+    /// Cycles of its issue slot, and those that the sequencer is busy with it beyond that.
+    pub issue: u64,
+    pub internal: u64,
+    /// The counters that count it.
+    pub counters: SmallVec<[usize; 2]>,
+    /// In which order they do: that of vector memory, of LDS, or none.
+    pub order: Option<usize>,
+    /// What it waits for: counter, and how many may be outstanding.
+    pub waits: SmallVec<[(usize, usize); 2]>,
+    /// Cycles for which it makes its wave sleep.
+    pub sleep: u64,
+    /// It makes the L1 cache forget.
+    pub invalidates: bool,
+}
+
+/// SCC has no slot of its own; that of the null register, which holds nothing, is free.
+const SCC: u16 = (SLOTS - 128) as u16 + scalar::NULL;
+
+/// Cycles of `s_sleep 1` (GCN and RDNA ISA guides).
+const SLEEP: u64 = 64;
+
+impl Facts {
+    pub(super) fn of(op: &Op, machine: &Machine) -> Facts {
+        let inst = &op.inst;
+        let (name, class) = (inst.variant.name, inst.variant.latency);
+        let unit = unit(op);
+        let matrix = class == Latency::Mfma && unit == Unit::Valu;
+        let counters: SmallVec<[usize; 2]> =
+            Counter::ALL.into_iter().filter(|counter| op.counters.contains(counter.flag())).map(|counter| counter as usize).collect();
+        let mut facts = Facts {
+            unit,
+            class,
+            kind: kind(op, unit, matrix),
+            reads: inst.reads().flat_map(slots).collect(),
+            // What comes from memory is there when a wait says so.
+            writes: if counters.is_empty() { inst.writes().flat_map(slots).collect() } else { SmallVec::new() },
+            latency: machine.latency(class),
+            fixed: machine.fixed.get(&op.address).copied(),
+            pipes: SmallVec::new(),
+            issue: machine.interval,
+            internal: 0,
+            counters,
+            order: match op.class {
+                Class::Vmem => Some(0),
+                Class::Lds => Some(1),
+                _ => None,
+            },
+            waits: op.waits.iter().map(|(counter, count)| (counter as usize, usize::from(count))).collect(),
+            sleep: 0,
+            invalidates: ["buffer_wbinvl1", "buffer_inv", "buffer_gl0_inv", "global_inv", "global_wbinv"]
+                .iter()
+                .any(|n| name.starts_with(n)),
+        };
+        match unit {
+            Unit::Valu => facts.vector(op, machine, matrix),
+            Unit::Internal => {
+                let slots = u64::from(op.slots).max(1) - 1;
+                let taken = if op.class == Class::Wait && class == Latency::Wait { machine.latency(class) } else { 0 };
+                facts.internal = (slots * machine.interval).max(taken.saturating_sub(machine.interval));
+                if name == "s_sleep" {
+                    // Seven bits count (RDNA ISA guides; GCN has as many).
+                    facts.sleep = SLEEP * (op.imm as u64 & 0x7f);
+                } else if matches!(name, "s_sleep_var" | "s_monitor_sleep") {
+                    facts.sleep = SLEEP;
+                }
+            }
+            _ => {}
+        }
+        facts.latency = facts.fixed.unwrap_or(facts.latency);
+        facts
+    }
+
+    /// How long it keeps what it runs on.
+    fn vector(&mut self, op: &Op, machine: &Machine, matrix: bool) {
+        let rate = match self.class {
+            Latency::Valu64 => machine.fact(MachineFact::RateValu64),
+            Latency::ValuF64 => machine.fact(MachineFact::RateF64),
+            Latency::Trans => machine.fact(MachineFact::RateTrans),
+            _ => 1,
+        };
+        self.latency += machine.extra_passes();
+        if matrix {
+            let cycles = matrix_cycles(op, machine).unwrap_or_else(|| machine.latency(Latency::Mfma)).max(machine.passes);
+            // MFMA runs beside the vector ALU; WMMA is what the vector ALU does.
+            let beside = op.inst.variant.name.starts_with("v_mfma") || op.inst.variant.name.starts_with("v_smfmac");
+            self.pipes.push((Pipe::Valu, if beside { machine.passes } else { cycles }));
+            self.pipes.push((Pipe::Matrix, cycles));
+            if !machine.fixed_matrix {
+                self.latency = cycles + machine.latency(Latency::Valu32);
+            }
+        } else if self.class == Latency::Trans && machine.fact(MachineFact::TransBeside) != 0 {
+            self.pipes.push((Pipe::Valu, machine.passes));
+            self.pipes.push((Pipe::Trans, machine.passes * rate));
+        } else {
+            self.pipes.push((Pipe::Valu, machine.passes * rate));
+        }
+    }
+}
+
+fn unit(op: &Op) -> Unit {
+    match op.class {
+        Class::Valu => Unit::Valu,
+        Class::Salu | Class::Smem => Unit::Scalar,
+        Class::Vmem => Unit::Vmem,
+        Class::Lds => Unit::Lds,
+        Class::Branch => Unit::Branch,
+        Class::Wait => Unit::Internal,
+        Class::Other => match op.inst.variant.latency {
+            Latency::Export | Latency::Message => Unit::Export,
+            _ => Unit::Internal,
+        },
+    }
+}
+
+fn kind(op: &Op, unit: Unit, matrix: bool) -> SampleKind {
+    match unit {
+        Unit::Valu if matrix => SampleKind::Matrix,
+        Unit::Valu => SampleKind::Valu,
+        Unit::Scalar => SampleKind::Scalar,
+        Unit::Vmem if op.inst.variant.encoding == wavetap_amdgpu::Encoding::Flat => SampleKind::Flat,
+        Unit::Vmem => SampleKind::Vmem,
+        Unit::Lds => SampleKind::Lds,
+        Unit::Branch if op.inst.variant.encoding != wavetap_amdgpu::Encoding::Sopp => SampleKind::Jump,
+        Unit::Branch => SampleKind::Branch,
+        Unit::Export if op.inst.variant.latency == Latency::Export => SampleKind::Export,
+        Unit::Export => SampleKind::Message,
+        Unit::Internal if op.inst.variant.flags.contains(Flags::BARRIER) => SampleKind::Barrier,
+        Unit::Internal => SampleKind::Internal,
+    }
+}
+
+/// The slots of a run of registers.
+fn slots(reg: Reg) -> impl Iterator<Item = u16> {
+    let (first, count) = match (reg.file, reg.first) {
+        _ if reg.is_null() => (0, 0),
+        (RegFile::Scalar, scalar::SCC) => (SCC, 1),
+        // Registers that only the hardware writes, and MODE.
+        (RegFile::Scalar, 128..) => (0, 0),
+        (file, first) => (slot(file, first) as u16, u16::from(reg.dwords)),
+    };
+    (first..first + count).filter(|slot| usize::from(*slot) < SLOTS)
+}
+
+/// Cycles that a matrix operation keeps its unit: its multiplications and additions by the rate for their type. None where the rate is not known.
+fn matrix_cycles(op: &Op, machine: &Machine) -> Option<u64> {
+    let shape = MatrixShape::parse(op.inst.variant.name)?;
+    let rate = machine.fact(shape.rate);
+    if rate == 0 {
+        return None;
+    }
+    let dst = op.inst.operand(Role::Vdst)?;
+    let blocks = if shape.blocks_by_result { blocks(dst, shape.rows * shape.columns) } else { 1 };
+    let operations = 2 * shape.rows * shape.columns * shape.depth * blocks / if shape.sparse { 2 } else { 1 };
+    let rate = if shape.first_bf16 { rate.min(FIRST_BF16) } else { rate };
+    Some(operations.div_ceil(rate))
+}
+
+/// Operations a cycle and SIMD of the `bf16` instructions that gfx908 began with: half the rate of those called `_1k` (CDNA 2 white paper).
+const FIRST_BF16: u64 = 128;
+
+/// How many independent products a result of this size holds.
+fn blocks(dst: &Operand, elements: u64) -> u64 {
+    let dwords = match (dst.value, dst.access) {
+        (Value::Reg(reg), Access::Write | Access::ReadWrite) => u64::from(reg.dwords),
+        _ => 1,
+    };
+    let results = dwords * 64 / if dst.ty == ValueType::F64 { 2 } else { 1 };
+    (results / elements.max(1)).max(1)
+}
+
+/// What the name of a matrix operation says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct MatrixShape {
+    rows: u64,
+    columns: u64,
+    depth: u64,
+    rate: MachineFact,
+    sparse: bool,
+    blocks_by_result: bool,
+    first_bf16: bool,
+}
+
+impl MatrixShape {
+    /// `v_mfma_f32_32x32x8_f16`, `v_mfma_f32_16x16x1f32`, `v_wmma_i32_16x16x16_iu8`, `v_mfma_scale_f32_16x16x128_f8f6f4` …
+    fn parse(name: &str) -> Option<MatrixShape> {
+        let (family, rest) = name.strip_prefix("v_")?.split_once('_')?;
+        let sizes = rest.split('_').position(|part| part.contains('x') && part.starts_with(|c: char| c.is_ascii_digit()))?;
+        let tail: Vec<&str> = rest.split('_').skip(sizes).collect();
+        let mut parts = tail[0].splitn(3, 'x');
+        let (rows, columns, last) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?, parts.next()?);
+        let digits = last.find(|c: char| !c.is_ascii_digit()).unwrap_or(last.len());
+        let depth = last[..digits].parse().ok()?;
+        let of_name = &last[digits..];
+        let ty = if of_name.is_empty() { tail.iter().skip(1).find(|part| !is_block_count(part))? } else { of_name };
+        let rate = match ty {
+            "f64" => MachineFact::MatrixF64,
+            "f32" => MachineFact::MatrixF32,
+            "xf32" => MachineFact::MatrixXf32,
+            "f16" => MachineFact::MatrixF16,
+            "bf16" => MachineFact::MatrixBf16,
+            "i8" | "iu8" | "fp8" | "bf8" | "f8f6f4" => MachineFact::MatrixI8,
+            "i4" | "iu4" | "f4" => MachineFact::MatrixI4,
+            _ => return None,
+        };
+        Some(MatrixShape {
+            rows,
+            columns,
+            depth,
+            rate,
+            sparse: matches!(family, "smfmac" | "swmmac"),
+            blocks_by_result: family == "mfma",
+            first_bf16: of_name == "bf16" && tail.len() == 1,
+        })
+    }
+}
+
+/// `4b`.
+fn is_block_count(part: &&&str) -> bool {
+    part.strip_suffix('b').is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|c| c.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_matrix_operations() {
+        let of = |name| MatrixShape::parse(name).map(|shape| (shape.rows, shape.columns, shape.depth, shape.rate, shape.sparse));
+        assert_eq!(of("v_mfma_f32_32x32x8f16"), Some((32, 32, 8, MachineFact::MatrixF16, false)));
+        assert_eq!(of("v_mfma_f32_16x16x4_4b_f16"), Some((16, 16, 4, MachineFact::MatrixF16, false)));
+        assert_eq!(of("v_mfma_f32_32x32x16_fp8_bf8"), Some((32, 32, 16, MachineFact::MatrixI8, false)));
+        assert_eq!(of("v_mfma_scale_f32_16x16x128_f8f6f4"), Some((16, 16, 128, MachineFact::MatrixI8, false)));
+        assert_eq!(of("v_wmma_i32_16x16x16_iu4"), Some((16, 16, 16, MachineFact::MatrixI4, false)));
+        assert_eq!(of("v_swmmac_f32_16x16x32_bf16"), Some((16, 16, 32, MachineFact::MatrixBf16, true)));
+        assert!(MatrixShape::parse("v_mfma_f32_32x32x4bf16").unwrap().first_bf16);
+        assert!(!MatrixShape::parse("v_mfma_f32_32x32x4bf16_1k").unwrap().first_bf16);
+        assert_eq!(of("v_add_f32"), None);
+    }
+}

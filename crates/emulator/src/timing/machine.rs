@@ -1,0 +1,108 @@
+//! The numbers of a target that the model takes, with what the user put in their place.
+
+use rustc_hash::FxHashMap;
+
+use super::chance::Chance;
+use super::{LatencyClass, Timing};
+use wavetap_amdgpu::{Latency, MachineFact, Target};
+
+/// The machine that is modelled.
+#[derive(Debug, Clone)]
+pub(super) struct Machine {
+    target: Target,
+    /// Cycles of an issue slot.
+    pub interval: u64,
+    /// Cycles that a 32-bit vector operation keeps its SIMD.
+    pub passes: u64,
+    latency: [u64; Latency::ALL.len()],
+    /// Cycles until the next instruction behind a branch that is not taken.
+    pub not_taken: u64,
+    pub l2_hit: u64,
+    pub memory: u64,
+    pub atomic: u64,
+    /// The user has set how long matrix operations take.
+    pub fixed_matrix: bool,
+    /// Latencies of single instructions, by address.
+    pub fixed: FxHashMap<u64, u64>,
+    pub chance: Option<Chance>,
+}
+
+impl Machine {
+    pub(super) fn target(&self) -> Target {
+        self.target
+    }
+
+    pub(super) fn new(target: Target, timing: &Timing) -> Machine {
+        let fact = |fact| u64::from(target.machine(fact).typical);
+        let mut machine = Machine {
+            target,
+            interval: fact(MachineFact::IssueInterval),
+            passes: u64::from(target.wave_size()).div_ceil(fact(MachineFact::ValuLanes)),
+            latency: Latency::ALL.map(|class| {
+                let range = target.latency(class);
+                match class {
+                    Latency::Vmem => fact(MachineFact::L1Hit),
+                    Latency::Smem => fact(MachineFact::ScalarHit),
+                    // The rest of the range is waves that come late, which is modelled.
+                    Latency::Barrier => range.min.into(),
+                    _ => range.typical.into(),
+                }
+            }),
+            not_taken: target.latency(Latency::Branch).min.into(),
+            l2_hit: fact(MachineFact::L2Hit),
+            memory: fact(MachineFact::Memory),
+            atomic: fact(MachineFact::Atomic),
+            fixed_matrix: false,
+            fixed: FxHashMap::default(),
+            chance: timing.chance.map(Chance),
+        };
+        for changed in &timing.latencies {
+            let cycles = u64::from(changed.cycles);
+            match changed.class {
+                LatencyClass::At(address) => {
+                    machine.fixed.insert(address, cycles);
+                }
+                LatencyClass::L2 => machine.l2_hit = cycles,
+                LatencyClass::Memory => machine.memory = cycles,
+                LatencyClass::Atomic => machine.atomic = cycles,
+                LatencyClass::Instruction(class) => {
+                    machine.latency[class as usize] = cycles;
+                    match class {
+                        Latency::Branch => machine.not_taken = cycles,
+                        Latency::Mfma => machine.fixed_matrix = true,
+                        _ => {}
+                    }
+                }
+            }
+        }
+        machine
+    }
+
+    pub(super) fn fact(&self, fact: MachineFact) -> u64 {
+        self.target.machine(fact).typical.into()
+    }
+
+    /// What an operation of a class takes by chance, if that is how time is modelled.
+    pub(super) fn drawn(&self, class: Latency, address: u64, wave: u64, nth: u64) -> Option<u64> {
+        Some(self.chance?.cycles(self.target.latency(class), address, wave, nth))
+    }
+
+    pub(super) fn latency(&self, class: Latency) -> u64 {
+        self.latency[class as usize]
+    }
+
+    /// Bytes of a line of the vector L1 cache.
+    pub(super) fn l1_line(&self) -> u64 {
+        self.target.l1_line_bytes().into()
+    }
+
+    /// What a vector operation takes beyond its latency because its lanes are more than the table's number is for: waves of 64 on SIMDs that work on 32 lanes.
+    pub(super) fn extra_passes(&self) -> u64 {
+        self.passes.saturating_sub(self.interval)
+    }
+
+    /// The first cycle from `at` on in which a SIMD issues.
+    pub(super) fn slot(&self, at: u64) -> u64 {
+        at.next_multiple_of(self.interval)
+    }
+}

@@ -1,0 +1,429 @@
+//! The order of everything: the wave that can issue first issues next, of several the oldest.
+//!
+//! A wave is looked at when it may issue. If it cannot, the cycles until it may are charged to a reason, and it is looked at again then. So every cycle of a resident wave is
+//! either one of an issue slot or charged to one reason, and the functional emulator executes all instructions in the order of their cycles.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::facts::{Facts, PIPES, UNITS, Unit};
+use super::machine::Machine;
+use super::memory::Hierarchy;
+use super::place::{Places, compute_units};
+use super::wave::{At, Book, WaveClock};
+use super::{ModelledTime, StallReason, Timing};
+use crate::core::{Status, Stop};
+use crate::dispatch::Plan;
+use crate::fault::{Fault, FaultKind};
+use crate::run::{Group, Stopped, Worker};
+use crate::strict;
+use crate::trace::CodeAddress;
+use wavetap_amdgpu::Latency;
+
+/// When a SIMD can issue to its units, and when its pipes are free.
+#[derive(Debug, Clone, Default)]
+struct Simd {
+    units: [u64; UNITS],
+    pipes: [u64; PIPES],
+}
+
+struct Scheduler<'r, 'a> {
+    run: &'r mut Worker<'a>,
+    plan: &'r Plan,
+    machine: Machine,
+    memory: Hierarchy,
+    places: Places,
+    simds: Vec<Simd>,
+    book: Book,
+    /// By index of the instruction.
+    facts: Vec<Option<Box<Facts>>>,
+    /// Workgroups that run, and their places for waves.
+    groups: Vec<Option<Group>>,
+    /// The waves of each workgroup.
+    members: Vec<Vec<usize>>,
+    waves: Vec<Option<WaveClock>>,
+    unused: (Vec<usize>, Vec<usize>),
+    /// Waves by the cycle in which they are looked at next, and by age.
+    next: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    /// How many workgroups have begun.
+    begun: u64,
+    born: u64,
+    /// The shader clock when the dispatch began.
+    clock: u64,
+    end: u64,
+    wave_cycles: u64,
+    most_waves: u32,
+}
+
+/// A [`Scheduler`] while others have their turn.
+pub(crate) struct Paused {
+    machine: Machine,
+    memory: Hierarchy,
+    places: Places,
+    simds: Vec<Simd>,
+    book: Book,
+    facts: Vec<Option<Box<Facts>>>,
+    groups: Vec<Option<Group>>,
+    members: Vec<Vec<usize>>,
+    waves: Vec<Option<WaveClock>>,
+    unused: (Vec<usize>, Vec<usize>),
+    next: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    begun: u64,
+    born: u64,
+    clock: u64,
+    end: u64,
+    wave_cycles: u64,
+    most_waves: u32,
+}
+
+impl Paused {
+    /// The workgroups that have begun and not ended.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = &Group> {
+        self.groups.iter().flatten()
+    }
+}
+
+/// Begins a dispatch in modelled time.
+pub(crate) fn begin(run: &mut Worker, plan: &Plan, timing: &Timing) -> Result<Paused, Fault> {
+    let target = plan.launch.target;
+    let machine = Machine::new(target, timing);
+    let places = Places::new(target, &plan.demand(), compute_units(target));
+    // Without scratch there is nothing that limits the waves but the machine.
+    let slots = if plan.launch.scratch_arena.0 == 0 { plan.slots.max(places.waves()) } else { plan.slots };
+    let clock = run.clock;
+    run.free = (0..slots).rev().collect();
+    let mut scheduler = Scheduler {
+        memory: Hierarchy::new(machine.clone(), places.units() * places.cus),
+        simds: vec![Simd::default(); places.units() * places.simds()],
+        machine,
+        places,
+        book: Book::new(timing.sample_interval.map(|interval| interval.get().into())),
+        facts: Vec::new(),
+        groups: Vec::new(),
+        members: Vec::new(),
+        waves: Vec::new(),
+        unused: (Vec::new(), Vec::new()),
+        next: BinaryHeap::new(),
+        begun: 0,
+        born: 0,
+        clock,
+        end: 0,
+        wave_cycles: 0,
+        most_waves: 0,
+        run,
+        plan,
+    };
+    scheduler.begin(0)?;
+    Ok(scheduler.pause())
+}
+
+/// Runs the workgroups of a dispatch until all have ended, or waves were looked at so many times, or others are to have their turn. What is needed to go on is given
+/// back unless it has ended.
+pub(crate) fn advance(run: &mut Worker, plan: &Plan, paused: Paused, instructions: &mut u64) -> Result<Option<Paused>, Fault> {
+    /// How often others are thought of.
+    const OFTEN: u64 = 1 << 14;
+    let mut scheduler = Scheduler::resume(run, plan, paused);
+    while let Some(Reverse((at, _, wave))) = scheduler.next.pop() {
+        scheduler.look(at, wave)?;
+        *instructions = instructions.saturating_sub(1);
+        if *instructions == 0 || instructions.is_multiple_of(OFTEN) && scheduler.run.shared.interrupted() {
+            return Ok(Some(scheduler.pause()));
+        }
+    }
+    if let Some(group) = scheduler.groups.iter().flatten().next() {
+        return Err(scheduler.run.stuck(group));
+    }
+    scheduler.finish();
+    Ok(None)
+}
+
+impl<'r, 'a> Scheduler<'r, 'a> {
+    fn resume(run: &'r mut Worker<'a>, plan: &'r Plan, paused: Paused) -> Self {
+        let Paused { machine, memory, places, simds, book, facts, groups, members, waves, unused, next, begun, .. } = paused;
+        let Paused { born, clock, end, wave_cycles, most_waves, .. } = paused;
+        Scheduler {
+            run,
+            plan,
+            machine,
+            memory,
+            places,
+            simds,
+            book,
+            facts,
+            groups,
+            members,
+            waves,
+            unused,
+            next,
+            begun,
+            born,
+            clock,
+            end,
+            wave_cycles,
+            most_waves,
+        }
+    }
+
+    fn pause(self) -> Paused {
+        let Scheduler { machine, memory, places, simds, book, facts, groups, members, waves, unused, next, begun, .. } = self;
+        let Scheduler { born, clock, end, wave_cycles, most_waves, .. } = self;
+        Paused {
+            machine,
+            memory,
+            places,
+            simds,
+            book,
+            facts,
+            groups,
+            members,
+            waves,
+            unused,
+            next,
+            begun,
+            born,
+            clock,
+            end,
+            wave_cycles,
+            most_waves,
+        }
+    }
+}
+
+impl Scheduler<'_, '_> {
+    fn finish(self) {
+        let Scheduler { run, book, memory, end, wave_cycles, most_waves, clock, .. } = self;
+        let mut time = ModelledTime { cycles: end, wave_cycles, most_waves, memory: memory.counts, ..ModelledTime::default() };
+        for (index, count) in book.counts.iter().enumerate().filter(|(_, count)| count.executions > 0 || count.stalls() > 0) {
+            let op = run.op(index);
+            time.instructions.entry(CodeAddress { object: op.object, address: op.address }).or_default().add(count);
+        }
+        time.samples = book.samples;
+        time.samples.sort_by_key(|sample| sample.cycle);
+        time.lost_samples = book.lost_samples;
+        run.stats.time = Some(Box::new(time));
+        run.clock = clock + end;
+    }
+
+    /// Begins as many workgroups as there is room for.
+    fn begin(&mut self, at: u64) -> Result<(), Fault> {
+        let [nx, ny, nz] = self.plan.groups.map(u64::from);
+        while self.begun < nx * ny * nz {
+            let n = self.begun;
+            let id = [(n % nx) as u32, (n / nx % ny) as u32, (n / (nx * ny)) as u32];
+            let waves = self.plan.waves_of(id);
+            if self.run.free.len() < waves as usize && self.groups.iter().any(Option::is_some) {
+                return Ok(());
+            }
+            let Some((unit, simds)) = self.places.enter(waves) else { return Ok(()) };
+            let group = self.run.start(self.plan, id)?;
+            self.begun += 1;
+            let slot = keep(&mut self.groups, &mut self.unused.0, group);
+            self.members.resize(self.groups.len(), Vec::new());
+            self.members[slot].clear();
+            let resident = self.places.resident(unit);
+            self.most_waves = self.most_waves.max(resident.div_ceil(self.places.simds() as u32));
+            for (index, simd) in simds.into_iter().enumerate() {
+                let clock = WaveClock::new(at, self.born, (slot, index), (unit, simd), id);
+                let age = self.born;
+                self.born += 1;
+                let wave = keep(&mut self.waves, &mut self.unused.1, clock);
+                self.members[slot].push(wave);
+                self.next.push(Reverse((at, age, wave)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at a wave at a cycle: it issues, or it is charged for why not and looked at again later.
+    fn look(&mut self, at: u64, wave: usize) -> Result<(), Fault> {
+        let (Some(clock), plan) = (&mut self.waves[wave], self.plan) else { return Ok(()) };
+        let Some(group) = &mut self.groups[clock.group] else { return Ok(()) };
+        let index = self.run.at(plan, group, clock.index)?;
+        if self.facts.len() <= index {
+            self.facts.resize_with(index + 1, || None);
+        }
+        let op = self.run.op(index);
+        let place = CodeAddress { object: op.object, address: op.address };
+        let facts = &**self.facts[index].get_or_insert_with(|| Box::new(Facts::of(op, &self.machine)));
+        let here = At { index, place, facts };
+        clock.exec = group.waves[clock.index].exec();
+        clock.resident = self.places.resident(clock.unit);
+
+        let mut last = StallReason::ArbiterNotWin;
+        let waits = clock.counted_down(facts, clock.now);
+        for (reason, until) in [
+            (StallReason::NoInstructionAvailable, clock.fetched),
+            (StallReason::AluDependency, clock.operands(facts)),
+            (StallReason::Waitcnt, waits),
+        ] {
+            if until > clock.now {
+                clock.stall(&mut self.book, here, reason, until);
+                last = reason;
+            }
+        }
+        let slot = self.machine.slot(clock.now);
+        clock.stall(&mut self.book, here, last, slot);
+        let simd = &mut self.simds[clock.unit * self.places.simds() + clock.simd];
+        if clock.now == at {
+            // It could issue: are those free that it issues to?
+            let (unit, pipe) = free(simd, facts, at);
+            clock.stall(&mut self.book, here, StallReason::ArbiterNotWin, unit);
+            clock.stall(&mut self.book, here, StallReason::ArbiterWinExStall, self.machine.slot(pipe));
+        }
+        if clock.now > at {
+            self.next.push(Reverse((clock.now, clock.age, wave)));
+            return Ok(());
+        }
+        if facts.unit != Unit::Internal {
+            simd.units[facts.unit as usize] = at + facts.issue;
+        }
+        for &(pipe, cycles) in &facts.pipes {
+            simd.pipes[pipe as usize] = at + cycles;
+        }
+        clock.issue(&mut self.book, here);
+        self.execute(at, wave, index)
+    }
+
+    /// Executes the instruction that a wave has issued.
+    fn execute(&mut self, at: u64, wave: usize, index: usize) -> Result<(), Fault> {
+        let (Some(clock), Some(facts)) = (&mut self.waves[wave], &self.facts[index]) else { return Ok(()) };
+        let Some(group) = &mut self.groups[clock.group] else { return Ok(()) };
+        let memory = matches!(facts.unit, Unit::Vmem | Unit::Lds) || !facts.counters.is_empty();
+        let accesses = if memory { self.run.accesses(self.plan, group, clock.index, index) } else { None };
+        let phase = group.barrier.phase;
+        self.run.step(self.plan, group, clock.index, self.clock + at)?;
+
+        clock.result(facts, at);
+        let cu = self.places.compute_unit(clock.unit, clock.simd);
+        if memory {
+            let done = match &accesses {
+                Some(accesses) if facts.unit == Unit::Scalar => self.memory.scalar(cu, at, accesses),
+                Some(accesses) => self.memory.vector(cu, at, accesses),
+                None => at + facts.latency,
+            };
+            let drawn = match self.machine.chance {
+                Some(_) => {
+                    let (address, nth) = (self.run.op(index).address, clock.again(index));
+                    self.machine.drawn(facts.class, address, clock.age, nth)
+                }
+                None => None,
+            };
+            let done = facts.fixed.or(drawn).map_or(done, |cycles| at + cycles);
+            clock.fly(facts, done, at);
+            self.end = self.end.max(done);
+        }
+        if facts.invalidates {
+            self.memory.invalidate(cu);
+        }
+        let op = self.run.op(index);
+        let state = &mut group.waves[clock.index];
+        let here = At { index, place: CodeAddress { object: op.object, address: op.address }, facts };
+        let now = clock.now;
+        clock.stall(&mut self.book, here, StallReason::InternalInstruction, now + facts.internal);
+        if state.pc != op.next {
+            clock.fetched = at + self.machine.latency(Latency::Branch);
+            self.book.taken(clock, at);
+        } else if facts.unit == Unit::Branch {
+            clock.fetched = at + self.machine.not_taken;
+        }
+        match state.status {
+            Status::Running | Status::Yielding => {
+                state.status = Status::Running;
+                let now = clock.now;
+                clock.stall(&mut self.book, here, StallReason::SleepWait, now + facts.sleep);
+                self.next.push(Reverse((clock.now, clock.age, wave)));
+            }
+            Status::AtBarrier | Status::AtSplitBarrier => clock.parked = Some(index),
+            Status::Ended => {}
+            Status::AtGws => {
+                let what = "global wave sync while time is modelled".into();
+                let stop = Stop { kind: FaultKind::Undefined { what }, lane: None };
+                return Err(self.run.fault(Stopped { stop, op: Some(index), pc: state.pc }, state));
+            }
+        }
+        let (ended, waits) = (state.status == Status::Ended, state.status == Status::AtBarrier);
+        let (slot, settled) = (clock.group, group.barrier.phase != phase);
+        if settled {
+            self.release(slot, Status::AtSplitBarrier, at);
+        }
+        if ended || waits {
+            self.arrive(slot, at);
+        }
+        if ended { self.wave_ends(wave) } else { Ok(()) }
+    }
+
+    /// Lets the waves of a workgroup go that stand at a barrier, if all do.
+    fn arrive(&mut self, slot: usize, at: u64) {
+        let Some(group) = &self.groups[slot] else { return };
+        if group.waves.iter().all(|wave| wave.status != Status::Running) {
+            self.release(slot, Status::AtBarrier, at);
+        }
+    }
+
+    /// Waves of a workgroup go on that waited in this way.
+    fn release(&mut self, slot: usize, status: Status, at: u64) {
+        let Some(group) = &mut self.groups[slot] else { return };
+        let until = at + self.machine.interval.max(self.machine.latency(Latency::Barrier));
+        if self.plan.launch.strict {
+            let (barrier, waves) = (&mut group.barrier, &mut group.waves);
+            match status {
+                Status::AtSplitBarrier => waves.iter().filter(|wave| wave.status == status).for_each(|wave| strict::passes(barrier, wave)),
+                _ if waves.iter().any(|wave| wave.status == status) => strict::at_barrier(barrier, waves, &self.plan.launch),
+                _ => {}
+            }
+        }
+        for &wave in &self.members[slot] {
+            // Those that have ended may have made room for others.
+            let Some(clock) = self.waves[wave].as_mut().filter(|clock| clock.group == slot) else { continue };
+            let state = &mut group.waves[clock.index];
+            let (Some(index), true) = (clock.parked, state.status == status) else { continue };
+            let Some(facts) = &self.facts[index] else { continue };
+            let op = self.run.op(index);
+            let here = At { index, place: CodeAddress { object: op.object, address: op.address }, facts };
+            clock.stall(&mut self.book, here, StallReason::BarrierWait, until);
+            clock.parked = None;
+            state.status = Status::Running;
+            self.next.push(Reverse((clock.now, clock.age, wave)));
+        }
+    }
+
+    fn wave_ends(&mut self, wave: usize) -> Result<(), Fault> {
+        let Some(clock) = self.waves[wave].take() else { return Ok(()) };
+        self.unused.1.push(wave);
+        self.end = self.end.max(clock.now);
+        self.wave_cycles += clock.now - clock.start;
+        self.places.wave_ends(clock.unit, clock.simd);
+        let all = |group: &Group| group.waves.iter().all(|wave| wave.status == Status::Ended);
+        if !self.groups[clock.group].as_ref().is_some_and(all) {
+            return Ok(());
+        }
+        if let Some(group) = self.groups[clock.group].take() {
+            self.run.free.extend(group.waves.iter().map(|wave| wave.group));
+        }
+        self.unused.0.push(clock.group);
+        self.run.stats.workgroups += 1;
+        self.places.group_ends(clock.unit);
+        self.begin(clock.now)
+    }
+}
+
+/// From when on a SIMD can issue an instruction, and from when on there is something to carry it out.
+fn free(simd: &Simd, facts: &Facts, at: u64) -> (u64, u64) {
+    let unit = if facts.unit == Unit::Internal { at } else { simd.units[facts.unit as usize] };
+    let pipe = facts.pipes.iter().map(|(pipe, _)| simd.pipes[*pipe as usize]).max().unwrap_or(at);
+    (unit.max(at), pipe.max(at))
+}
+
+/// Puts something where there is a gap, or at the end.
+fn keep<T>(list: &mut Vec<Option<T>>, gaps: &mut Vec<usize>, value: T) -> usize {
+    match gaps.pop() {
+        Some(at) => {
+            list[at] = Some(value);
+            at
+        }
+        None => {
+            list.push(Some(value));
+            list.len() - 1
+        }
+    }
+}

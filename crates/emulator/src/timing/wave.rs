@@ -1,0 +1,204 @@
+//! The clock of a wave: when its registers are ready, what it has in flight, and to which instructions its cycles were charged.
+
+use super::facts::Facts;
+use super::{InstructionTime, SampleKind, StallReason, WaveSample};
+use crate::pending::SLOTS;
+use crate::trace::CodeAddress;
+use wavetap_amdgpu::Counter;
+
+const COUNTERS: usize = Counter::ALL.len();
+/// Operations of a kind complete in order: vector memory, LDS.
+const ORDERS: usize = 2;
+
+/// Most samples of a dispatch that are kept.
+const MOST_SAMPLES: usize = 1 << 20;
+
+/// Where the cycles of all waves are counted.
+#[derive(Debug, Default)]
+pub(super) struct Book {
+    /// By index of the instruction.
+    pub counts: Vec<InstructionTime>,
+    pub samples: Vec<WaveSample>,
+    pub lost_samples: u64,
+    interval: Option<u64>,
+}
+
+/// An instruction that cycles are charged to.
+#[derive(Clone, Copy)]
+pub(super) struct At<'a> {
+    pub index: usize,
+    pub place: CodeAddress,
+    pub facts: &'a Facts,
+}
+
+impl Book {
+    pub(super) fn new(interval: Option<u64>) -> Book {
+        Book { interval, ..Book::default() }
+    }
+
+    fn count(&mut self, index: usize) -> &mut InstructionTime {
+        if self.counts.len() <= index {
+            self.counts.resize(index + 1, InstructionTime::default());
+        }
+        &mut self.counts[index]
+    }
+
+    /// The branch that was issued at a cycle is taken: what the last sample, which may be one of it, could not know.
+    pub(super) fn taken(&mut self, wave: &WaveClock, at: u64) {
+        let its = |sample: &&mut WaveSample| (sample.workgroup, sample.wave) == (wave.workgroup, wave.index as u32);
+        if let Some(sample) = self.samples.last_mut().filter(its)
+            && (sample.kind, sample.stalled) == (SampleKind::Branch, None)
+            && sample.cycle >= at
+        {
+            sample.kind = SampleKind::BranchTaken;
+        }
+    }
+
+    /// Samples of a wave from cycle `from` to `to`. Waves are sampled at different cycles, so that what they do in step is seen at all of its steps.
+    fn sample(&mut self, wave: &WaveClock, at: At, (from, to): (u64, u64), stalled: Option<StallReason>) {
+        let Some(interval) = self.interval else { return };
+        let phase = wave.age.wrapping_mul(0x9e37_79b9) % interval;
+        let mut cycle = from + (phase + interval - from % interval) % interval;
+        while cycle < to {
+            if self.samples.len() == MOST_SAMPLES {
+                self.lost_samples += 1;
+            } else {
+                self.samples.push(WaveSample {
+                    cycle,
+                    place: at.place,
+                    stalled,
+                    exec: wave.exec,
+                    workgroup: wave.workgroup,
+                    wave: wave.index as u32,
+                    unit: wave.unit as u32,
+                    simd: wave.simd as u32,
+                    resident: wave.resident,
+                    kind: at.facts.kind,
+                });
+            }
+            cycle += interval;
+        }
+    }
+}
+
+/// A wave in time.
+#[derive(Debug)]
+pub(super) struct WaveClock {
+    pub start: u64,
+    /// All cycles before this one are charged.
+    pub now: u64,
+    /// The next instruction has been fetched.
+    pub fetched: u64,
+    /// When the value in a register is there, by slot.
+    ready: Box<[u64; SLOTS]>,
+    /// When the operations in flight are done, by counter.
+    flying: [Vec<u64>; COUNTERS],
+    /// When the last one of a counter and order is.
+    last: [[u64; ORDERS]; COUNTERS],
+    /// The instruction at which it stands at a barrier.
+    pub parked: Option<usize>,
+    /// The oldest wave has the lowest number.
+    pub age: u64,
+    pub group: usize,
+    pub index: usize,
+    pub workgroup: [u32; 3],
+    pub unit: usize,
+    pub simd: usize,
+    pub exec: u64,
+    pub resident: u32,
+    /// How often it has executed each instruction, by index; where time is by chance.
+    executed: Vec<u64>,
+}
+
+impl WaveClock {
+    pub(super) fn new(start: u64, age: u64, (group, index): (usize, usize), (unit, simd): (usize, usize), workgroup: [u32; 3]) -> Self {
+        WaveClock {
+            start,
+            now: start,
+            fetched: start,
+            ready: Box::new([start; SLOTS]),
+            flying: std::array::from_fn(|_| Vec::new()),
+            last: [[start; ORDERS]; COUNTERS],
+            parked: None,
+            age,
+            group,
+            index,
+            workgroup,
+            unit,
+            simd,
+            exec: 0,
+            resident: 0,
+            executed: Vec::new(),
+        }
+    }
+
+    /// Counts an execution of an instruction; gives how many there were before.
+    pub(super) fn again(&mut self, index: usize) -> u64 {
+        if self.executed.len() <= index {
+            self.executed.resize(index + 1, 0);
+        }
+        self.executed[index] += 1;
+        self.executed[index] - 1
+    }
+
+    /// When all registers that an instruction needs are there.
+    pub(super) fn operands(&self, facts: &Facts) -> u64 {
+        facts.reads.iter().map(|slot| self.ready[usize::from(*slot)]).max().unwrap_or(0)
+    }
+
+    pub(super) fn result(&mut self, facts: &Facts, at: u64) {
+        for slot in &facts.writes {
+            self.ready[usize::from(*slot)] = at + facts.latency;
+        }
+    }
+
+    /// When so few operations are in flight as an instruction waits for.
+    pub(super) fn counted_down(&mut self, facts: &Facts, at: u64) -> u64 {
+        let mut until = at;
+        for &(counter, allowed) in &facts.waits {
+            let flying = &mut self.flying[counter];
+            flying.retain(|done| *done > at);
+            if flying.len() > allowed {
+                flying.sort_unstable();
+                until = until.max(flying[flying.len() - allowed - 1]);
+            }
+        }
+        until
+    }
+
+    /// Notes an operation that is done at `done`, or when those before it are that it completes in order with.
+    pub(super) fn fly(&mut self, facts: &Facts, done: u64, at: u64) {
+        for &counter in &facts.counters {
+            let mut done = done;
+            if let Some(order) = facts.order {
+                let last = &mut self.last[counter][order];
+                *last = done.max(*last);
+                done = *last;
+            }
+            let flying = &mut self.flying[counter];
+            // Where nobody waits, the list must not grow.
+            if flying.len() >= 64 {
+                flying.retain(|done| *done > at);
+            }
+            flying.push(done);
+        }
+    }
+
+    /// Charges the cycles up to `until` to an instruction that is not issued.
+    pub(super) fn stall(&mut self, book: &mut Book, at: At, reason: StallReason, until: u64) {
+        if until > self.now {
+            book.count(at.index).stalled[reason as usize] += until - self.now;
+            book.sample(self, at, (self.now, until), Some(reason));
+            self.now = until;
+        }
+    }
+
+    /// Charges the slot of an instruction that is issued.
+    pub(super) fn issue(&mut self, book: &mut Book, at: At) {
+        let count = book.count(at.index);
+        count.executions += 1;
+        count.issued += at.facts.issue;
+        book.sample(self, at, (self.now, self.now + at.facts.issue), None);
+        self.now += at.facts.issue;
+    }
+}

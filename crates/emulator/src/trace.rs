@@ -1,0 +1,247 @@
+//! What a dispatch did: instruction and byte totals, and the exact branch counts that a profile is compared with.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::fault::MemoryAccess;
+use super::loader::ObjectId;
+use super::memory::Allocation;
+use super::op::Class;
+use super::origins::Origins;
+use super::timing::ModelledTime;
+use wavetap_profile::file::{Counts, ExecCounts, ScalarCounts};
+
+/// The place of an instruction: the object and the virtual address in it (as in its ELF file).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CodeAddress {
+    /// The loaded object.
+    pub object: ObjectId,
+    /// The virtual address within it.
+    pub address: u64,
+}
+
+/// Counts of one instruction that narrows EXEC, in waves and lanes.
+///
+/// With E the mask before and F the condition: a wave that arrives with E = 0 counts in `empty` alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ExecSiteCounts {
+    /// Waves that executed it with some lane active.
+    pub executions: u64,
+    /// Those whose lanes all agreed: E & F is E or empty.
+    pub agreements: u64,
+    /// Active lanes before, summed.
+    pub lanes_before: u64,
+    /// Active lanes after, summed.
+    pub lanes_after: u64,
+    /// Waves that executed it with EXEC = 0.
+    pub empty: u64,
+}
+
+impl ExecSiteCounts {
+    /// Executions in which some lanes went on and others did not.
+    #[must_use]
+    pub fn divergences(&self) -> u64 {
+        self.executions - self.agreements
+    }
+
+    pub(super) fn add(&mut self, other: &ExecSiteCounts) {
+        self.executions += other.executions;
+        self.agreements += other.agreements;
+        self.lanes_before += other.lanes_before;
+        self.lanes_after += other.lanes_after;
+        self.empty += other.empty;
+    }
+}
+
+/// Counts of one `s_cbranch_*`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BranchCounts {
+    /// Waves that executed it.
+    pub executions: u64,
+    /// Those that took it.
+    pub taken: u64,
+}
+
+/// The branch counts of a dispatch, exact to the last wave.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Trace {
+    /// Instructions that narrow EXEC.
+    pub exec_sites: BTreeMap<CodeAddress, ExecSiteCounts>,
+    /// Conditional scalar branches.
+    pub branches: BTreeMap<CodeAddress, BranchCounts>,
+    /// How often each instruction was executed, by waves.
+    pub executed: BTreeMap<CodeAddress, u64>,
+}
+
+impl From<ExecSiteCounts> for Counts {
+    fn from(counts: ExecSiteCounts) -> Counts {
+        let ExecSiteCounts { executions, agreements, lanes_before, lanes_after, empty } = counts;
+        Counts::Exec(ExecCounts { executions, agreements, lanes_before, lanes_after, empty })
+    }
+}
+
+impl From<BranchCounts> for Counts {
+    fn from(BranchCounts { executions, taken }: BranchCounts) -> Counts {
+        Counts::Scalar(ScalarCounts { executions, taken })
+    }
+}
+
+impl Trace {
+    /// The counts of one object's sites by address, as a profile has them.
+    #[must_use]
+    pub fn sites(&self, object: ObjectId) -> BTreeMap<u64, Counts> {
+        let vector = self.exec_sites.iter().map(|(place, counts)| (place, Counts::from(*counts)));
+        let scalar = self.branches.iter().map(|(place, counts)| (place, Counts::from(*counts)));
+        vector.chain(scalar).filter(|(place, _)| place.object == object).map(|(place, counts)| (place.address, counts)).collect()
+    }
+
+    /// Adds the counts of another trace.
+    pub fn merge(&mut self, other: &Trace) {
+        for (place, counts) in &other.exec_sites {
+            let mine = self.exec_sites.entry(*place).or_default();
+            mine.executions += counts.executions;
+            mine.agreements += counts.agreements;
+            mine.lanes_before += counts.lanes_before;
+            mine.lanes_after += counts.lanes_after;
+            mine.empty += counts.empty;
+        }
+        for (place, counts) in &other.branches {
+            let mine = self.branches.entry(*place).or_default();
+            mine.executions += counts.executions;
+            mine.taken += counts.taken;
+        }
+        for (place, count) in &other.executed {
+            *self.executed.entry(*place).or_default() += count;
+        }
+    }
+}
+
+/// An access past the end of an allocation, but not of its last page of 4 KiB: outside the strict mode it is let be, as GPUs do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Overrun {
+    /// The instruction.
+    pub place: CodeAddress,
+    /// It, as a disassembler prints it.
+    pub instruction: Box<str>,
+    /// The first byte of the access.
+    pub address: u64,
+    /// Its size in bytes.
+    pub size: u32,
+    /// What was being done.
+    pub access: MemoryAccess,
+    /// The allocation.
+    pub allocation: Allocation,
+}
+
+impl fmt::Display for Overrun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Overrun { place, instruction, address, size, access, allocation } = self;
+        let end = allocation.address + allocation.size;
+        write!(f, "{access} of {size} bytes at {address:#x} runs past the end of its allocation, {:#x}..{end:#x}", allocation.address)?;
+        write!(f, ", in `{instruction}` at {:#x}", place.address)
+    }
+}
+
+/// Totals of a dispatch that ended well.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DispatchStats {
+    /// Workgroups run.
+    pub workgroups: u64,
+    /// Waves run.
+    pub waves: u64,
+    /// Instructions issued, one per wave.
+    pub instructions: u64,
+    /// Of these, vector ALU (matrix included).
+    pub valu: u64,
+    /// Of these, scalar ALU.
+    pub salu: u64,
+    /// Of these, scalar memory.
+    pub smem: u64,
+    /// Of these, vector memory (global, flat, scratch, buffer).
+    pub vmem: u64,
+    /// Of these, LDS.
+    pub lds: u64,
+    /// Of these, branches (conditional or not, calls included).
+    pub branches: u64,
+    /// Of these, waits and barriers.
+    pub waits: u64,
+    /// Bytes that lanes read from and wrote to global memory (scratch and scalar loads included, caches not modelled).
+    pub global_bytes: u64,
+    /// Bytes that lanes read from and wrote to LDS.
+    pub lds_bytes: u64,
+    /// Accesses past the end of an allocation that were let be, one for each instruction; none in the strict mode.
+    pub overruns: Vec<Overrun>,
+    /// Branch counts, if [`super::Options::trace`] is on.
+    pub trace: Option<Trace>,
+    /// What was waited for and where values came from, if [`super::Options::origins`] is on.
+    pub origins: Option<Box<Origins>>,
+    /// Modelled time, if [`super::Options::timing`] is on.
+    pub time: Option<Box<ModelledTime>>,
+}
+
+impl DispatchStats {
+    /// Counts executions of an instruction of a class.
+    pub(super) fn add(&mut self, class: Class, executed: u64) {
+        self.instructions += executed;
+        match class {
+            Class::Valu => self.valu += executed,
+            Class::Salu => self.salu += executed,
+            Class::Smem => self.smem += executed,
+            Class::Vmem => self.vmem += executed,
+            Class::Lds => self.lds += executed,
+            Class::Branch => self.branches += executed,
+            Class::Wait => self.waits += executed,
+            Class::Other => {}
+        }
+    }
+
+    /// Notes the first overrun of an instruction.
+    pub(super) fn add_overrun(&mut self, overrun: &Overrun) {
+        if !self.overruns.iter().any(|known| known.place == overrun.place) {
+            self.overruns.push(overrun.clone());
+        }
+    }
+
+    /// Adds what another thread did of the same dispatch.
+    pub(super) fn merge(&mut self, other: &DispatchStats) {
+        let DispatchStats {
+            workgroups,
+            waves,
+            instructions,
+            valu,
+            salu,
+            smem,
+            vmem,
+            lds,
+            branches,
+            waits,
+            global_bytes,
+            lds_bytes,
+            overruns,
+            trace,
+            // These dispatches have one thread.
+            origins: _,
+            time: _,
+        } = other;
+        for (mine, its) in [
+            (&mut self.workgroups, workgroups),
+            (&mut self.waves, waves),
+            (&mut self.instructions, instructions),
+            (&mut self.valu, valu),
+            (&mut self.salu, salu),
+            (&mut self.smem, smem),
+            (&mut self.vmem, vmem),
+            (&mut self.lds, lds),
+            (&mut self.branches, branches),
+            (&mut self.waits, waits),
+            (&mut self.global_bytes, global_bytes),
+            (&mut self.lds_bytes, lds_bytes),
+        ] {
+            *mine += its;
+        }
+        overruns.iter().for_each(|overrun| self.add_overrun(overrun));
+        if let (Some(mine), Some(its)) = (&mut self.trace, trace) {
+            mine.merge(its);
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! Writing snippets: instructions by mnemonic, labels and branches.
+
+use super::settle::{self, Place};
+use wavetap_amdgpu::{Counter, Inst, Modifiers, Reg, Target, Value, WaitCount, WaitStates, scalar};
+use wavetap_analysis::kernel::edit::{Item, Label, Snippet};
+use wavetap_base::error::{Error, Result};
+
+/// Most snippets have no more items than this: growing moves them, and they are large.
+const USUAL_ITEMS: usize = 32;
+
+/// A snippet under construction. Mnemonics are those of the library ([`wavetap_amdgpu::operation`]); the target's own spelling is looked up.
+#[derive(Debug)]
+pub(super) struct Asm {
+    target: Target,
+    place: Place,
+    items: Vec<Item>,
+    labels: u32,
+}
+
+/// A scalar register as an operand.
+pub(super) fn s(first: u16) -> Value {
+    Value::Reg(Reg::scalar(first, 1))
+}
+
+/// A scalar register pair as an operand.
+pub(super) fn s2(first: u16) -> Value {
+    Value::Reg(Reg::scalar(first, 2))
+}
+
+/// A vector register as an operand.
+pub(super) fn v(first: u16) -> Value {
+    Value::Reg(Reg::vector(first, 1))
+}
+
+/// A vector register pair as an operand.
+pub(super) fn v2(first: u16) -> Value {
+    Value::Reg(Reg::vector(first, 2))
+}
+
+/// A constant: inline where it can be.
+pub(super) fn c(value: u32) -> Value {
+    match value as i32 {
+        small @ -16..=64 => Value::InlineInt(small as i8),
+        _ => Value::Literal(value),
+    }
+}
+
+/// M0 as an operand.
+const M0: Value = Value::Reg(Reg::scalar(scalar::M0, 1));
+
+/// Where global memory is accessed: at a base and an offset for each lane.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Global {
+    /// Pair: the base.
+    pub(super) base: u16,
+    /// Vector register: the offsets.
+    pub(super) offsets: u16,
+    /// Pair of vector registers for addresses, where the target needs them.
+    pub(super) flat: Option<u16>,
+    /// Pair of scalar registers for the same purpose.
+    pub(super) scratch: u16,
+}
+
+impl Asm {
+    pub(super) fn new(target: Target, place: Place) -> Asm {
+        Asm { target, place, items: Vec::with_capacity(USUAL_ITEMS), labels: 0 }
+    }
+
+    /// The target that is written for.
+    pub(super) fn target(&self) -> Target {
+        self.target
+    }
+
+    pub(super) fn finish(self) -> Result<Snippet> {
+        Ok(Snippet { items: settle::settle(self.target, &self.place, self.items)? })
+    }
+
+    /// A mask of lanes as an operand: a pair of scalar registers, or the first of them in waves of 32.
+    pub(super) fn mask(&self, first: u16) -> Value {
+        if self.target.wave_size() == 32 { s(first) } else { s2(first) }
+    }
+
+    /// EXEC as an operand.
+    pub(super) fn exec(&self) -> Value {
+        self.mask(scalar::EXEC)
+    }
+
+    /// VCC as an operand.
+    pub(super) fn vcc(&self) -> Value {
+        self.mask(scalar::VCC)
+    }
+
+    /// A scalar operation on masks of lanes: `s_and_b` is `s_and_b64`, or `s_and_b32` in waves of 32.
+    pub(super) fn masks(&mut self, operation: &str, operands: &[Value]) -> Result<()> {
+        self.op(&format!("{operation}{}", self.target.wave_size()), operands)
+    }
+
+    /// Wait states, where the target leaves them to software.
+    pub(super) fn states(&mut self, count: i64) -> Result<()> {
+        if self.target.wait_states() == WaitStates::None { Ok(()) } else { self.op("s_nop", &[Value::Imm(count - 1)]) }
+    }
+
+    /// An instruction without modifiers.
+    pub(super) fn op(&mut self, mnemonic: &str, operands: &[Value]) -> Result<()> {
+        self.with(mnemonic, operands, |_| ())
+    }
+
+    fn with(&mut self, mnemonic: &str, operands: &[Value], modify: impl FnOnce(&mut Modifiers)) -> Result<()> {
+        let mut inst = wavetap_amdgpu::build(self.target, mnemonic, operands)?;
+        modify(&mut inst.modifiers);
+        if !self.target.has_cache_scope() {
+            inst.modifiers.scope = 0;
+        }
+        self.items.push(Item::Inst(inst));
+        Ok(())
+    }
+
+    /// An instruction as it is.
+    pub(super) fn copy(&mut self, inst: Inst) {
+        self.items.push(Item::Inst(inst));
+    }
+
+    pub(super) fn new_label(&mut self) -> Label {
+        self.labels += 1;
+        Label(self.labels - 1)
+    }
+
+    pub(super) fn bind(&mut self, label: Label) {
+        self.items.push(Item::Label(label));
+    }
+
+    pub(super) fn branch(&mut self, mnemonic: &'static str, label: Label) {
+        self.items.push(Item::Branch { mnemonic, label });
+    }
+
+    /// Loads an address of the rewritten object into a pair. Destroys SCC.
+    pub(super) fn address(&mut self, pair: u16, address: u64) {
+        self.items.push(Item::Address { pair: Reg::scalar(pair, 2), address });
+    }
+
+    /// Waits until everything that counts in one of these counters is complete; counters that the target does not have are left out.
+    fn wait(&mut self, counters: &[Counter]) -> Result<()> {
+        let there = counters.iter().filter(|counter| self.target.largest_wait(**counter).is_some());
+        let counts = there.fold(WaitCount::default(), |counts, counter| counts.with(*counter, 0));
+        let waits = wavetap_amdgpu::waits_for(self.target, counts).ok_or_else(|| Error::internal(format!("no wait for {counters:?}")))?;
+        waits.into_iter().try_for_each(|(mnemonic, bits)| self.wait_instruction(mnemonic, bits))
+    }
+
+    fn wait_instruction(&mut self, mnemonic: &str, bits: u16) -> Result<()> {
+        self.items.push(Item::Inst(settle::wait(self.target, mnemonic, bits)?));
+        Ok(())
+    }
+
+    /// Waits for scalar loads.
+    pub(super) fn wait_scalar_loads(&mut self) -> Result<()> {
+        if self.target.largest_wait(Counter::Km).is_some() { self.wait(&[Counter::Km]) } else { self.wait(&[Counter::Lgkm]) }
+    }
+
+    /// Waits for LDS.
+    pub(super) fn wait_lds(&mut self) -> Result<()> {
+        if self.target.largest_wait(Counter::Ds).is_some() { self.wait(&[Counter::Ds]) } else { self.wait(&[Counter::Lgkm]) }
+    }
+
+    /// Waits for everything that writes registers when it arrives.
+    pub(super) fn wait_all_loads(&mut self) -> Result<()> {
+        let all = [Counter::Vm, Counter::Lgkm, Counter::Load, Counter::Sample, Counter::Bvh, Counter::Ds, Counter::Km, Counter::Exp];
+        // From gfx12 on the first two are there in name alone.
+        let first = if self.target.largest_wait(Counter::Load).is_some() { 2 } else { 0 };
+        self.wait(&all[first..])
+    }
+
+    /// Waits for global memory instructions that return something.
+    pub(super) fn wait_global_results(&mut self) -> Result<()> {
+        match self.target.largest_wait(Counter::Load) {
+            Some(_) => self.wait(&[Counter::Load]),
+            None if self.has_global() => self.wait(&[Counter::Vm]),
+            None => self.wait(&[Counter::Vm, Counter::Lgkm]),
+        }
+    }
+
+    /// Waits for stores to global memory and atomics that return nothing.
+    pub(super) fn wait_global_writes(&mut self) -> Result<()> {
+        let own = [Counter::Store, Counter::Vs].into_iter().find(|counter| self.target.largest_wait(*counter).is_some());
+        match own {
+            Some(counter) => self.wait(&[counter]),
+            None if self.has_global() => self.wait(&[Counter::Vm]),
+            None => self.wait(&[Counter::Vm, Counter::Lgkm]),
+        }
+    }
+
+    /// Whether the target can address memory by a scalar base and an offset for each lane. Those that cannot have FLAT instructions alone.
+    fn has_global(&self) -> bool {
+        wavetap_amdgpu::has_operation(self.target, "global_atomic_add")
+    }
+
+    /// A scalar load of `width` registers: `s_load_dword` with its suffix.
+    pub(super) fn scalar_load(&mut self, mnemonic: &str, first: u16, width: u8, base: u16, offset: u32) -> Result<()> {
+        let destination = Value::Reg(Reg::scalar(first, width));
+        // Without an offset this is, from gfx10 to gfx11, the form that adds a register: none.
+        self.op(mnemonic, &[destination, s2(base), Value::Imm(offset.into())]).or_else(|error| match offset {
+            0 => self.op(mnemonic, &[destination, s2(base), Value::Reg(Reg::scalar(scalar::NULL, 1))]),
+            _ => Err(error),
+        })
+    }
+
+    /// The largest offset of [`Asm::global`] beside a base.
+    pub(super) fn largest_global_offset(&self) -> u32 {
+        // Without global memory instructions the offset is added to the base, and may be anything.
+        if self.has_global() { wavetap_amdgpu::largest_offset(self.target, "global_atomic_add_x2") } else { u32::MAX }
+    }
+
+    /// A store to memory, or an atomic without return: `store_dword`, `atomic_add`. Destroys SCC and the pair `g.scratch` where the target has no global
+    /// memory instructions.
+    pub(super) fn global(&mut self, operation: &str, g: Global, data: Value, offset: u32) -> Result<()> {
+        let device = operation.starts_with("atomic");
+        if self.has_global() {
+            return self.with(&format!("global_{operation}"), &[v(g.offsets), data, s2(g.base)], |modifiers| {
+                modifiers.offset = offset as i32;
+                modifiers.scope = scope(device);
+            });
+        }
+        let address = self.flat_address(g, offset)?;
+        self.op(&format!("flat_{operation}"), &[address, data])
+    }
+
+    /// An atomic that returns the old value.
+    pub(super) fn global_returning(&mut self, operation: &str, old: u16, g: Global, data: Value, offset: u32) -> Result<()> {
+        let returning = |modifiers: &mut Modifiers, offset| {
+            modifiers.offset = offset;
+            modifiers.glc = true;
+        };
+        if self.has_global() {
+            let cache_scope = self.target.has_cache_scope();
+            return self.with(&format!("global_{operation}"), &[v(old), v(g.offsets), data, s2(g.base)], |modifiers| {
+                returning(modifiers, offset as i32);
+                if cache_scope {
+                    (modifiers.glc, modifiers.th, modifiers.scope) = (false, TH_ATOMIC_RETURN, scope(true));
+                }
+            });
+        }
+        let address = self.flat_address(g, offset)?;
+        self.with(&format!("flat_{operation}"), &[v(old), address, data], |modifiers| returning(modifiers, 0))
+    }
+
+    /// Each lane's address, in a pair of vector registers (gfx8).
+    fn flat_address(&mut self, g: Global, offset: u32) -> Result<Value> {
+        let (Some(flat), sum) = (g.flat, g.scratch) else { return Err(Error::internal("no registers for addresses")) };
+        self.op("s_add_u32", &[s(sum), s(g.base), c(offset)])?;
+        self.op("s_addc_u32", &[s(sum + 1), s(g.base + 1), c(0)])?;
+        self.op("v_mov_b32_e32", &[v(flat + 1), s(sum + 1)])?;
+        // From here on the pair is the carry.
+        self.op("v_add_u32_e64", &[v(flat), s2(sum), s(sum), v(g.offsets)])?;
+        self.op("v_addc_u32_e64", &[v(flat + 1), s2(sum), c(0), v(flat + 1), s2(sum)])?;
+        Ok(v2(flat))
+    }
+
+    /// A store of a vector register to scratch memory or a load from there, at an offset and what `base` holds.
+    pub(super) fn scratch(&mut self, is_store: bool, register: u16, base: Option<u16>, offset: u32) -> Result<()> {
+        let (mnemonic, operands) = scratch_operation(is_store, register, base);
+        self.with(mnemonic, &operands, |modifiers| modifiers.offset = offset as i32)
+    }
+
+    /// A store of a vector register to the scratch memory that four scalar registers describe, or a load from there, at an offset of each lane's own. What
+    /// `base` holds is added to that as bytes of the whole wave's.
+    pub(super) fn scratch_buffer(&mut self, is_store: bool, register: u16, resource: u16, base: Option<u16>, offset: u32) -> Result<()> {
+        let mnemonic = if is_store { BUFFER_STORE } else { BUFFER_LOAD };
+        let operands = [v(register), Value::Off, Value::Reg(Reg::scalar(resource, 4)), base.map_or(c(0), s)];
+        self.with(mnemonic, &operands, |modifiers| modifiers.offset = offset as i32)
+    }
+
+    /// An LDS store or atomic without return.
+    pub(super) fn lds(&mut self, mnemonic: &str, address: u16, data: Value, offset: u32) -> Result<()> {
+        self.with(mnemonic, &[v(address), data], |modifiers| modifiers.offset = offset as i32)
+    }
+
+    /// An LDS load.
+    pub(super) fn lds_load(&mut self, mnemonic: &str, to: Value, address: u16, offset: u32) -> Result<()> {
+        self.with(mnemonic, &[to, v(address)], |modifiers| modifiers.offset = offset as i32)
+    }
+
+    /// Lets LDS instructions reach all of LDS, where they ask M0 for that; the old M0 goes to `keep`.
+    pub(super) fn open_lds(&mut self, keep: Option<u16>) -> Result<()> {
+        if !self.target.lds_limit_in_m0() {
+            return Ok(());
+        }
+        if let Some(keep) = keep {
+            self.op("s_mov_b32", &[s(keep), M0])?;
+        }
+        self.op("s_mov_b32", &[M0, Value::InlineInt(-1)])
+    }
+
+    /// Gives M0 back after [`Asm::open_lds`].
+    pub(super) fn close_lds(&mut self, kept: u16) -> Result<()> {
+        if !self.target.lds_limit_in_m0() {
+            return Ok(());
+        }
+        self.op("s_mov_b32", &[M0, s(kept)])?;
+        self.states(1)
+    }
+
+    /// Sets EXEC to the lowest `lanes` lanes, at least 1.
+    pub(super) fn exec_lanes(&mut self, lanes: u32) -> Result<()> {
+        let exec = self.exec();
+        match lanes {
+            _ if lanes >= self.target.wave_size() => self.masks("s_mov_b", &[exec, Value::InlineInt(-1)]),
+            // A mask of up to six lanes is an inline constant; for more, `s_bfm` makes so many ones from bit 0 on.
+            7.. => self.masks("s_bfm_b", &[exec, c(lanes), c(0)]),
+            _ => self.masks("s_mov_b", &[exec, c((1 << lanes) - 1)]),
+        }
+    }
+}
+
+/// A store of a vector register to memory that scalar registers describe.
+pub(super) const BUFFER_STORE: &str = "buffer_store_dword";
+/// A load from there.
+const BUFFER_LOAD: &str = "buffer_load_dword";
+/// `th` of an atomic that returns the old value (gfx12; RDNA4 ISA guide, "Temporal hints").
+const TH_ATOMIC_RETURN: u8 = 1;
+/// `scope` of what the whole device sees (gfx12).
+const SCOPE_DEVICE: u8 = 2;
+
+/// Atomics of different waves meet where all of the device sees them; what a wave stores for itself may stay nearer until the dispatch ends.
+fn scope(device: bool) -> u8 {
+    if device { SCOPE_DEVICE } else { 0 }
+}
+
+/// A store of a vector register to scratch memory or a load from there, as it is written: with every `off`, as a load with fewer operands is one to LDS.
+pub(super) fn scratch_operation(is_store: bool, register: u16, base: Option<u16>) -> (&'static str, [Value; 3]) {
+    let base = base.map_or(Value::Off, s);
+    match is_store {
+        true => ("scratch_store_dword", [Value::Off, v(register), base]),
+        false => ("scratch_load_dword", [v(register), Value::Off, base]),
+    }
+}

@@ -1,0 +1,104 @@
+//! Code placement: original instructions and inserted snippets become bytes at new addresses.
+//!
+//! [`Code::plan`] orders everything and fixes all sizes, which do not depend on the address; [`Code::bytes`] resolves branches, addresses
+//! and the program counter for a given address; [`Segment`] puts several kernels into one executable segment.
+//!
+//! Rules:
+//!
+//! * Original instructions are copied byte for byte; only the displacement of a direct branch changes. A branch to an instruction goes to
+//!   the start of what is inserted before it.
+//! * `s_getpc_b64` yields the *original* program counter: what follows adds a distance to reach constants, functions and tables, and those have
+//!   not moved. A jump through a register whose target inside the kernel is known becomes a direct branch.
+//! * What cannot be placed is refused ([`wavetap_analysis::kernel::Refusal`]); nothing is approximated.
+
+mod code;
+mod piece;
+mod reach;
+#[cfg(test)]
+mod tests;
+
+pub use code::Code;
+
+use wavetap_amdgpu::{Target, Value};
+use wavetap_base::bytes::align_up;
+use wavetap_base::error::{Error, Result};
+use wavetap_object::code_object::ENTRY_ALIGN;
+
+/// What fills gaps between kernels and behind the last one, where the target has it: the first of these that it has.
+const FILLERS: [&str; 2] = ["s_code_end", "s_nop"];
+
+/// Kernels one behind the other in an executable segment.
+#[derive(Debug, Clone)]
+pub struct Segment {
+    target: Target,
+    base: u64,
+    filler: u32,
+    bytes: Vec<u8>,
+}
+
+impl Segment {
+    /// An empty segment that starts at the address `base`.
+    ///
+    /// # Errors
+    /// Internal if `base` is not 256-aligned.
+    pub fn new(target: Target, base: u64) -> Result<Segment> {
+        if !base.is_multiple_of(ENTRY_ALIGN) {
+            return Err(Error::internal("code is to be placed at an address that is not 256-aligned").at(base));
+        }
+        Ok(Segment { target, base, filler: filler(target)?, bytes: Vec::new() })
+    }
+
+    /// Places a kernel behind the others; gives the address of its entry, which is aligned.
+    ///
+    /// # Errors
+    /// Internal if an instruction of our own cannot be encoded.
+    pub fn push(&mut self, code: &Code) -> Result<u64> {
+        let start = align_up(self.bytes.len() as u64, ENTRY_ALIGN);
+        self.fill(start);
+        let entry = self.base + start;
+        code.write(entry, &mut self.bytes)?;
+        Ok(entry)
+    }
+
+    /// The bytes, padded at the end for the instruction prefetcher.
+    #[must_use]
+    pub fn finish(mut self) -> Vec<u8> {
+        self.fill(self.bytes.len() as u64 + u64::from(self.target.code_end_padding()));
+        self.bytes.shrink_to_fit();
+        self.bytes
+    }
+
+    fn fill(&mut self, end: u64) {
+        while (self.bytes.len() as u64) < end {
+            self.bytes.extend(self.filler.to_le_bytes());
+        }
+    }
+}
+
+/// The contents of an executable segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placed {
+    /// The bytes, padding behind the last instruction included.
+    pub bytes: Vec<u8>,
+    /// The entry address of each kernel, in the order given.
+    pub entries: Vec<u64>,
+}
+
+/// Places kernels one behind the other from `base` on, as [`Segment`] does.
+///
+/// # Errors
+/// Internal if `base` is not aligned or an instruction of our own cannot be encoded.
+pub fn place(target: Target, kernels: &[&Code], base: u64) -> Result<Placed> {
+    let mut segment = Segment::new(target, base)?;
+    let entries = kernels.iter().map(|code| segment.push(code)).collect::<Result<_>>()?;
+    Ok(Placed { bytes: segment.finish(), entries })
+}
+
+/// The word of the padding.
+fn filler(target: Target) -> Result<u32> {
+    let mnemonic = FILLERS.into_iter().find(|mnemonic| wavetap_amdgpu::has_operation(target, mnemonic)).unwrap_or("s_nop");
+    let operands: &[Value] = if mnemonic == "s_nop" { &[Value::Imm(0)] } else { &[] };
+    let bytes = piece::encode(target, mnemonic, operands)?;
+    let word = bytes.first_chunk::<4>().ok_or_else(|| Error::internal(format!("{mnemonic} is shorter than a word")))?;
+    Ok(u32::from_le_bytes(*word))
+}

@@ -1,0 +1,72 @@
+//! Functions that run as they were: what instrumented code calls and has no copy of.
+
+use std::collections::BTreeSet;
+
+use wavetap_amdgpu::{Role, Value};
+use wavetap_analysis::cfg::{BodyId, Program};
+use wavetap_analysis::kernel::{Body, BodyKind, Flow, Reason, Refusal};
+
+/// The functions that may run as they were, without counting, when a kernel runs.
+pub(super) struct Originals {
+    /// All that are reached through a function that is not copied, be there copies of them or not; where a pointer is called, all that are reached.
+    functions: BTreeSet<BodyId>,
+    /// Whether there may be others: an unknown pointer may lead to any.
+    unknown: bool,
+}
+
+impl Originals {
+    pub(super) fn of(program: &Program, kernel: BodyId, is_copied: impl Fn(BodyId) -> bool) -> Originals {
+        let callees = program.callees(kernel);
+        let mut functions = BTreeSet::new();
+        for callee in callees.bodies.into_iter().filter(|callee| callees.unknown || !is_copied(*callee)) {
+            functions.insert(callee);
+            functions.extend(program.callees(callee).bodies);
+        }
+        Originals { functions, unknown: callees.unknown }
+    }
+
+    /// Refuses a kernel that could end inside one of them, where no epilogue is.
+    pub(super) fn check_return(&self, program: &Program) -> Result<(), Refusal> {
+        let any = program.ids().filter(|id| self.unknown && program.body(*id).kind() == BodyKind::Function);
+        for id in self.functions.iter().copied().chain(any) {
+            let body = program.body(id);
+            if let Some(address) = end_of_wave(body) {
+                let detail = format!("{} may end the wave, with counters still in LDS", body.name());
+                return Err(Refusal::at(Reason::CalleeEndsWave, address, detail));
+            }
+        }
+        Ok(())
+    }
+
+    /// Their names; `?` for those that are not known.
+    pub(super) fn names(&self, program: &Program) -> Vec<String> {
+        let mut names: Vec<String> = self.functions.iter().map(|callee| program.body(*callee).name().to_owned()).collect();
+        names.sort_unstable();
+        if self.unknown {
+            names.push("?".to_owned());
+        }
+        names
+    }
+}
+
+/// An instruction of a function that ends the wave, if control can reach one. It does not go on behind an abort.
+pub fn end_of_wave(body: &Body) -> Option<u64> {
+    let mut seen = vec![false; body.len()];
+    let mut work = vec![body.entry()];
+    while let Some(inst) = work.pop() {
+        if std::mem::replace(&mut seen[inst.index()], true) {
+            continue;
+        }
+        if body.flow(inst) == Flow::End {
+            return Some(body.address(inst));
+        }
+        let number = body.inst(inst).operand(Role::Simm16).map(|operand| operand.value);
+        if body.inst(inst).name() != "s_trap" || number != Some(Value::Imm(TRAP_ABORT)) {
+            work.extend(body.successors(inst));
+        }
+    }
+    None
+}
+
+/// `s_trap 2` stops the wave for good and puts the queue into an error state (AMDGPUUsage, "Trap Handler ABI").
+const TRAP_ABORT: i64 = 2;

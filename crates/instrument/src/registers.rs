@@ -1,0 +1,293 @@
+//! Registers for inserted code: ones that no code of the kernel names, first inside its allocation, then behind it.
+
+use wavetap_amdgpu::{Reg, Target};
+use wavetap_analysis::dataflow::UsedRegisters;
+use wavetap_analysis::kernel::{Reason, Refusal, Stop};
+use wavetap_object::code_object::{Field, KernelDescriptor, KernelMetadata};
+use wavetap_profile::map::Resources;
+
+/// Scalar registers behind the numbered ones that lie in the same allocation: VCC, XNACK_MASK, FLAT_SCRATCH (gfx9).
+pub(super) const NAMED_SGPRS: u32 = 6;
+/// The hardware writes work-item ids to v0, v1 and v2 at most.
+pub(super) const WORK_ITEM_VGPRS: u16 = 3;
+/// Vector registers that an instruction can name.
+pub(super) const NUMBERED_VGPRS: u16 = 256;
+
+/// The vector registers that inserted code keeps for itself. No original code names them, so they hold across calls too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Vectors {
+    /// Pair: what is added. High halves 0; low halves of lanes 0 and 4 are 1. Set by the prologue. Lanes from [`super::borrow::RECORD_LANE`] on
+    /// serve as memory where scalar registers are borrowed.
+    pub(super) data: u16,
+    /// Offset of each lane's counter, from the record or in LDS. Set by the prologue.
+    pub(super) address: u16,
+    /// Pair for the addresses of global memory, on targets that address it in no other way.
+    pub(super) flat: Option<u16>,
+}
+
+impl Vectors {
+    /// Takes each register from `take`, which is told how many in a row and with which alignment.
+    pub(super) fn take(target: Target, mut take: impl FnMut(u16, u16) -> Option<u16>) -> Option<Vectors> {
+        let data = take(2, 2)?;
+        let address = take(1, 1)?;
+        let flat = if Self::have_addresses(target) { Some(take(2, 2)?) } else { None };
+        Some(Vectors { data, address, flat })
+    }
+
+    /// Whether global memory takes addresses from vector registers alone.
+    fn have_addresses(target: Target) -> bool {
+        !wavetap_amdgpu::has_operation(target, "global_atomic_add")
+    }
+
+    /// For where everything from v3 on is free: behind the work-item ids.
+    pub(super) fn behind_ids(target: Target) -> Vectors {
+        Vectors { address: WORK_ITEM_VGPRS, data: WORK_ITEM_VGPRS + 1, flat: Self::have_addresses(target).then_some(WORK_ITEM_VGPRS + 3) }
+    }
+
+    /// Those that hold something from one snippet to the next.
+    pub(super) fn kept(&self) -> impl Iterator<Item = u16> + use<> {
+        [self.data, self.data + 1, self.address].into_iter()
+    }
+
+    /// All of them.
+    pub(super) fn registers(&self) -> impl Iterator<Item = u16> + use<> {
+        self.kept().chain(self.flat.into_iter().flat_map(|pair| [pair, pair + 1]))
+    }
+
+    /// One more than the highest register.
+    pub(super) fn end(&self) -> u32 {
+        self.registers().max().map_or(0, |highest| u32::from(highest) + 1)
+    }
+}
+
+/// The scalar registers of a snippet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Scalars {
+    /// Pair: address of the wave's record, 0 while nothing is counted.
+    pub(super) record: u16,
+    /// Pair: EXEC as the original code has it, while a probe changes it.
+    pub(super) saved_exec: u16,
+    /// Pair: scratch.
+    pub(super) scratch: u16,
+    /// Scratch.
+    pub(super) first: u16,
+    /// Scratch.
+    pub(super) second: u16,
+    /// SCC as the original code has it, while a probe changes it.
+    pub(super) saved_scc: u16,
+}
+
+impl Scalars {
+    /// All of them.
+    pub(super) fn registers(&self) -> [Reg; 6] {
+        let pairs = [self.record, self.saved_exec, self.scratch].map(|first| Reg::scalar(first, 2));
+        let singles = [self.first, self.second, self.saved_scc].map(|first| Reg::scalar(first, 1));
+        [pairs[0], pairs[1], pairs[2], singles[0], singles[1], singles[2]]
+    }
+
+    /// Takes each register from `take`, which is told how many in a row and with which alignment.
+    pub(super) fn take(mut take: impl FnMut(u16, u16) -> Result<u16, Refusal>) -> Result<Scalars, Refusal> {
+        let [record, saved_exec, scratch] = [take(2, 2)?, take(2, 2)?, take(2, 2)?];
+        // Vector instructions read these two. On some targets that has consequences for the pair that a register is in: no original one may be in it.
+        let first = take(2, 2)?;
+        Ok(Scalars { record, saved_exec, scratch, first, second: first + 1, saved_scc: take(1, 1)? })
+    }
+}
+
+/// Hands out scalar registers that are in no set given to it.
+#[derive(Debug, Clone)]
+pub(super) struct ScalarPool {
+    taken: Vec<bool>,
+    /// One more than the highest register handed out.
+    pub(super) end: u32,
+}
+
+impl ScalarPool {
+    /// All numbered scalar registers from `first` on for which `taken` does not hold.
+    pub(super) fn new(target: Target, first: u16, taken: impl Fn(u16) -> bool) -> ScalarPool {
+        // Where no more can be asked for, VCC and what else lies behind the numbered ones has to fit in, too.
+        let end = target.fixed_sgprs().map_or(target.addressable_sgprs(), |fixed| fixed - NAMED_SGPRS);
+        let taken = (0..end as u16).map(|number| number < first || taken(number)).collect();
+        ScalarPool { taken, end: 0 }
+    }
+
+    /// The lowest run of `count` registers that starts at a multiple of `align`.
+    pub(super) fn take(&mut self, count: u16, align: u16) -> Result<u16, Refusal> {
+        let run = |first: usize| self.taken.get(first..first + usize::from(count)).is_some_and(|run| run.iter().all(|taken| !taken));
+        let first = (0..self.taken.len()).step_by(usize::from(align)).find(|&first| run(first)).ok_or_else(|| {
+            let free = self.taken.iter().filter(|taken| !**taken).count();
+            Refusal::new(Reason::ScalarRegisters, format!("{count} scalar registers are needed in a row, {free} are free at all"))
+        })?;
+        self.taken[first..first + usize::from(count)].fill(true);
+        self.end = self.end.max(first as u32 + u32::from(count));
+        Ok(first as u16)
+    }
+}
+
+/// What a kernel allocates, and what its code uses of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Allocation<'a> {
+    pub(super) target: Target,
+    pub(super) descriptor: &'a KernelDescriptor,
+    /// What its own code and everything it may call names.
+    pub(super) used: UsedRegisters,
+    /// Accumulation registers by the metadata.
+    pub(super) accum: u64,
+    /// Whether all that it may call is known, and nothing calls itself.
+    pub(super) bounded_calls: bool,
+    /// Whether FLAT_SCRATCH, which the prologue is asked to set, keeps that value.
+    pub(super) keeps_flat_scratch: bool,
+}
+
+impl Allocation<'_> {
+    /// Numbered scalar registers inside the allocation.
+    pub(super) fn sgprs(&self) -> u32 {
+        let allocated = self.descriptor.allocated_sgprs(self.target);
+        let asked = if self.target.generation() >= 10 { allocated } else { allocated.min(self.descriptor.requested_sgprs()) };
+        asked.saturating_sub(NAMED_SGPRS).min(self.target.addressable_sgprs())
+    }
+
+    /// Numbered vector registers inside the allocation.
+    pub(super) fn vgprs(&self) -> u32 {
+        self.descriptor.accum_offset(self.target).unwrap_or_else(|| self.descriptor.allocated_vgprs(self.target))
+    }
+
+    /// Accumulation registers behind those that are numbered `v0..`, where both share the allocation. Without the metadata's word for it, all that is allocated
+    /// there.
+    fn accum_behind(&self, offset: u32) -> u32 {
+        let allocated = self.descriptor.allocated_vgprs(self.target).saturating_sub(offset);
+        let named = self.used.named.highest_agpr().map_or(0, |highest| u64::from(highest) + 1);
+        if named <= self.accum && self.accum <= allocated.into() && !self.used.indexed { self.accum as u32 } else { allocated }
+    }
+
+    /// Refuses a kernel that has two names for the same register: behind `ACCUM_OFFSET`, `v200` and some `a40` are one.
+    pub(super) fn check_names(&self) -> Result<(), Refusal> {
+        let Some(offset) = self.descriptor.accum_offset(self.target) else { return Ok(()) };
+        match (self.used.named.highest_vgpr(), self.used.named.highest_agpr()) {
+            (Some(vector), Some(_)) if u32::from(vector) >= offset => {
+                let detail = format!("v{vector} and a{} are the same register: ACCUM_OFFSET is {offset}", u32::from(vector) - offset);
+                Err(Refusal::new(Reason::VectorAllocation, detail))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Scalar registers that neither the original code nor the hardware at entry (`initial` ones) has anything in.
+    pub(super) fn free_scalars(&self, initial: u16) -> ScalarPool {
+        let indexed = if self.used.indexed { self.sgprs() } else { 0 };
+        let taken = |number: u16| self.used.named.contains(Reg::scalar(number, 1)) || u32::from(number) < indexed;
+        ScalarPool::new(self.target, initial, taken)
+    }
+
+    /// Chooses the vector registers of inserted code.
+    pub(super) fn choose_vectors(&self) -> Result<Vectors, Refusal> {
+        let indexed = if self.used.indexed { self.vgprs() } else { 0 };
+        let free = |number: u16| {
+            (WORK_ITEM_VGPRS..NUMBERED_VGPRS).contains(&number)
+                && u32::from(number) >= indexed
+                && !self.used.named.contains(Reg::vector(number, 1))
+        };
+        let mut taken: Vec<u16> = Vec::new();
+        let chosen = Vectors::take(self.target, |count, align| {
+            let fits = |first: &u16| (*first..first + count).all(|number| free(number) && !taken.contains(&number));
+            let first = (0..NUMBERED_VGPRS).step_by(align.into()).find(fits)?;
+            taken.extend(first..first + count);
+            Some(first)
+        });
+        chosen.ok_or_else(|| Refusal::new(Reason::VectorRegisters, "inserted code needs vector registers that no code uses"))
+    }
+
+    /// Grows the allocation in a descriptor so that scalar registers below `sgprs` and vector registers below `vgprs` can be used. It never shrinks.
+    pub(super) fn grow(&self, descriptor: &mut KernelDescriptor, sgprs: u32, vgprs: u32) -> Result<(), Stop> {
+        let wanted = sgprs + NAMED_SGPRS;
+        // What is asked for counts, not what rounding adds to it: inserted code stays inside of what the descriptor says.
+        let asked =
+            self.target.fixed_sgprs().or((self.target.generation() >= 10).then_some(u32::MAX)).unwrap_or(descriptor.requested_sgprs());
+        if wanted > asked {
+            if let Some(fixed) = self.target.fixed_sgprs() {
+                let detail = format!("{wanted} scalar registers are needed, and every wave has {fixed}");
+                return Err(Refusal::new(Reason::ScalarRegisters, detail).into());
+            }
+            descriptor.set_allocated_sgprs(wanted)?;
+        }
+        let limit = if self.target.unified_accum() { self.target.vgpr_total() } else { NUMBERED_VGPRS.into() };
+        let too_many = |count| Refusal::new(Reason::VectorRegisters, format!("{count} vector registers are needed, {limit} can be had"));
+        match descriptor.accum_offset(self.target) {
+            Some(offset) if vgprs > offset => {
+                let new_offset = vgprs.next_multiple_of(ACCUM_GRANULE);
+                let total = new_offset + self.accum_behind(offset);
+                if total > limit || new_offset > NUMBERED_VGPRS.into() {
+                    return Err(too_many(total).into());
+                }
+                descriptor.set_accum_offset(new_offset)?;
+                descriptor.set_allocated_vgprs(self.target, total.max(descriptor.allocated_vgprs(self.target)))?;
+            }
+            None if vgprs > descriptor.allocated_vgprs(self.target) => {
+                if vgprs > limit {
+                    return Err(too_many(vgprs).into());
+                }
+                descriptor.set_allocated_vgprs(self.target, vgprs)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The lowest run of `count` accumulation registers that no code names.
+    pub(super) fn free_accum(&self, count: u32) -> Option<u16> {
+        let is_free = |number: u16| number < NUMBERED_VGPRS && !self.used.named.contains(Reg::accum(number, 1));
+        (0..NUMBERED_VGPRS).find(|first| (*first..first + count as u16).all(is_free))
+    }
+
+    /// Grows the allocation in a descriptor so that accumulation registers below `accum` can be used. It never shrinks.
+    pub(super) fn grow_accum(&self, descriptor: &mut KernelDescriptor, accum: u32) -> Result<(), Stop> {
+        let wanted = descriptor.accum_offset(self.target).unwrap_or(0) + accum;
+        if wanted > self.target.max_vgprs() {
+            let detail = format!("{wanted} vector registers are needed, {} can be had", self.target.max_vgprs());
+            return Err(Refusal::new(Reason::VectorRegisters, detail).into());
+        }
+        Ok(descriptor.set_allocated_vgprs(self.target, wanted.max(descriptor.allocated_vgprs(self.target)))?)
+    }
+
+    /// One more than the highest numbered scalar register that the original names: the metadata of hand-written code may count fewer.
+    pub(super) fn named_sgprs(&self, grown: &KernelDescriptor) -> u64 {
+        let highest = self.used.named.highest_sgpr_below(self.target.addressable_sgprs() as u16);
+        highest.map_or(0, |highest| u64::from(highest) + 1).min(grown.allocated_sgprs(self.target).into())
+    }
+
+    /// `.vgpr_count` of the metadata for a grown descriptor with so many accumulation registers by the metadata: they count where they share the allocation. The metadata
+    /// of hand-written code may count fewer than are named, or none.
+    pub(super) fn metadata_vgprs(&self, grown: &KernelDescriptor, metadata: &KernelMetadata, vgprs: u32, agprs: u64) -> u64 {
+        let named = |highest: Option<u16>| highest.map_or(0, |highest| u64::from(highest) + 1);
+        let (vgprs, agprs) =
+            (u64::from(vgprs).max(named(self.used.named.highest_vgpr())), agprs.max(named(self.used.named.highest_agpr())));
+        let with_accum = match grown.accum_offset(self.target) {
+            Some(offset) if agprs > 0 => u64::from(offset) + agprs,
+            _ => vgprs.max(agprs),
+        };
+        metadata.vgpr_count.max(with_accum.min(grown.allocated_vgprs(self.target).into()))
+    }
+}
+
+/// `ACCUM_OFFSET` counts in this many registers (AMDGPUUsage, "Kernel Descriptor").
+const ACCUM_GRANULE: u32 = 4;
+
+/// What a kernel with this descriptor needs, and how many waves of it a SIMD holds at most, for workgroups of up to `workgroup_size` work-items with
+/// `lds_bytes` of LDS. The size of its code is not known here and left 0.
+#[must_use]
+pub fn resources(target: Target, descriptor: &KernelDescriptor, lds_bytes: u32, workgroup_size: u32) -> Resources {
+    let machine = descriptor.machine(target);
+    let demand = descriptor.demand(machine, lds_bytes, workgroup_size);
+    let waves_per_simd = machine.best_occupancy(&demand).waves;
+    let scratch_bytes = descriptor.get(Field::PRIVATE_SEGMENT_FIXED_SIZE);
+    Resources {
+        sgprs: demand.sgprs,
+        vgprs: demand.vgprs,
+        lds_bytes,
+        scratch_bytes,
+        waves_per_simd,
+        code_bytes: 0,
+        wave_size: machine.wave_size(),
+        wgp_mode: demand.wgp_mode,
+    }
+}

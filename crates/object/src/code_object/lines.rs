@@ -1,0 +1,120 @@
+//! Source lines of device addresses, from the object's DWARF.
+
+use std::borrow::Cow;
+use std::io::Read;
+use std::sync::Arc;
+
+use gimli::{EndianArcSlice, LittleEndian};
+use object::pod;
+
+use crate::elf::constants::{CompressionHeader64, ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD, SHF_COMPRESSED};
+use crate::elf::{Elf, Section};
+use wavetap_base::error::{Error, Result, ResultExt};
+
+/// Largest debug section that is unpacked.
+const MAX_SECTION: u64 = 1 << 30;
+
+/// A place in the source.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SourceLocation {
+    /// Path as the compiler recorded it.
+    pub file: String,
+    /// Line, from 1; 0 when the compiler gave the instruction to no line.
+    pub line: u32,
+    /// Column, from 1; 0 for the whole line.
+    pub column: u32,
+}
+
+/// One function that an instruction belongs to: the innermost is the function inlined last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// Name of the function, demangled, if the DWARF tells.
+    pub function: Option<String>,
+    /// The place within that function.
+    pub location: Option<SourceLocation>,
+}
+
+/// The line table of a code object.
+pub struct LineTable {
+    context: addr2line::Context<EndianArcSlice<LittleEndian>>,
+}
+
+impl std::fmt::Debug for LineTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("LineTable")
+    }
+}
+
+impl LineTable {
+    /// Loads the DWARF of an object; `None` when it was compiled without debug information.
+    ///
+    /// # Errors
+    /// Malformed when the DWARF breaks its format.
+    pub fn load(elf: &Elf<'_>) -> Result<Option<Self>> {
+        if elf.section(".debug_line").is_none() || elf.section(".debug_info").is_none() {
+            return Ok(None);
+        }
+        let dwarf = gimli::Dwarf::load(|id| {
+            let contents = match elf.section(id.name()) {
+                Some(section) => debug_section(elf, section).within(|| id.name().to_owned())?,
+                None => Cow::Borrowed(&[][..]),
+            };
+            Ok::<_, Error>(EndianArcSlice::new(Arc::from(contents.as_ref()), LittleEndian))
+        })?;
+        let context = addr2line::Context::from_dwarf(dwarf).map_err(|error| Error::malformed(format!("debug information: {error}")))?;
+        Ok(Some(LineTable { context }))
+    }
+
+    /// The source place of the instruction at `address`, innermost; `None` when the table has no line for it.
+    #[must_use]
+    pub fn location(&self, address: u64) -> Option<SourceLocation> {
+        convert(self.context.find_location(address).ok()??)
+    }
+
+    /// The functions around the instruction at `address`, innermost first; empty when the DWARF has none.
+    #[must_use]
+    pub fn frames(&self, address: u64) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        let Ok(mut found) = self.context.find_frames(address).skip_all_loads() else {
+            return frames;
+        };
+        while let Ok(Some(frame)) = found.next() {
+            let function = frame.function.and_then(|name| Some(super::demangle(&name.raw_name().ok()?).into_owned()));
+            frames.push(Frame { function, location: frame.location.and_then(convert) });
+        }
+        frames
+    }
+}
+
+fn convert(location: addr2line::Location<'_>) -> Option<SourceLocation> {
+    let file = location.file?.to_owned();
+    Some(SourceLocation { file, line: location.line.unwrap_or(0), column: location.column.unwrap_or(0) })
+}
+
+/// The contents of a debug section, unpacked if it is compressed.
+fn debug_section<'d>(elf: &Elf<'d>, section: &Section<'_>) -> Result<Cow<'d, [u8]>> {
+    let contents = elf.contents(section)?;
+    if !section.flags.contains(SHF_COMPRESSED) {
+        return Ok(Cow::Borrowed(contents));
+    }
+    let (header, packed) = pod::from_bytes::<CompressionHeader64<object::LittleEndian>>(contents)
+        .map_err(|()| Error::malformed("a compressed debug section ends in its header").at(section.offset))?;
+    let (method, size) = (header.ch_type.get(object::LittleEndian), header.ch_size.get(object::LittleEndian));
+    if size > MAX_SECTION {
+        return Err(Error::limit(format!("a debug section that unpacks to {size:#x} bytes")).at(section.offset));
+    }
+    let broken = |error: &dyn std::fmt::Display| Error::malformed(format!("a compressed debug section: {error}")).at(section.offset);
+    let mut out = Vec::new();
+    match method {
+        ELFCOMPRESS_ZLIB => flate2::read::ZlibDecoder::new(packed).take(size + 1).read_to_end(&mut out).map_err(|error| broken(&error))?,
+        ELFCOMPRESS_ZSTD => {
+            out = zstd::bulk::decompress(packed, size as usize).map_err(|error| broken(&error))?;
+            out.len()
+        }
+        other => return Err(Error::unsupported(format!("debug section compression {other}")).at(section.offset)),
+    };
+    if out.len() as u64 != size {
+        return Err(broken(&"its size is not the one its header says"));
+    }
+    Ok(Cow::Owned(out))
+}

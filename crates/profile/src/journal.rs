@@ -1,0 +1,550 @@
+//! The journal of a process: what it has collected, written as it is collected, so that nothing is lost however the process ends.
+//!
+//! A file of a header and frames. The header is [`HEADER`] bytes: [`MAGIC`] and one byte that says whether everything could be written ([`FAILED`]). A frame is
+//! the length of its payload (4 bytes, little endian), one byte that says what it is, and the payload. A frame that is cut off at the end of the file is ignored: the
+//! process was killed while it wrote it.
+//!
+//! Totals are written as absolute numbers, so that a later frame of a kernel replaces an earlier one, and without what does not change (names, sites), which
+//! was written when the kernel was first dispatched. Modelled time is written as what each dispatch adds.
+
+use std::ops::ControlFlow;
+
+use serde::{Deserialize, Serialize};
+
+use super::file::{Backend, KernelTotals, Origin, Profile, WaveCounts};
+use super::map::{Refused, Resources};
+use super::time::TimeProfile;
+use wavetap_base::bytes;
+use wavetap_base::error::{Error, Result, ResultExt};
+
+/// The first bytes of a journal.
+pub const MAGIC: &[u8; 8] = b"WAVETAPJ";
+/// Size of the header in bytes.
+pub const HEADER: usize = 16;
+/// Offset of the byte that is not 0 where something could not be written.
+pub const FAILED: u64 = 8;
+/// Version of the format.
+const VERSION: u8 = 1;
+/// Offset of the version.
+const VERSION_AT: usize = 9;
+
+/// Size of a frame's length and tag.
+const FRAME: usize = 5;
+/// Bits of a byte of a number.
+const BITS: u32 = 7;
+
+/// What a frame is.
+mod tag {
+    /// The process.
+    pub const PROCESS: u8 = 1;
+    /// A profile without kernels, refusals and waves.
+    pub const HEAD: u8 = 2;
+    /// Refusals to be added.
+    pub const REFUSED: u8 = 3;
+    /// A kernel.
+    pub const KERNEL: u8 = 4;
+    /// A kernel's numbers.
+    pub const NUMBERS: u8 = 5;
+    /// Waves to be added.
+    pub const WAVES: u8 = 6;
+    /// Modelled time to be added.
+    pub const TIME: u8 = 7;
+    /// The process has written all it will.
+    pub const END: u8 = 8;
+    /// Added to the tag of a frame of the emulator's trace.
+    pub const TRACE: u8 = 0x80;
+}
+
+/// The process that wrote a journal.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Process {
+    /// Its id.
+    pub pid: u32,
+    /// When it started, in the system's clock ticks since boot: another process may get its id later.
+    pub started: u64,
+    /// The name of its executable.
+    pub name: String,
+}
+
+/// A journal's header.
+#[must_use]
+pub fn header() -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    header[..MAGIC.len()].copy_from_slice(MAGIC);
+    header[VERSION_AT] = VERSION;
+    header
+}
+
+/// Whether `data` begins as a journal does.
+#[must_use]
+pub fn is_journal(data: &[u8]) -> bool {
+    data.starts_with(MAGIC)
+}
+
+/// Appends the frame of the process.
+///
+/// # Errors
+/// Internal if it cannot be serialised; Limit if it is too large for a frame.
+pub fn process(process: &Process, out: &mut Vec<u8>) -> Result<()> {
+    frame(tag::PROCESS, out, |out| json(process, out))
+}
+
+/// Appends the frame of modelled time that a dispatch adds.
+///
+/// # Errors
+/// Internal if it cannot be serialised; Limit if it is too large for a frame.
+pub fn time(added: &TimeProfile, out: &mut Vec<u8>) -> Result<()> {
+    frame(tag::TIME, out, |out| json(added, out))
+}
+
+/// Appends the frame that says that there will be no more.
+///
+/// # Errors
+/// None: frames have one signature.
+pub fn end(out: &mut Vec<u8>) -> Result<()> {
+    frame(tag::END, out, |_| Ok(()))
+}
+
+/// Writes a profile as it grows.
+#[derive(Debug, Default)]
+pub struct Encoder {
+    /// Added to tags.
+    origin: u8,
+    head: Option<Profile>,
+    refused: usize,
+    waves: usize,
+    /// Sites of each kernel that was written.
+    sites: Vec<Option<usize>>,
+}
+
+impl Encoder {
+    /// Of a journal that has nothing of this profile yet.
+    #[must_use]
+    pub fn new(origin: Origin) -> Encoder {
+        let origin = match origin {
+            Origin::Counters => 0,
+            Origin::Trace => tag::TRACE,
+        };
+        Encoder { origin, ..Encoder::default() }
+    }
+
+    /// Appends the frames of what has changed since the last call: anything, but among the kernels only the one at `place`. The profile is the same afterwards.
+    ///
+    /// # Errors
+    /// Internal if something cannot be serialised; Limit if it is too large for a frame.
+    pub fn update(&mut self, profile: &mut Profile, place: Option<usize>, out: &mut Vec<u8>) -> Result<()> {
+        self.rest(profile, out)?;
+        match place {
+            Some(place) => self.kernel(profile, place, out),
+            None => Ok(()),
+        }
+    }
+
+    /// Appends the frames of all there is: where a new journal begins.
+    ///
+    /// # Errors
+    /// As those of [`Encoder::update`].
+    pub fn whole(&mut self, profile: &mut Profile, out: &mut Vec<u8>) -> Result<()> {
+        *self = Encoder { origin: self.origin, ..Encoder::default() };
+        self.rest(profile, out)?;
+        (0..profile.kernels.len()).try_for_each(|place| self.kernel(profile, place, out))
+    }
+
+    /// All but kernels.
+    fn rest(&mut self, profile: &mut Profile, out: &mut Vec<u8>) -> Result<()> {
+        let kept = (std::mem::take(&mut profile.kernels), std::mem::take(&mut profile.refused), std::mem::take(&mut profile.waves));
+        let written = if self.head.as_ref() == Some(&*profile) {
+            Ok(())
+        } else {
+            self.head = Some(profile.clone());
+            frame(tag::HEAD | self.origin, out, |out| json(&*profile, out))
+        };
+        (profile.kernels, profile.refused, profile.waves) = kept;
+        written?;
+        if let Some(new) = profile.refused.get(self.refused..).filter(|new| !new.is_empty()) {
+            frame(tag::REFUSED | self.origin, out, |out| json(new, out))?;
+            self.refused = profile.refused.len();
+        }
+        if let Some(new) = profile.waves.get(self.waves..).filter(|new| !new.is_empty()) {
+            frame(tag::WAVES | self.origin, out, |out| json(new, out))?;
+            self.waves = profile.waves.len();
+        }
+        Ok(())
+    }
+
+    fn kernel(&mut self, profile: &mut Profile, place: usize, out: &mut Vec<u8>) -> Result<()> {
+        let number = u32::try_from(place).map_err(|_| Error::limit("too many kernels for a journal"))?;
+        if self.sites.len() <= place {
+            // Those before it, of which no dispatch has ended yet.
+            for earlier in self.sites.len()..place {
+                self.sites.push(None);
+                self.kernel(profile, earlier, out)?;
+            }
+            self.sites.push(None);
+        }
+        let Some(kernel) = profile.kernels.get_mut(place) else { return Ok(()) };
+        if self.sites[place] != Some(kernel.branches.len()) {
+            frame(tag::KERNEL | self.origin, out, |out| {
+                out.extend_from_slice(&number.to_le_bytes());
+                json(&*kernel, out)
+            })?;
+            self.sites[place] = Some(kernel.branches.len());
+            return Ok(());
+        }
+        frame(tag::NUMBERS | self.origin, out, |out| numbers(kernel, number, out))
+    }
+}
+
+/// The payload of a kernel's numbers: its place, the length of the JSON, JSON of all but what does not change, and the counters.
+fn numbers(kernel: &mut KernelTotals, place: u32, out: &mut Vec<u8>) -> Result<()> {
+    out.extend_from_slice(&place.to_le_bytes());
+    let length_at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    let constant = Constant::take(kernel);
+    let made = json(&*kernel, out);
+    constant.put_back(kernel);
+    made?;
+    let length = u32::try_from(out.len() - length_at - 4).map_err(|_| Error::limit("a kernel is too large for a journal"))?;
+    out[length_at..length_at + 4].copy_from_slice(&length.to_le_bytes());
+    for site in &kernel.branches {
+        for value in site.counts.values() {
+            number(value, out);
+        }
+    }
+    Ok(())
+}
+
+/// What does not change between the dispatches of a kernel. Sites are here, too: their counters are written by themselves.
+struct Constant {
+    names: [String; 4],
+    uncounted_callees: Vec<String>,
+    resources: [Option<Resources>; 2],
+    branches: Vec<super::file::SiteTotals>,
+}
+
+impl Constant {
+    fn take(kernel: &mut KernelTotals) -> Constant {
+        Constant {
+            names: [&mut kernel.name, &mut kernel.demangled, &mut kernel.target, &mut kernel.object].map(std::mem::take),
+            uncounted_callees: std::mem::take(&mut kernel.uncounted_callees),
+            resources: [kernel.before.take(), kernel.after.take()],
+            branches: std::mem::take(&mut kernel.branches),
+        }
+    }
+
+    fn put_back(self, kernel: &mut KernelTotals) {
+        [kernel.name, kernel.demangled, kernel.target, kernel.object] = self.names;
+        kernel.uncounted_callees = self.uncounted_callees;
+        [kernel.before, kernel.after] = self.resources;
+        kernel.branches = self.branches;
+    }
+}
+
+fn json<T: Serialize + ?Sized>(value: &T, out: &mut Vec<u8>) -> Result<()> {
+    serde_json::to_writer(out, value).map_err(|error| Error::internal(format!("journal: {error}")))
+}
+
+/// Appends a frame whose payload `write` appends.
+fn frame(tag: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    out.push(tag);
+    let length = write(out).and_then(|()| {
+        u32::try_from(out.len() - start - FRAME).map_err(|_| Error::limit("more than 4 GiB of counts at once do not fit a journal"))
+    });
+    match length {
+        Ok(length) => out[start..start + 4].copy_from_slice(&length.to_le_bytes()),
+        Err(_) => out.truncate(start),
+    }
+    length.map(drop)
+}
+
+/// Appends a number, seven bits a byte, the lowest first.
+fn number(mut value: u64, out: &mut Vec<u8>) {
+    while value >> BITS != 0 {
+        out.push(value as u8 | 1 << BITS);
+        value >>= BITS;
+    }
+    out.push(value as u8);
+}
+
+/// Reads a number and removes it from `data`.
+fn read_number(data: &mut &[u8]) -> Result<u64> {
+    let mut value = 0;
+    for place in 0.. {
+        let (&byte, rest) = data.split_first().ok_or_else(|| Error::malformed("journal: a number is cut off"))?;
+        *data = rest;
+        let bits = u64::from(byte & !(1 << BITS));
+        let shift = BITS * place;
+        if shift >= u64::BITS || bits << shift >> shift != bits {
+            break;
+        }
+        value |= bits << shift;
+        if byte >> BITS == 0 {
+            return Ok(value);
+        }
+    }
+    Err(Error::malformed("journal: a number exceeds 64 bits"))
+}
+
+/// What a process left.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Journal {
+    /// The process.
+    pub process: Process,
+    /// Whether it said that there would be no more.
+    pub ended: bool,
+    /// Whether something could not be written.
+    pub failed: bool,
+    /// What instrumented kernels counted.
+    pub counters: Option<Profile>,
+    /// The emulator's trace.
+    pub trace: Option<Profile>,
+    /// Modelled time.
+    pub time: Option<TimeProfile>,
+}
+
+impl Journal {
+    /// Reads a journal, also one that ends in the middle of a frame.
+    ///
+    /// # Errors
+    /// Malformed if it is none, Unsupported if it is of another version.
+    pub fn read(data: &[u8]) -> Result<Journal> {
+        let version = data.get(VERSION_AT).filter(|_| is_journal(data)).ok_or_else(|| Error::malformed("not a journal of counts"))?;
+        if *version != VERSION {
+            return Err(Error::unsupported(format!("journal of version {version}, this program knows {VERSION}")));
+        }
+        let mut journal = Journal { failed: data[FAILED as usize] != 0, ..Journal::default() };
+        let mut at = HEADER;
+        while let Some((tag, payload, end)) = next(data, at) {
+            if journal.add(tag, payload).map_err(|error| error.at(at as u64))?.is_break() {
+                break;
+            }
+            at = end;
+        }
+        for profile in [&mut journal.counters, &mut journal.trace].into_iter().flatten() {
+            profile.set_ended(journal.ended);
+        }
+        if let Some(time) = &mut journal.time {
+            time.complete = journal.ended;
+        }
+        Ok(journal)
+    }
+
+    fn add(&mut self, tag: u8, payload: &[u8]) -> Result<ControlFlow<()>> {
+        let (origin, place) = match tag & tag::TRACE {
+            0 => (Origin::Counters, &mut self.counters),
+            _ => (Origin::Trace, &mut self.trace),
+        };
+        let of_profile = (tag::HEAD..=tag::WAVES).contains(&(tag & !tag::TRACE));
+        if of_profile {
+            let profile = place.get_or_insert_with(|| Profile::new(origin, Backend::Emulator));
+            return add_to(profile, tag & !tag::TRACE, payload).map(ControlFlow::Continue);
+        }
+        match tag {
+            tag::PROCESS => self.process = parse(payload)?,
+            tag::TIME => {
+                let added: TimeProfile = parse(payload)?;
+                match &mut self.time {
+                    Some(time) => time.merge(&added),
+                    None => self.time = Some(added),
+                }
+            }
+            tag::END => {
+                self.ended = true;
+                return Ok(ControlFlow::Break(()));
+            }
+            other => return Err(Error::malformed(format!("journal: a frame of unknown kind {other}"))),
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// Adds a frame of a profile.
+fn add_to(profile: &mut Profile, tag: u8, payload: &[u8]) -> Result<()> {
+    match tag {
+        tag::HEAD => {
+            let kept = std::mem::replace(profile, parse(payload)?);
+            (profile.kernels, profile.refused, profile.waves) = (kept.kernels, kept.refused, kept.waves);
+        }
+        tag::REFUSED => profile.refused.extend(parse::<Vec<Refused>>(payload)?),
+        tag::WAVES => profile.waves.extend(parse::<Vec<WaveCounts>>(payload)?),
+        tag::KERNEL => {
+            let (place, text) = place(payload)?;
+            let (kernel, count) = (parse(text)?, profile.kernels.len());
+            match profile.kernels.get_mut(place) {
+                Some(old) => *old = kernel,
+                None if place == count => profile.kernels.push(kernel),
+                None => return Err(Error::malformed(format!("journal: kernel {place} comes after {count} kernels"))),
+            }
+        }
+        _ => {
+            let (place, rest) = place(payload)?;
+            let kernel = profile.kernels.get_mut(place);
+            read_numbers(kernel.ok_or_else(|| Error::malformed(format!("journal: numbers of kernel {place}, which is not there")))?, rest)?;
+        }
+    }
+    Ok(())
+}
+
+/// The tag, the payload and the end of the frame at `at`, if it is whole.
+fn next(data: &[u8], at: usize) -> Option<(u8, &[u8], usize)> {
+    let length = bytes::u32_at(data, at as u64, "frame").ok()? as usize;
+    let tag = *data.get(at + FRAME - 1)?;
+    let end = (at + FRAME).checked_add(length)?;
+    Some((tag, data.get(at + FRAME..end)?, end))
+}
+
+fn parse<'d, T: Deserialize<'d>>(payload: &'d [u8]) -> Result<T> {
+    serde_json::from_slice(payload).map_err(|error| Error::malformed(format!("journal: {error}")))
+}
+
+/// A kernel's place, and the rest.
+fn place(payload: &[u8]) -> Result<(usize, &[u8])> {
+    let place = bytes::u32_at(payload, 0, "place of a kernel")?;
+    Ok((place as usize, &payload[4..]))
+}
+
+fn read_numbers(kernel: &mut KernelTotals, payload: &[u8]) -> Result<()> {
+    let length = bytes::u32_at(payload, 0, "length of a kernel's numbers")?;
+    let mut totals: KernelTotals = parse(bytes::slice(payload, 4, length.into(), "a kernel's numbers")?)?;
+    let mut rest = payload.get(4 + length as usize..).unwrap_or_default();
+    Constant::take(kernel).put_back(&mut totals);
+    for site in &mut totals.branches {
+        let count = site.counts.kind().counters();
+        let values = (0..count).map(|_| read_number(&mut rest)).collect::<Result<Vec<u64>>>()?;
+        let mut counts = super::file::Counts::zero(site.counts.kind());
+        counts.add(&values).within(|| format!("journal: site {:#x}", site.address))?;
+        site.counts = counts;
+    }
+    *kernel = totals;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::{Counts, ExecCounts, ScalarCounts, SiteTotals, Work};
+    use crate::time::{DispatchTime, KernelTime, MemoryTime};
+
+    fn site(address: u64, counts: Counts) -> SiteTotals {
+        SiteTotals { address, instruction: "s_cbranch_scc1 4".to_owned(), source: None, counts }
+    }
+
+    fn kernel(name: &str) -> KernelTotals {
+        KernelTotals {
+            name: name.to_owned(),
+            demangled: format!("{name}()"),
+            target: "gfx90a".to_owned(),
+            object: "00".to_owned(),
+            uncounted_callees: vec!["f".to_owned()],
+            branches: vec![site(0x1000, Counts::Scalar(ScalarCounts::default())), site(0x1010, Counts::Exec(ExecCounts::default()))],
+            ..KernelTotals::default()
+        }
+    }
+
+    fn dispatch(kernel: &mut KernelTotals, values: [u64; 7]) {
+        kernel.dispatches += 1;
+        kernel.work.get_or_insert(Work::default()).instructions += 9;
+        kernel.branches[0].counts.add(&values[..2]).unwrap();
+        kernel.branches[1].counts.add(&values[2..]).unwrap();
+    }
+
+    #[test]
+    fn a_journal_is_the_profile_after_every_dispatch() {
+        let mut profile = Profile::new(Origin::Counters, Backend::Emulator);
+        let mut encoder = Encoder::new(Origin::Counters);
+        let mut file = header().to_vec();
+        let who = Process { pid: 7, started: 99, name: "app".to_owned() };
+        process(&who, &mut file).unwrap();
+        for (round, place) in [0, 1, 0, 0, 1].into_iter().enumerate() {
+            if profile.kernels.len() <= place {
+                profile.kernels.push(kernel(&format!("k{place}")));
+            }
+            dispatch(&mut profile.kernels[place], [1, 0, 127, 128, u64::MAX >> (round + 4), 5, 6]);
+            profile.waves.push(WaveCounts { kernel: place as u32, dispatch: round as u32, workgroup: [0; 3], wave: 0, counters: vec![1] });
+            let before = profile.clone();
+            let whole = file.len();
+            encoder.update(&mut profile, Some(place), &mut file).unwrap();
+            assert_eq!(profile, before, "writing changes nothing");
+            let read = Journal::read(&file).unwrap();
+            assert_eq!((read.counters.as_ref(), &read.process, read.trace), (Some(&profile), &who, None));
+            // Killed while it wrote: what was there before is still there.
+            for cut in whole..file.len() {
+                assert!(Journal::read(&file[..cut]).is_ok(), "{cut}");
+            }
+        }
+        // A new journal that begins with all there is.
+        let mut second = header().to_vec();
+        encoder.whole(&mut profile, &mut second).unwrap();
+        dispatch(&mut profile.kernels[1], [1; 7]);
+        encoder.update(&mut profile, Some(1), &mut second).unwrap();
+        end(&mut second).unwrap();
+        profile.end();
+        assert_eq!(Journal::read(&second).unwrap().counters, Some(profile));
+    }
+
+    #[test]
+    fn a_trace_whose_sites_appear_one_by_one() {
+        let mut trace = Profile::new(Origin::Trace, Backend::Emulator);
+        let mut encoder = Encoder::new(Origin::Trace);
+        let mut file = header().to_vec();
+        trace.kernels.push(kernel("k"));
+        encoder.update(&mut trace, Some(0), &mut file).unwrap();
+        trace.kernels[0].branches.insert(1, site(0x1008, Counts::Scalar(ScalarCounts { executions: 3, taken: 1 })));
+        encoder.update(&mut trace, Some(0), &mut file).unwrap();
+        let read = Journal::read(&file).unwrap();
+        assert_eq!((read.trace, read.counters), (Some(trace), None));
+    }
+
+    #[test]
+    fn modelled_time_adds_up() {
+        let mut file = header().to_vec();
+        let mut added = TimeProfile::new(Vec::new());
+        for dispatch in 0..3 {
+            added.kernels = vec![KernelTime {
+                name: "k".to_owned(),
+                demangled: "k".to_owned(),
+                target: "gfx90a".to_owned(),
+                object: "00".to_owned(),
+                waves: 1,
+                most_waves_per_simd: 1,
+                modelled_cycles: 10,
+                modelled_wave_cycles: 10,
+                modelled_added_cycles: 0,
+                dispatches: vec![DispatchTime { dispatch, modelled_cycles: 10 }],
+                memory: MemoryTime::default(),
+                instructions: Vec::new(),
+            }];
+            time(&added, &mut file).unwrap();
+        }
+        let read = Journal::read(&file).unwrap().time.unwrap();
+        assert_eq!((read.kernels.len(), read.kernels[0].dispatches.len(), read.kernels[0].modelled_cycles), (1, 3, 30));
+    }
+
+    #[test]
+    fn damage_is_found() {
+        assert!(Journal::read(b"").is_err() && Journal::read(MAGIC).is_err());
+        let mut other = header();
+        other[VERSION_AT] = 2;
+        assert!(Journal::read(&other).unwrap_err().to_string().contains("version 2"));
+        let mut file = header().to_vec();
+        frame(tag::NUMBERS, &mut file, |out| {
+            out.extend_from_slice(&[0; 8]);
+            Ok(())
+        })
+        .unwrap();
+        assert!(Journal::read(&file).unwrap_err().to_string().contains("kernel 0, which is not there"));
+        let mut file = header().to_vec();
+        frame(99, &mut file, |_| Ok(())).unwrap();
+        assert!(Journal::read(&file).unwrap_err().to_string().contains("unknown kind 99"));
+        let mut numbers: &[u8] = &[0xff; 11];
+        assert!(read_number(&mut numbers).is_err());
+        let mut all = Vec::new();
+        for value in [0, 127, 128, u64::MAX] {
+            number(value, &mut all);
+        }
+        let mut rest = all.as_slice();
+        assert_eq!([0; 4].map(|_: u8| read_number(&mut rest).unwrap()), [0, 127, 128, u64::MAX]);
+    }
+}

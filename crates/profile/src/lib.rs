@@ -1,0 +1,48 @@
+//! The counters' format, in one definition for all who write or read it: device buffer, emulator host, HSA tool, slicer, reports.
+//!
+//! - [`control`]: the control block in a rewritten code object (`__wavetap_control`);
+//! - [`record`]: what one wave leaves in the record buffer;
+//! - [`map`]: the site table inside a rewritten object, which says what the counters of a record count;
+//! - [`mod@file`]: the profile file: totals per site, and on request every wave's;
+//! - [`launches`]: what was launched, and what of it was not counted;
+//! - [`collect`]: folding drained records into totals;
+//! - [`journal`]: what a process has collected, written as it goes, so that nothing is lost however it ends;
+//! - [`pc_samples`]: samples and traces that other profilers took, read;
+//! - [`time`], [`samples`]: what the emulator's timing model says, as totals and as stall samples. Modelled, never measured.
+#![forbid(unsafe_code)]
+
+pub mod collect;
+pub mod control;
+pub mod file;
+pub mod journal;
+pub mod launches;
+pub mod map;
+pub mod origins;
+pub mod pc_samples;
+pub mod record;
+mod sample_tables;
+pub mod samples;
+pub mod time;
+
+/// Writes a virtual address as `"0x1a40"`, as every JSON output does.
+pub mod hex {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    /// Serialises as a hex string.
+    ///
+    /// # Errors
+    /// Whatever the serializer reports.
+    pub fn serialize<S: Serializer>(value: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&format!("{value:#x}"))
+    }
+
+    /// Reads a hex string with its `0x`.
+    ///
+    /// # Errors
+    /// If it is not one.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let digits = text.strip_prefix("0x").ok_or_else(|| D::Error::custom(format!("address {text:?} does not begin with 0x")))?;
+        u64::from_str_radix(digits, 16).map_err(|_| D::Error::custom(format!("address {text:?} is not hexadecimal")))
+    }
+}

@@ -1,0 +1,186 @@
+//! The time file: what the emulator's timing model says of a run. Every number of cycles in it is *modelled*, and is called so.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::hex;
+use super::map::Source;
+use wavetap_base::error::{Error, Result};
+
+/// Schema of a time file.
+pub const SCHEMA: &str = "wavetap.time/1";
+
+/// The modelled time of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimeProfile {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Always true: nothing was measured.
+    pub modelled: bool,
+    /// Latencies that were set by the user, `valu32=8`.
+    #[serde(default)]
+    pub latencies: Vec<String>,
+    /// Whether the run ended; false in what a killed run leaves.
+    pub complete: bool,
+    /// Processes whose time this is.
+    #[serde(default = "super::file::one", skip_serializing_if = "super::file::is_one")]
+    pub processes: u32,
+    /// Kernels in order of first dispatch.
+    pub kernels: Vec<KernelTime>,
+}
+
+/// Modelled time of all dispatches of a kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelTime {
+    /// Mangled name.
+    pub name: String,
+    /// Demangled name.
+    pub demangled: String,
+    /// Target id.
+    pub target: String,
+    /// MD5 of the original code object.
+    pub object: String,
+    /// Waves that ran.
+    pub waves: u64,
+    /// Most waves that were on a SIMD at once.
+    pub most_waves_per_simd: u32,
+    /// Cycles of its dispatches, summed.
+    pub modelled_cycles: u64,
+    /// Cycles that waves were resident, summed: those of all instructions together.
+    pub modelled_wave_cycles: u64,
+    /// Of these, at instructions that a rewrite added.
+    pub modelled_added_cycles: u64,
+    /// Each dispatch.
+    pub dispatches: Vec<DispatchTime>,
+    /// Caches and LDS.
+    pub memory: MemoryTime,
+    /// Instructions by address.
+    pub instructions: Vec<InstructionCycles>,
+}
+
+/// Modelled time of a dispatch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DispatchTime {
+    /// Its ordinal in the run.
+    pub dispatch: u64,
+    /// From its first wave's start to its last one's end.
+    pub modelled_cycles: u64,
+}
+
+/// What caches and LDS did in the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MemoryTime {
+    /// Lines that vector loads found in L1.
+    pub l1_hits: u64,
+    /// Lines that they did not.
+    pub l1_misses: u64,
+    /// Lines found in L2.
+    pub l2_hits: u64,
+    /// Lines that came from memory.
+    pub l2_misses: u64,
+    /// Cycles of LDS because of bank conflicts.
+    pub modelled_lds_conflict_cycles: u64,
+    /// Atomic operations that waited for another one of the same instruction.
+    pub serialized_atomics: u64,
+}
+
+/// Modelled cycles of an instruction, summed over waves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstructionCycles {
+    /// Original virtual address.
+    #[serde(with = "hex")]
+    pub address: u64,
+    /// The instruction as printed.
+    pub instruction: String,
+    /// Source line.
+    pub source: Option<Source>,
+    /// How often waves executed it.
+    pub executions: u64,
+    /// Cycles of its issue slots.
+    pub modelled_issued: u64,
+    /// Cycles that waves stood at it, by reason (as rocprofiler-sdk calls them, without their common beginning).
+    pub modelled_stalled: BTreeMap<String, u64>,
+}
+
+impl InstructionCycles {
+    /// All cycles of waves at it.
+    #[must_use]
+    pub fn modelled_cycles(&self) -> u64 {
+        self.modelled_issued + self.modelled_stalled.values().sum::<u64>()
+    }
+}
+
+impl KernelTime {
+    /// Adds the time of other dispatches of the same kernel.
+    fn merge(&mut self, other: &KernelTime) {
+        self.waves += other.waves;
+        self.most_waves_per_simd = self.most_waves_per_simd.max(other.most_waves_per_simd);
+        self.modelled_cycles += other.modelled_cycles;
+        self.modelled_wave_cycles += other.modelled_wave_cycles;
+        self.modelled_added_cycles += other.modelled_added_cycles;
+        self.dispatches.extend_from_slice(&other.dispatches);
+        let (memory, more) = (&mut self.memory, &other.memory);
+        memory.l1_hits += more.l1_hits;
+        memory.l1_misses += more.l1_misses;
+        memory.l2_hits += more.l2_hits;
+        memory.l2_misses += more.l2_misses;
+        memory.modelled_lds_conflict_cycles += more.modelled_lds_conflict_cycles;
+        memory.serialized_atomics += more.serialized_atomics;
+        for each in &other.instructions {
+            match self.instructions.binary_search_by_key(&each.address, |mine| mine.address) {
+                Ok(at) => {
+                    let mine = &mut self.instructions[at];
+                    mine.executions += each.executions;
+                    mine.modelled_issued += each.modelled_issued;
+                    for (reason, cycles) in &each.modelled_stalled {
+                        *mine.modelled_stalled.entry(reason.clone()).or_default() += cycles;
+                    }
+                }
+                Err(at) => self.instructions.insert(at, each.clone()),
+            }
+        }
+    }
+}
+
+impl TimeProfile {
+    /// Of a run that has dispatched nothing yet.
+    #[must_use]
+    pub fn new(latencies: Vec<String>) -> TimeProfile {
+        TimeProfile { schema: SCHEMA.to_owned(), modelled: true, latencies, complete: false, processes: 1, kernels: Vec::new() }
+    }
+
+    /// Adds what `other` has to it: later dispatches, or those of another process. The number of processes and whether the run ended stay as they are.
+    pub fn merge(&mut self, other: &TimeProfile) {
+        for kernel in &other.kernels {
+            let same = |mine: &&mut KernelTime| mine.name == kernel.name && mine.object == kernel.object && mine.target == kernel.target;
+            match self.kernels.iter_mut().find(same) {
+                Some(mine) => mine.merge(kernel),
+                None => self.kernels.push(kernel.clone()),
+            }
+        }
+    }
+
+    /// The file's contents.
+    ///
+    /// # Errors
+    /// Internal if it cannot be serialised.
+    pub fn to_json(&self) -> Result<Vec<u8>> {
+        let mut json = serde_json::to_vec_pretty(self).map_err(|e| Error::internal(format!("modelled time: {e}")))?;
+        json.push(b'\n');
+        Ok(json)
+    }
+
+    /// Reads a time file.
+    ///
+    /// # Errors
+    /// Malformed if it is not one.
+    pub fn from_json(json: &[u8]) -> Result<TimeProfile> {
+        let read: TimeProfile = serde_json::from_slice(json).map_err(|e| Error::malformed(format!("not a file of modelled time: {e}")))?;
+        if read.schema != SCHEMA {
+            return Err(Error::unsupported(format!("schema {:?} of modelled time, this program knows {SCHEMA:?}", read.schema)));
+        }
+        Ok(read)
+    }
+}

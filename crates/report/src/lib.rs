@@ -1,0 +1,29 @@
+//! What a person or another program gets to see of a profile: text, JSON, HTML.
+//!
+//! [`Report`] is the model: a [`Profile`](wavetap_profile::file::Profile) with the derived numbers (divergences) and the waits that a slice found. Its serialised form
+//! is the interface for other programs (`wavetap.report/1`); [`text`] and [`html`] render the same values. [`compare`] puts several runs of one program side by side.
+//!
+//! Nothing here computes a count: every number is copied from the profile or is a difference or quotient of two of its numbers.
+#![forbid(unsafe_code)]
+
+mod arrows;
+pub mod compare;
+pub mod counted;
+pub mod disassembly;
+pub mod html;
+pub mod inspect;
+pub mod launches;
+pub mod listing;
+mod model;
+pub mod names;
+pub mod occupancy;
+pub mod plain;
+pub mod rewrite;
+pub mod slice;
+pub mod table;
+pub mod text;
+pub mod time;
+mod variants;
+pub mod verify;
+
+pub use model::{Branch, BranchCounts, Kernel, REPORT_SCHEMA, Report, RunInfo};

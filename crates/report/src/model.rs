@@ -1,0 +1,359 @@
+//! The report as data.
+
+use serde::{Deserialize, Serialize};
+
+use super::launches::{self, Launch, LaunchOccupancy};
+use super::variants::{self, Key};
+use wavetap_amdgpu::Target;
+use wavetap_profile::file::{Backend, Counts, ExecCounts, KernelTotals, Origin, Profile, ScalarCounts, SiteTotals, Work};
+use wavetap_profile::hex;
+use wavetap_profile::launches::UncountedDispatches;
+use wavetap_profile::map::{CounterMode, Refused, Resources, Source};
+use wavetap_profile::time::TimeProfile;
+use wavetap_slice::WaitSlice;
+use wavetap_slice::chains::Chain;
+
+/// Lanes that a wave may have: many targets have both kinds.
+const WAVE_SIZES: [u32; 2] = [32, 64];
+
+/// Schema of a report.
+pub const REPORT_SCHEMA: &str = "wavetap.report/1";
+
+/// How the run was made, where the profile does not say.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RunInfo {
+    /// Whether the emulator ran in strict mode; none on a GPU or where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strict: Option<bool>,
+    /// The emulator's seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// The application's exit code (128 + n after signal n).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// The signal that ended the application: `SIGKILL`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
+}
+
+/// A report on one profile.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// [`REPORT_SCHEMA`].
+    pub schema: String,
+    /// What ran the kernels.
+    pub backend: Backend,
+    /// Who counted.
+    pub origin: Origin,
+    /// How the run was made.
+    #[serde(flatten)]
+    pub run: RunInfo,
+    /// Whether the run ended and every dispatch was counted that was to be.
+    pub complete: bool,
+    /// Whether the run ended.
+    #[serde(default)]
+    pub ended: bool,
+    /// Processes whose counts these are.
+    #[serde(default = "wavetap_profile::file::one", skip_serializing_if = "wavetap_profile::file::is_one")]
+    pub processes: u32,
+    /// Kernels in order of first dispatch.
+    pub kernels: Vec<Kernel>,
+    /// Kernels that were left uncounted, and why.
+    pub refused: Vec<Refused>,
+    /// Dispatches that were not counted, and why.
+    #[serde(default)]
+    pub uncounted: Vec<UncountedDispatches>,
+    /// Modelled time of the same program, uninstrumented, where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<TimeProfile>,
+}
+
+/// One kernel of a report.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Kernel {
+    /// Mangled name.
+    pub name: String,
+    /// Demangled name.
+    pub demangled: String,
+    /// Target id.
+    pub target: String,
+    /// MD5 of the original code object.
+    pub object: String,
+    /// Where the counters lived; null for a trace.
+    pub mode: Option<CounterMode>,
+    /// Dispatches.
+    pub dispatches: u64,
+    /// How they were launched; empty where the profile does not say.
+    #[serde(default)]
+    pub launches: Vec<Launch>,
+    /// Waves that ran.
+    pub waves: u64,
+    /// Waves whose counters are missing.
+    pub dropped: u64,
+    /// Waves that never reached an epilogue.
+    pub unfinished: u64,
+    /// Whether waves shared records (nothing is lost; single waves cannot be told apart).
+    pub shared_records: bool,
+    /// Resources before the rewrite.
+    pub before: Option<Resources>,
+    /// Resources after it.
+    pub after: Option<Resources>,
+    /// Functions it may call whose branches are not counted.
+    pub uncounted_callees: Vec<String>,
+    /// Dynamic work as the emulator saw it.
+    pub work: Option<Work>,
+    /// Branches by address.
+    pub branches: Vec<Branch>,
+    /// Waits and what they wait for, the costliest first; empty where the original code was not at hand. *Predicted*, never measured.
+    #[serde(default)]
+    pub waits: Vec<WaitSlice>,
+    /// Why it waits, the costliest cause first. *Predicted*, like the waits.
+    #[serde(default)]
+    pub chains: Vec<Chain>,
+}
+
+/// One counted branch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Branch {
+    /// Original virtual address.
+    #[serde(with = "hex")]
+    pub address: u64,
+    /// The instruction as printed.
+    pub instruction: String,
+    /// Source line.
+    pub source: Option<Source>,
+    /// The counters.
+    #[serde(flatten)]
+    pub counts: BranchCounts,
+}
+
+/// The counters of a branch, by its kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum BranchCounts {
+    /// An instruction that forms a narrower EXEC.
+    Exec {
+        /// Arrivals with at least one active lane.
+        executions: u64,
+        /// Arrivals at which all active lanes agreed.
+        agreements: u64,
+        /// Arrivals at which they did not.
+        divergences: u64,
+        /// Active lanes before, summed over executions.
+        lanes_before: u64,
+        /// Active lanes after, summed over executions.
+        lanes_after: u64,
+        /// Arrivals without an active lane.
+        empty: u64,
+    },
+    /// A scalar branch.
+    Scalar {
+        /// Arrivals.
+        executions: u64,
+        /// Arrivals at which it was taken.
+        taken: u64,
+    },
+}
+
+impl Report {
+    /// A report on `profile`, without waits: see [`Kernel::waits`].
+    #[must_use]
+    pub fn new(profile: &Profile, run: RunInfo) -> Report {
+        Report {
+            schema: REPORT_SCHEMA.to_owned(),
+            backend: profile.backend,
+            origin: profile.origin,
+            run,
+            complete: profile.complete,
+            ended: profile.has_ended(),
+            processes: profile.processes,
+            kernels: profile.kernels.iter().map(Kernel::new).collect(),
+            refused: profile.refused.clone(),
+            uncounted: profile.uncounted.clone(),
+            time: None,
+        }
+    }
+
+    /// Whether something that was asked for is missing: a refused kernel, a dispatch that could not be counted, dropped or unfinished waves.
+    #[must_use]
+    pub fn has_gaps(&self) -> bool {
+        let uncounted = self.uncounted.iter().any(|uncounted| uncounted.why.is_gap());
+        !self.refused.is_empty() || uncounted || self.kernels.iter().any(|kernel| kernel.dropped > 0 || kernel.unfinished > 0)
+    }
+}
+
+impl Report {
+    /// Which code object what was not counted is of, where there are several with a kernel of its name.
+    pub(super) fn variant_object<'r>(&'r self, uncounted: &'r UncountedDispatches) -> Option<&'r str> {
+        let others = self.uncounted.iter().map(|other| Key { name: &other.name, target: &other.target, object: &other.object });
+        variants::object_of(uncounted, self.kernels.iter().map(Kernel::key).chain(others))
+    }
+}
+
+impl Kernel {
+    /// What it is known by.
+    pub(super) fn key(&self) -> Key<'_> {
+        Key { name: &self.name, target: &self.target, object: &self.object }
+    }
+
+    /// Lanes of its waves; nothing where neither its resources nor its target say.
+    pub(super) fn wave_size(&self) -> Option<u32> {
+        let known = self.before.map(|resources| resources.wave_size).filter(|lanes| *lanes > 0);
+        let target = Target::by_name(self.target.split(':').next().unwrap_or_default());
+        let possible = |lanes: &u32| target.is_some_and(|target| target.with_wave_size(*lanes).is_some());
+        let [wave32, wave64] = WAVE_SIZES.map(|lanes| Some(lanes).filter(possible));
+        known.or_else(|| wave32.xor(wave64))
+    }
+
+    /// The occupancy of its launches in a few words; nothing where nothing is known of it.
+    pub(super) fn occupancy(&self) -> Option<String> {
+        let at_best = self.before.zip(self.after);
+        let at_best = at_best.map(|(before, after)| LaunchOccupancy { before: before.waves_per_simd, after: after.waves_per_simd });
+        launches::occupancy(&self.launches, at_best)
+    }
+
+    fn new(totals: &KernelTotals) -> Kernel {
+        Kernel {
+            name: totals.name.clone(),
+            demangled: totals.demangled.clone(),
+            target: totals.target.clone(),
+            object: totals.object.clone(),
+            mode: totals.mode,
+            dispatches: totals.dispatches,
+            launches: launches::of(totals),
+            waves: totals.waves,
+            dropped: totals.dropped,
+            unfinished: totals.unfinished,
+            shared_records: totals.shared_records,
+            before: totals.before,
+            after: totals.after,
+            uncounted_callees: totals.uncounted_callees.clone(),
+            work: totals.work,
+            branches: totals.branches.iter().map(Branch::new).collect(),
+            waits: Vec::new(),
+            chains: Vec::new(),
+        }
+    }
+}
+
+impl Branch {
+    fn new(site: &SiteTotals) -> Branch {
+        Branch {
+            address: site.address,
+            instruction: site.instruction.clone(),
+            source: site.source.clone(),
+            counts: BranchCounts::new(&site.counts),
+        }
+    }
+}
+
+impl BranchCounts {
+    /// The counters with what follows from them.
+    #[must_use]
+    pub fn new(counts: &Counts) -> BranchCounts {
+        match *counts {
+            Counts::Exec(ExecCounts { executions, agreements, lanes_before, lanes_after, empty }) => {
+                let divergences = executions.saturating_sub(agreements);
+                BranchCounts::Exec { executions, agreements, divergences, lanes_before, lanes_after, empty }
+            }
+            Counts::Scalar(ScalarCounts { executions, taken }) => BranchCounts::Scalar { executions, taken },
+        }
+    }
+
+    /// What the numbers say, in a few words.
+    #[must_use]
+    pub fn verdict(&self) -> String {
+        match *self {
+            BranchCounts::Exec { executions: 0, empty: 0, .. } | BranchCounts::Scalar { executions: 0, .. } => "never reached".to_owned(),
+            BranchCounts::Exec { executions: 0, .. } => "never reached with an active lane".to_owned(),
+            BranchCounts::Exec { divergences: 0, .. } => "never diverges".to_owned(),
+            BranchCounts::Exec { executions, divergences, .. } => {
+                format!("diverges in {} of executions", percent(divergences, executions))
+            }
+            BranchCounts::Scalar { taken: 0, .. } => "never taken".to_owned(),
+            BranchCounts::Scalar { executions, taken } if executions == taken => "always taken".to_owned(),
+            BranchCounts::Scalar { executions, taken } => format!("taken in {} of executions", percent(taken, executions)),
+        }
+    }
+
+    /// Whether lanes went different ways at it.
+    #[must_use]
+    pub fn diverges(&self) -> bool {
+        matches!(self, BranchCounts::Exec { divergences: 1.., .. })
+    }
+
+    /// At how many of its executions all active lanes agreed: `50 %`; none where it was not executed or is a scalar branch.
+    #[must_use]
+    pub fn agreement(&self) -> Option<String> {
+        match *self {
+            BranchCounts::Exec { executions, agreements, .. } if executions > 0 => Some(percent(agreements, executions)),
+            _ => None,
+        }
+    }
+
+    /// Average active lanes before and after, where it was executed.
+    #[must_use]
+    pub fn average_lanes(&self) -> Option<(f64, f64)> {
+        match *self {
+            BranchCounts::Exec { executions, lanes_before, lanes_after, .. } if executions > 0 => {
+                Some((lanes_before as f64 / executions as f64, lanes_after as f64 / executions as f64))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// `part` of `whole` in percent, with one digit where it is no whole number. Never rounded to 0 % or 100 % unless it is.
+fn percent(part: u64, whole: u64) -> String {
+    let tenths = ((part as f64 / whole as f64) * 1000.0).round() as u64;
+    match (part, tenths) {
+        (1.., 0) => "less than 0.1 %".to_owned(),
+        (_, 1000) if part < whole => "more than 99.9 %".to_owned(),
+        _ if tenths.is_multiple_of(10) => format!("{} %", tenths / 10),
+        _ => format!("{}.{} %", tenths / 10, tenths % 10),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exec(executions: u64, agreements: u64, empty: u64) -> BranchCounts {
+        BranchCounts::new(&Counts::Exec(ExecCounts {
+            executions,
+            agreements,
+            lanes_before: 64 * executions,
+            lanes_after: 16 * executions,
+            empty,
+        }))
+    }
+
+    #[test]
+    fn verdicts_follow_the_counts() {
+        assert_eq!(exec(32, 16, 0).verdict(), "diverges in 50 % of executions");
+        assert_eq!(exec(32, 32, 0).verdict(), "never diverges");
+        assert_eq!(exec(0, 0, 3).verdict(), "never reached with an active lane");
+        assert_eq!(exec(0, 0, 0).verdict(), "never reached");
+        assert_eq!(exec(3, 1, 0).verdict(), "diverges in 66.7 % of executions");
+        assert_eq!(exec(1_000_000, 999_999, 0).verdict(), "diverges in less than 0.1 % of executions");
+        assert_eq!(exec(1_000_000, 1, 0).verdict(), "diverges in more than 99.9 % of executions");
+        assert_eq!(BranchCounts::Scalar { executions: 4, taken: 4 }.verdict(), "always taken");
+        assert_eq!(BranchCounts::Scalar { executions: 4, taken: 0 }.verdict(), "never taken");
+        assert_eq!(BranchCounts::Scalar { executions: 4, taken: 1 }.verdict(), "taken in 25 % of executions");
+    }
+
+    #[test]
+    fn json_has_the_fields_of_the_contract() {
+        let branch =
+            Branch { address: 0x1a40, instruction: "s_and_saveexec_b64 s[0:1], vcc".to_owned(), source: None, counts: exec(32, 16, 1) };
+        let json = serde_json::to_value(&branch).unwrap();
+        assert_eq!(
+            json,
+            serde_json::json!({
+                "address": "0x1a40", "instruction": "s_and_saveexec_b64 s[0:1], vcc", "source": null, "kind": "exec",
+                "executions": 32, "agreements": 16, "divergences": 16, "lanes_before": 2048, "lanes_after": 512, "empty": 1,
+            })
+        );
+        assert_eq!(serde_json::from_value::<Branch>(json).unwrap(), branch);
+    }
+}

@@ -1,0 +1,199 @@
+//! What a rewrite did, as data and as text.
+
+use serde::{Deserialize, Serialize};
+
+use super::table::{Align, Table, grouped};
+use super::text::{Style, mode_name, refused_line};
+use wavetap_profile::map::{CounterMode, ObjectMap, Refused, Resources, VectorSource};
+
+/// Schema of a rewrite's summary.
+pub const SCHEMA: &str = "wavetap.rewrite/1";
+/// Schema of the map file of a whole input.
+pub const MAPS_SCHEMA: &str = "wavetap.maps/1";
+
+/// The map file: the maps of all rewritten code objects of one input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Maps {
+    /// [`MAPS_SCHEMA`].
+    pub schema: String,
+    /// One map for each code object that was looked at.
+    pub objects: Vec<ObjectMap>,
+}
+
+/// What a rewrite did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Kernels that count now.
+    pub kernels: Vec<InstrumentedKernel>,
+    /// Kernels that were left as they were.
+    pub refused: Vec<Refused>,
+}
+
+/// A kernel that counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstrumentedKernel {
+    /// Mangled name.
+    pub name: String,
+    /// Demangled name.
+    pub demangled: String,
+    /// Target id.
+    pub target: String,
+    /// Where its counters live.
+    pub mode: CounterMode,
+    /// How many branches it counts.
+    pub branches: usize,
+    /// Functions it may call whose branches are not counted.
+    pub uncounted_callees: Vec<String>,
+    /// Where its probes' vector registers come from.
+    #[serde(default)]
+    pub vector_registers: VectorSource,
+    /// Before.
+    pub before: Resources,
+    /// After.
+    pub after: Resources,
+}
+
+impl Maps {
+    /// The maps of one input.
+    #[must_use]
+    pub fn new(objects: Vec<ObjectMap>) -> Maps {
+        Maps { schema: MAPS_SCHEMA.to_owned(), objects }
+    }
+}
+
+impl Summary {
+    /// What these maps say.
+    #[must_use]
+    pub fn of(objects: &[ObjectMap]) -> Summary {
+        let kernels = objects.iter().flat_map(|object| {
+            object.kernels.iter().map(|kernel| InstrumentedKernel {
+                name: kernel.name.clone(),
+                demangled: kernel.demangled.clone(),
+                target: object.target.clone(),
+                mode: kernel.mode,
+                branches: kernel.sites.len(),
+                uncounted_callees: kernel.uncounted_callees.clone(),
+                vector_registers: kernel.vector_registers,
+                before: kernel.before,
+                after: kernel.after,
+            })
+        });
+        let refused = objects.iter().flat_map(|object| object.refused.iter().cloned());
+        Summary { schema: SCHEMA.to_owned(), kernels: kernels.collect(), refused: refused.collect() }
+    }
+
+    /// All that these say, in this order.
+    #[must_use]
+    pub fn join(parts: Vec<Summary>) -> Summary {
+        let mut all = Summary::of(&[]);
+        for part in parts {
+            all.kernels.extend(part.kernels);
+            all.refused.extend(part.refused);
+        }
+        all
+    }
+
+    /// As text.
+    #[must_use]
+    pub fn render(&self, style: Style) -> String {
+        let mut table = Table::new(&[
+            ("kernel", Align::Left),
+            ("target", Align::Left),
+            ("branches", Align::Right),
+            ("counters in", Align::Left),
+            ("code", Align::Right),
+            ("SGPRs", Align::Right),
+            ("VGPRs", Align::Right),
+            ("LDS", Align::Right),
+            ("waves/SIMD", Align::Right),
+        ]);
+        for kernel in &self.kernels {
+            let (before, after) = (kernel.before, kernel.after);
+            table.row([
+                style.name(&kernel.demangled).into_owned(),
+                kernel.target.clone(),
+                kernel.branches.to_string(),
+                mode_name(kernel.mode).to_owned(),
+                change(before.code_bytes, after.code_bytes),
+                change(before.sgprs.into(), after.sgprs.into()),
+                change(before.vgprs.into(), after.vgprs.into()),
+                change(before.lds_bytes.into(), after.lds_bytes.into()),
+                change(before.waves_per_simd.into(), after.waves_per_simd.into()),
+            ]);
+        }
+        let mut lines = Vec::new();
+        if table.is_empty() {
+            lines.push("no kernel was instrumented: the output is the input, byte for byte".to_owned());
+        } else {
+            let mut table = table.lines(0).into_iter();
+            lines.extend(table.next().map(|head| style.dim(&head)));
+            lines.extend(table);
+        }
+        for kernel in self.kernels.iter().filter(|kernel| !kernel.uncounted_callees.is_empty()) {
+            lines.push(format!(
+                "{}: not counted: branches within called functions ({})",
+                style.name(&kernel.demangled),
+                kernel.uncounted_callees.join(", ")
+            ));
+        }
+        lines.extend(self.kernels.iter().filter_map(|kernel| Some(format!("{}: {}", style.name(&kernel.demangled), moved(kernel)?))));
+        if !self.refused.is_empty() {
+            lines.push("left uncounted".to_owned());
+            lines.extend(self.refused.iter().map(|kernel| refused_line(kernel, style)));
+        }
+        lines.push(String::new());
+        lines.join("\n")
+    }
+}
+
+/// What its probes cost where no vector register is unused.
+fn moved(kernel: &InstrumentedKernel) -> Option<String> {
+    const AROUND: &str = "no vector register is unused: around each probe some go to";
+    match kernel.vector_registers {
+        VectorSource::Unused => None,
+        VectorSource::Lanes => Some(format!("{AROUND} scalar registers, a lane at a time")),
+        VectorSource::Accumulation => Some(format!("{AROUND} accumulation registers")),
+        VectorSource::Scratch => {
+            let bytes = change(kernel.before.scratch_bytes.into(), kernel.after.scratch_bytes.into());
+            Some(format!("{AROUND} scratch memory ({bytes} bytes a work-item)"))
+        }
+    }
+}
+
+/// `24 → 32`, or one number where nothing changed.
+fn change(before: u64, after: u64) -> String {
+    if before == after { grouped(after) } else { format!("{} → {}", grouped(before), grouped(after)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_without_unused_registers_say_where_theirs_go() {
+        let kernel = |vector_registers| InstrumentedKernel {
+            name: "k".to_owned(),
+            demangled: "k".to_owned(),
+            target: "gfx1100".to_owned(),
+            mode: CounterMode::Lds,
+            branches: 1,
+            uncounted_callees: Vec::new(),
+            vector_registers,
+            before: Resources { scratch_bytes: 16, ..Resources::default() },
+            after: Resources { scratch_bytes: 36, ..Resources::default() },
+        };
+        let text = |source| {
+            let summary = Summary { schema: SCHEMA.to_owned(), kernels: vec![kernel(source)], refused: Vec::new() };
+            summary.render(Style::default())
+        };
+        assert!(!text(VectorSource::Unused).contains("no vector register is unused"));
+        assert!(text(VectorSource::Lanes).contains("go to scalar registers, a lane at a time\n"));
+        assert!(text(VectorSource::Accumulation).contains("go to accumulation registers\n"));
+        assert!(
+            text(VectorSource::Scratch)
+                .contains("k: no vector register is unused: around each probe some go to scratch memory (16 → 36 bytes a work-item)\n")
+        );
+    }
+}

@@ -1,0 +1,196 @@
+//! How often waves executed each block, worked out from the counters of branch sites.
+//!
+//! A site's counters give its block's executions, a scalar branch's also its edges'. What a block gets along its edges in, and at the entry one arrival per wave,
+//! equals what it passes on along its edges out; applied until nothing new follows, this usually gives every block. A result is labelled: read from
+//! a site in the block, derived, or unknown. Counters that contradict each other (waves that were dropped or did not finish) give no derived numbers.
+
+use serde::{Deserialize, Serialize};
+
+use wavetap_analysis::cfg::{Cfg, EdgeKind};
+use wavetap_analysis::kernel::Body;
+use wavetap_base::entity::BlockId;
+use wavetap_profile::file::{Counts, KernelTotals, SiteTotals};
+
+/// How a number of executions is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CountSource {
+    /// A site in the same block counted it.
+    Counted,
+    /// It follows from other sites' counters and the number of waves.
+    Derived,
+    /// It does not follow from what was counted.
+    Unknown,
+}
+
+/// Executions by block.
+#[derive(Debug, Clone)]
+pub struct BlockCounts {
+    blocks: Vec<(Option<u64>, CountSource)>,
+    consistent: bool,
+}
+
+/// Counts of a kernel, and whether more than they say follows from them.
+#[derive(Debug, Clone, Copy)]
+pub struct KernelCounts<'a> {
+    /// The counts.
+    pub totals: &'a KernelTotals,
+    /// Whether waves come in at the kernel's entry only, and what goes into a call comes out of it: all that may be called is known, and none of it ends the wave.
+    pub flows: bool,
+}
+
+impl<'a> KernelCounts<'a> {
+    /// Counts of a kernel of which both hold.
+    #[must_use]
+    pub fn of(totals: &'a KernelTotals) -> KernelCounts<'a> {
+        KernelCounts { totals, flows: true }
+    }
+}
+
+impl BlockCounts {
+    /// Works out the executions of a kernel's blocks. Without counts, all are unknown.
+    #[must_use]
+    pub fn derive(body: &Body, cfg: &Cfg, counted: Option<KernelCounts<'_>>) -> BlockCounts {
+        let Some(KernelCounts { totals, flows }) = counted else {
+            return BlockCounts { blocks: vec![(None, CountSource::Unknown); cfg.len()], consistent: true };
+        };
+        // Without dropped and unfinished waves every wave arrives once; otherwise the sites alone must do.
+        let complete = flows && totals.dropped == 0 && totals.unfinished == 0;
+        Self::of_sites(body, cfg, &totals.branches, complete, complete.then_some(totals.waves))
+    }
+
+    /// Works out the executions of the blocks of code that is entered unknown times: a function, from counters of which none is missing.
+    #[must_use]
+    pub fn derive_entered(body: &Body, cfg: &Cfg, sites: &[SiteTotals]) -> BlockCounts {
+        Self::of_sites(body, cfg, sites, true, None)
+    }
+
+    fn of_sites(body: &Body, cfg: &Cfg, sites: &[SiteTotals], complete: bool, arrivals: Option<u64>) -> BlockCounts {
+        let mut solver = Solver::new(cfg);
+        let mut counted = vec![false; cfg.len()];
+        for site in sites {
+            let Some(id) = body.at(site.address) else { continue };
+            let block = cfg.block_of(id);
+            counted[block.index()] = true;
+            match site.counts {
+                Counts::Exec(exec) => solver.block(block, exec.executions.checked_add(exec.empty)),
+                Counts::Scalar(scalar) => {
+                    solver.block(block, Some(scalar.executions));
+                    if cfg.block(block).last == id {
+                        solver.edge(block, EdgeKind::Taken, Some(scalar.taken));
+                        solver.edge(block, EdgeKind::FallThrough, scalar.executions.checked_sub(scalar.taken));
+                    }
+                }
+            }
+        }
+        solver.solve(arrivals);
+        let consistent = !solver.contradiction;
+        let label = |(index, count): (usize, Option<u64>)| match count {
+            Some(count) if counted[index] => (Some(count), CountSource::Counted),
+            Some(count) if complete && consistent => (Some(count), CountSource::Derived),
+            _ => (None, CountSource::Unknown),
+        };
+        BlockCounts { blocks: solver.blocks.into_iter().enumerate().map(label).collect(), consistent }
+    }
+
+    /// Whether no two counters contradict each other. Where they do, waves did not take the ways that the graph has.
+    #[must_use]
+    pub fn is_consistent(&self) -> bool {
+        self.consistent
+    }
+
+    /// The executions of a block, and how they are known.
+    #[must_use]
+    pub fn of(&self, block: BlockId) -> (Option<u64>, CountSource) {
+        self.blocks.get(block.index()).copied().unwrap_or((None, CountSource::Unknown))
+    }
+}
+
+struct Solver<'a> {
+    cfg: &'a Cfg,
+    blocks: Vec<Option<u64>>,
+    edges: Vec<Option<u64>>,
+    /// Edge numbers by block.
+    outgoing: Vec<Vec<usize>>,
+    incoming: Vec<Vec<usize>>,
+    changed: bool,
+    contradiction: bool,
+}
+
+impl<'a> Solver<'a> {
+    fn new(cfg: &'a Cfg) -> Self {
+        let mut outgoing = vec![Vec::new(); cfg.len()];
+        let mut incoming = vec![Vec::new(); cfg.len()];
+        let mut count = 0;
+        for block in cfg.ids() {
+            for edge in &cfg.block(block).successors {
+                outgoing[block.index()].push(count);
+                incoming[edge.block.index()].push(count);
+                count += 1;
+            }
+        }
+        let (blocks, edges) = (vec![None; cfg.len()], vec![None; count]);
+        Solver { cfg, blocks, edges, outgoing, incoming, changed: false, contradiction: false }
+    }
+
+    fn block(&mut self, block: BlockId, count: Option<u64>) {
+        set(&mut self.blocks[block.index()], count, &mut self.changed, &mut self.contradiction);
+    }
+
+    fn edge(&mut self, block: BlockId, kind: EdgeKind, count: Option<u64>) {
+        let edges = self.cfg.block(block).successors.iter().zip(&self.outgoing[block.index()]);
+        for (_, &number) in edges.filter(|(edge, _)| edge.kind == kind) {
+            set(&mut self.edges[number], count, &mut self.changed, &mut self.contradiction);
+        }
+    }
+
+    fn solve(&mut self, arrivals: Option<u64>) {
+        self.changed = true;
+        while std::mem::take(&mut self.changed) && !self.contradiction {
+            for block in self.cfg.ids() {
+                // What comes in from outside is known but for an entry that is reached unknown times.
+                let outside = if block == self.cfg.entry() { arrivals } else { Some(0) };
+                if let Some(outside) = outside {
+                    self.balance(block, outside, true);
+                }
+                if self.cfg.block(block).exit.is_none() {
+                    self.balance(block, 0, false);
+                }
+            }
+        }
+    }
+
+    /// A block's count is `outside` plus its edges in (or out): if all of these but one are known, so is the last.
+    fn balance(&mut self, block: BlockId, outside: u64, incoming: bool) {
+        let numbers = if incoming { &self.incoming[block.index()] } else { &self.outgoing[block.index()] };
+        let mut sum = Some(outside);
+        let mut missing = None;
+        for &number in numbers {
+            match self.edges[number] {
+                Some(count) => sum = sum.and_then(|sum| sum.checked_add(count)),
+                None if missing.is_some() => return,
+                None => missing = Some(number),
+            }
+        }
+        match (missing, self.blocks[block.index()]) {
+            (None, _) => set(&mut self.blocks[block.index()], sum, &mut self.changed, &mut self.contradiction),
+            (Some(number), Some(total)) => {
+                let rest = sum.and_then(|sum| total.checked_sub(sum));
+                set(&mut self.edges[number], rest, &mut self.changed, &mut self.contradiction);
+            }
+            (Some(_), None) => {}
+        }
+    }
+}
+
+/// Fills a place; an impossible number, or another one than is there, is a contradiction.
+fn set(place: &mut Option<u64>, value: Option<u64>, changed: &mut bool, contradiction: &mut bool) {
+    match (*place, value) {
+        (_, None) => *contradiction = true,
+        (None, Some(_)) => {
+            *place = value;
+            *changed = true;
+        }
+        (Some(old), Some(new)) => *contradiction |= old != new,
+    }
+}

@@ -1,0 +1,155 @@
+//! An independent checker of a rewritten file against its original.
+//!
+//! It shares nothing with the stages that rewrite: it reads the two files, decodes both, and checks that the rewritten one does what the original
+//! does. What it checks, and how, is told in its parts:
+//!
+//! * `object`, `tables`: every original byte is where it was; segments, symbols, relocations as loaders want them;
+//! * `kernels`, `allocation`, `preload`, `scratch`: descriptor, metadata and site table agree with each other and with the code; registers are allocated;
+//! * `align`: the new code is the original with instructions inserted, and control flows the same way, calls included;
+//! * `adjacent`: nothing was inserted between instructions that must follow each other;
+//! * `preserve`, `homes`, `high_registers`: no original instruction reads anything that inserted code changed, EXEC and SCC included;
+//! * `defined`: inserted code reads no register that nothing has set;
+//! * `outstanding`, `accessed`, `translations`: inserted code waits for what it uses;
+//! * `hazards`, `matrix`, `events`, `forwarding`, `scheduling`: what the target leaves to software holds around inserted code.
+//!
+//! A kernel's new code is the kernel and copies of functions that it calls; each is checked against its original by itself. At a call everything that the
+//! function reads is what it is in the original; at a function's entry that is taken for granted, and at its return everything that original
+//! code names is what it is in the original, but for scalar registers that no caller of the copy reads behind the call. Return addresses correspond.
+//!
+//! It checks code of every target that the tables have instructions of, in waves of 32 and 64. A finding says which rule is broken and where. No finding
+//! means that every rule above was checked and held. `docs/verify.md` says in full what is checked and what is not.
+#![forbid(unsafe_code)]
+
+mod accessed;
+mod adjacent;
+mod align;
+mod allocation;
+mod arrivals;
+mod code;
+mod defined;
+mod entry;
+mod events;
+mod few;
+mod finding;
+mod first_vector;
+mod forwarding;
+mod hazards;
+mod high_registers;
+mod homes;
+mod host;
+mod image;
+mod kernels;
+mod matrix;
+mod object;
+mod outstanding;
+mod preload;
+mod preserve;
+mod scheduling;
+mod scratch;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod translations;
+mod values;
+
+pub use code::{KernelCode, check_code};
+pub use finding::{Finding, Rule};
+
+use wavetap_base::error::{Result, ResultExt};
+use wavetap_object::code_object::CodeObject;
+use wavetap_object::offload_bundle::Input;
+use wavetap_profile::map::ObjectMap;
+
+/// What was checked and what is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Report {
+    /// Code objects that differ from the original's and were checked.
+    pub objects: usize,
+    /// Instrumented kernels that were checked.
+    pub kernels: usize,
+    /// Broken rules, each with the code object's place in the file.
+    pub findings: Vec<(String, Finding)>,
+}
+
+/// Checks a rewritten file (host executable or library, bundle, code object) against its original.
+///
+/// ```
+/// // A file is a faithful rewrite of itself.
+/// # let Ok(file) = std::fs::read("hip-samples/bin/vectoradd") else { return };
+/// let report = wavetap_verify::check_files(&file, &file).expect("readable");
+/// assert!(report.findings.is_empty());
+/// ```
+///
+/// # Errors
+/// If one of the files cannot be read as what it is.
+pub fn check_files(original: &[u8], rewritten: &[u8]) -> Result<Report> {
+    let mut report = Report::default();
+    let (old, new) =
+        (Input::parse(original).within(|| "the original".into())?, Input::parse(rewritten).within(|| "the rewritten file".into())?);
+    let mut around = Vec::new();
+    let pairs = host::pair(&old, &new, &mut around)?;
+    report.findings.extend(around.into_iter().map(|finding| ("the file".to_owned(), finding)));
+    for (place, before, after) in pairs {
+        if before == after {
+            continue;
+        }
+        if !wavetap_object::elf::is_elf(before) {
+            report.findings.push((place, Finding::new(Rule::HostFile, "an entry that is no code object changed")));
+            continue;
+        }
+        let (before, after) = match (CodeObject::parse(before), CodeObject::parse(after)) {
+            (Ok(before), Ok(after)) => (before, after),
+            // Beside others the rest can be checked; by itself it is a wrong input.
+            (Err(error), _) if old.bundles.is_empty() => return Err(error.within(format!("{place} of the original"))),
+            (_, Err(error)) if old.bundles.is_empty() => return Err(error.within(format!("{place} of the rewritten file"))),
+            (Err(error), _) => {
+                let message = format!("a code object that cannot be read changed: {error}");
+                report.findings.push((place, Finding::new(Rule::Skeleton, message)));
+                continue;
+            }
+            (_, Err(error)) => {
+                report.findings.push((place, Finding::new(Rule::Skeleton, format!("the rewritten code object cannot be read: {error}"))));
+                continue;
+            }
+        };
+        let (kernels, findings) = check_object(&before, &after);
+        report.objects += 1;
+        report.kernels += kernels;
+        report.findings.extend(findings.into_iter().map(|finding| (place.clone(), finding)));
+    }
+    Ok(report)
+}
+
+/// Checks one rewritten code object against its original; tells how many instrumented kernels it has, and what is wrong.
+#[must_use]
+pub fn check_object(original: &CodeObject<'_>, rewritten: &CodeObject<'_>) -> (usize, Vec<Finding>) {
+    let (map, findings) = check_beside(original, rewritten, None, true);
+    (map.map_or(0, |map| map.kernels.len()), findings)
+}
+
+/// A rewritten code object in which nothing was found.
+#[derive(Debug, Clone, Copy)]
+pub struct Faultless<'a> {
+    /// The original.
+    pub original: &'a CodeObject<'a>,
+    /// What it was rewritten to.
+    pub rewritten: &'a CodeObject<'a>,
+    /// Its site table, as [`check_beside`] read it.
+    pub map: &'a ObjectMap,
+}
+
+/// [`check_object`]; gives the site table, if it can be read. Code that `earlier` has as well, in the same place, for a target that is like this one, with the same
+/// descriptors, metadata and sites, is not looked at again: everything else is. Kernels are checked `at_once`, on all threads, or one after the other.
+pub fn check_beside(
+    original: &CodeObject<'_>,
+    rewritten: &CodeObject<'_>,
+    earlier: Option<Faultless<'_>>,
+    at_once: bool,
+) -> (Option<ObjectMap>, Vec<Finding>) {
+    let mut findings = Vec::new();
+    let map = object::check(original, rewritten, &mut findings);
+    if let Some(map) = &map {
+        kernels::check(original, rewritten, map, earlier, at_once, &mut findings);
+    }
+    (map, findings)
+}

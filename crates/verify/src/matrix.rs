@@ -1,0 +1,179 @@
+//! Required wait states around matrix and dot-product instructions (gfx908 and later), as far as inserted code can be a part of them.
+//!
+//! Inserted code has no matrix instructions. So there are rules between an original one and an inserted reader or writer of its registers, and between
+//! inserted writers and an original one; where the number depends on what reads the result, the largest is asked for.
+
+use super::hazards::{Facts, Pair, WaitRule, all, if_met, is_lds, is_valu, is_vector_memory};
+use wavetap_amdgpu::{Encoding, Flags, Inst, Reg, Role, Traits, WaitStates};
+use wavetap_analysis::dataflow::RegSet;
+
+/// The longest distance any of these rules asks for (16 passes and 4).
+pub(super) const FARTHEST: u32 = 20;
+
+/// The rules.
+#[rustfmt::skip] // As in `hazards`.
+pub(super) static RULES: [WaitRule; 9] = {
+    use Facts as F;
+    [
+        WaitRule::new("a result of a matrix instruction is read",
+            F::MATRIX, F::USES, FARTHEST, result_to_reader),
+        WaitRule::new("a result of a matrix instruction is overwritten",
+            F::MATRIX, F::WRITES_VECTOR, FARTHEST, result_to_writer),
+        WaitRule::new("what a matrix instruction accumulates on is overwritten",
+            F::MATRIX, F::WRITES_VECTOR, FARTHEST, accumulator_to_writer),
+        WaitRule::new("a vector register is written that a matrix instruction reads",
+            all([F::VALU, F::WRITES_VECTOR]), F::MATRIX_SIDE, 2, vgpr_to_matrix),
+        WaitRule::new("EXEC is written by a vector instruction before a matrix instruction",
+            all([F::VALU, F::WRITES_EXEC]), F::MATRIX_SIDE, 4, exec_to_matrix),
+        WaitRule::new("an accumulation register is written that is read again",
+            all([F::GFX908, F::ACCUM_MOVE]), F::MATRIX_SIDE, 3, accum_write_to_reader),
+        WaitRule::new("a vector register is written from an accumulation register and read by a memory instruction",
+            all([F::GFX908, F::ACCUM_MOVE]), F::MEMORY_SIDE, 2, accum_read_to_memory),
+        WaitRule::new("a result of a dot product is used",
+            F::DOT, F::USES, 3, dot_to_use),
+        WaitRule::new("a product in double precision before a fused multiply-add",
+            F::MATRIX, F::FMA_F64, 2, double_to_fma),
+    ]
+};
+
+/// Whether rules of this file concern an instruction.
+pub(super) fn concerns(inst: &Inst) -> bool {
+    is_matrix(inst) || inst.variant.traits.intersects(Traits::DOT | Traits::ACCUM_MOVE)
+}
+
+/// Whether an instruction multiplies matrices.
+pub(super) fn is_matrix(inst: &Inst) -> bool {
+    inst.variant.flags.contains(Flags::MFMA) && !inst.variant.traits.contains(Traits::ACCUM_MOVE)
+}
+
+fn is_dot(inst: &Inst) -> bool {
+    inst.variant.traits.contains(Traits::DOT)
+}
+
+fn is_double(inst: &Inst) -> bool {
+    inst.name().starts_with("v_mfma_f64")
+}
+
+/// Single-precision factors: other pipes on gfx94x.
+fn is_single(inst: &Inst) -> bool {
+    inst.name().starts_with("v_mfma_f32") && (inst.name().ends_with("f32") && !inst.name().ends_with("xf32"))
+}
+
+fn reads_memory_side(inst: &Inst) -> bool {
+    is_vector_memory(inst) || is_lds(inst) || inst.variant.encoding == Encoding::Exp
+}
+
+/// Rows, columns and depth in an instruction's name: `v_mfma_f32_32x32x8_f16`, `v_mfma_f32_32x32x8f16`.
+fn shape(inst: &Inst) -> Option<(u32, u32)> {
+    let part = inst.name().split('_').find(|part| part.as_bytes().first().is_some_and(u8::is_ascii_digit) && part.contains('x'))?;
+    let mut numbers =
+        part.split('x').map(|number| number.bytes().take_while(u8::is_ascii_digit).fold(0, |n, b| 10 * n + u32::from(b - b'0')));
+    let (rows, _, depth) = (numbers.next()?, numbers.next()?, numbers.next()?);
+    Some((rows, depth))
+}
+
+/// Passes of a matrix instruction, not fewer than it takes.
+fn passes(inst: &Inst, states: WaitStates) -> u32 {
+    let Some((rows, depth)) = shape(inst) else { return 16 };
+    let newer = matches!(states, WaitStates::Gfx94x | WaitStates::Gfx950);
+    let name = inst.name();
+    // Of single precision and of XF32 half as many rows count.
+    let deep = if name.ends_with("f32") { 2 * depth } else { depth };
+    match rows {
+        _ if name.contains("f8f6f4") => rows / 2,
+        4 => 2,
+        _ if name.starts_with("v_smfmac") => rows / 4,
+        16 if newer && deep >= 16 => 4,
+        32 if newer && deep >= 8 => 8,
+        rows => rows / 2,
+    }
+}
+
+/// Wait states after which a result may be read, or overwritten.
+fn done(p: &Pair<'_>, memory: bool) -> u32 {
+    let passes = passes(p.producer, p.states);
+    if is_double(p.producer) {
+        let large = shape(p.producer).is_some_and(|(rows, _)| rows == 16);
+        return match (large, memory) {
+            (false, false) => 6,
+            (false, true) => 9,
+            (true, _) if p.states == WaitStates::Gfx950 => 19,
+            (true, false) => 11,
+            (true, true) => 18,
+        };
+    }
+    match p.states {
+        WaitStates::Gfx908 => passes + 2,
+        WaitStates::Gfx94x | WaitStates::Gfx950 if is_single(p.producer) => passes + 2,
+        WaitStates::Gfx950 if passes >= 4 => passes + 4,
+        _ => passes + 3,
+    }
+}
+
+fn results(inst: &Inst) -> RegSet {
+    inst.operand(Role::Vdst).and_then(|operand| operand.reg()).into_iter().collect()
+}
+
+fn result_to_reader(p: &Pair<'_>) -> Option<u32> {
+    let reads = results(p.producer).intersects(&p.consumer.reads);
+    let memory = reads_memory_side(p.consumer);
+    (is_matrix(p.producer) && !is_matrix(p.consumer) && reads && (memory || is_valu(p.consumer))).then(|| done(p, memory))
+}
+
+fn result_to_writer(p: &Pair<'_>) -> Option<u32> {
+    let overwrites = results(p.producer).intersects(&p.consumer.writes);
+    (is_matrix(p.producer) && !is_matrix(p.consumer) && overwrites).then(|| match p.states {
+        WaitStates::Gfx908 => passes(p.producer, p.states) - 1,
+        _ => done(p, false),
+    })
+}
+
+fn accumulator_to_writer(p: &Pair<'_>) -> Option<u32> {
+    let accumulator: RegSet = p.producer.operand(Role::Src2).and_then(|operand| operand.reg()).into_iter().collect();
+    let overwrites = accumulator.intersects(&p.consumer.writes);
+    let exempt = is_double(p.producer) || (p.strict() && is_single(p.producer));
+    (is_matrix(p.producer) && !exempt && !is_matrix(p.consumer) && overwrites).then(|| {
+        let passes = passes(p.producer, p.states);
+        if p.states == WaitStates::Gfx908 { passes.saturating_sub(3) } else { passes - 1 }
+    })
+}
+
+fn vgpr_to_matrix(p: &Pair<'_>) -> Option<u32> {
+    let consumes = is_matrix(p.consumer) || (p.states == WaitStates::Gfx908 && p.consumer.name().starts_with("v_accvgpr_write"));
+    let reads = p.producer.writes.vectors().intersects(&p.consumer.reads);
+    let moved = p.states == WaitStates::Gfx908 && p.producer.name().starts_with("v_accvgpr_write");
+    if_met(consumes && is_valu(p.producer) && !concerns(p.producer) && reads && !moved, 2)
+}
+
+fn exec_to_matrix(p: &Pair<'_>) -> Option<u32> {
+    let consumes = is_matrix(p.consumer) || (p.states == WaitStates::Gfx908 && p.consumer.name().starts_with("v_accvgpr_write"));
+    if_met(consumes && is_valu(p.producer) && p.producer.writes.overlaps(Reg::EXEC), 4)
+}
+
+fn accum_write_to_reader(p: &Pair<'_>) -> Option<u32> {
+    let writes = p.states == WaitStates::Gfx908 && p.producer.name().starts_with("v_accvgpr_write");
+    let reads = results(p.producer).intersects(&p.consumer.reads);
+    let accumulates = p.consumer.operand(Role::Src2).and_then(|operand| operand.reg()).is_some_and(|reg| results(p.producer).overlaps(reg));
+    match (writes && reads, is_matrix(p.consumer)) {
+        (true, true) => Some(if accumulates { 1 } else { 3 }),
+        (true, false) if p.consumer.name().starts_with("v_accvgpr_read") => Some(3),
+        _ => None,
+    }
+}
+
+fn accum_read_to_memory(p: &Pair<'_>) -> Option<u32> {
+    let reads = results(p.producer).intersects(&p.consumer.reads);
+    if_met(p.states == WaitStates::Gfx908 && p.producer.name().starts_with("v_accvgpr_read") && reads && reads_memory_side(p.consumer), 2)
+}
+
+fn dot_to_use(p: &Pair<'_>) -> Option<u32> {
+    let later = !matches!(p.states, WaitStates::None | WaitStates::Gfx9 | WaitStates::Gfx908);
+    let uses = results(p.producer).intersects(&p.consumer.reads.union(p.consumer.writes));
+    let same = p.producer.variant == p.consumer.variant;
+    if_met(later && is_dot(p.producer) && !same && (is_valu(p.consumer) || reads_memory_side(p.consumer)) && uses, 3)
+}
+
+fn double_to_fma(p: &Pair<'_>) -> Option<u32> {
+    let fma = matches!(p.consumer.name(), "v_fma_f64" | "v_fmac_f64");
+    if_met(is_matrix(p.producer) && is_double(p.producer) && fma, 2)
+}

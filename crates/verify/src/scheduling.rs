@@ -1,0 +1,102 @@
+//! Code that sees to dependences of vector registers by itself (`HW_REG_WAVE_SCHED_MODE`, gfx12).
+//!
+//! Original instructions run in the mode that they have in the original. Inserted ones that have to do with vector registers or memory run with the hardware's
+//! checks, and have nothing under way any more where an original one follows. Where inserted code changes the mode nothing is under way: the instruction right
+//! before waits for all that vector instructions write and all that memory instructions have yet to read.
+
+use super::align::Alignment;
+use super::finding::{Finding, Rule};
+use super::hazards::{is_valu, predecessors};
+use wavetap_amdgpu::{Memory, RegFile, alu_wait};
+use wavetap_analysis::cfg::{Cfg, Program};
+use wavetap_analysis::kernel::{Body, BodyKind, Scheduling};
+use wavetap_base::entity::InstId;
+
+/// Whether an instruction sets the mode.
+pub(super) fn sets(body: &Body, id: InstId) -> bool {
+    body.inst(id).sets_hwreg().is_some_and(|number| body.target().scheduling_mode_hwreg() == Some(number))
+}
+
+/// Checks one body's new code: a kernel's, or that of a function that was copied for it.
+pub(super) fn check(program: &Program, original: &Body, new: &Body, cfg: &Cfg, alignment: &Alignment, findings: &mut Vec<Finding>) {
+    let of_functions = || program.bodies().iter().filter(|body| body.kind() == BodyKind::Function);
+    let function_leaves = || of_functions().any(|body| body.leaves_without_checks().is_some());
+    if new.target().scheduling_mode_hwreg().is_none() {
+        return;
+    }
+    let mut found = |id: InstId, what: &str| {
+        findings.push(Finding::new(Rule::Hazard, format!("{}: {what} (HW_REG_WAVE_SCHED_MODE)", new.inst(id).name())).at(new.address(id)));
+    };
+    if let Some((id, _)) = new.calls().next().filter(|_| function_leaves()) {
+        found(id, "a function that may be called changes the mode, and does not set it back");
+    }
+    if program.bodies().iter().any(Body::sets_scheduling)
+        && let Some(id) = disturbed(new, alignment)
+    {
+        found(id, "inserted code before it leaves something under way, and the original may switch the checks off");
+    }
+    if !original.sets_scheduling() && !new.sets_scheduling() {
+        return;
+    }
+    for id in new.ids() {
+        let now = new.scheduling_before(id);
+        if let Some(before) = alignment.original(id) {
+            if original.scheduling_before(before) != now {
+                found(id, "an original instruction runs in another mode than in the original");
+                // All that follow say the same.
+                return;
+            }
+            continue;
+        }
+        if now != Scheduling::Hardware && needs_checks(new, id) {
+            found(id, "inserted code runs where dependences of vector registers may be left to software");
+        }
+        if sets(new, id) && !is_quiet(new, cfg, id) {
+            found(
+                id,
+                "inserted code changes the mode, and the instruction before does not wait for vector instructions and for memory instructions' sources",
+            );
+        }
+    }
+    if let Some(id) = new.leaves_without_checks() {
+        found(id, "other code is entered while dependences may be left to software");
+    }
+}
+
+/// Whether the checks that are off concern an instruction.
+fn needs_checks(body: &Body, id: InstId) -> bool {
+    let inst = body.inst(id);
+    let vector = inst.operands.iter().filter_map(|operand| operand.reg()).any(|reg| reg.file != RegFile::Scalar);
+    vector || is_valu(inst) || inst.variant.memory != Memory::None
+}
+
+/// The first original instruction that inserted ones lead to without a wait for all that they may have under way.
+fn disturbed(new: &Body, alignment: &Alignment) -> Option<InstId> {
+    let mut before: Vec<Option<bool>> = vec![None; new.len()];
+    before[new.entry().index()] = Some(false);
+    let mut work = vec![new.entry()];
+    while let Some(id) = work.pop() {
+        let under_way = before[id.index()] == Some(true);
+        let inserted = alignment.original(id).is_none();
+        let after = !waits_for_all(new, id) && (under_way || inserted && needs_checks(new, id));
+        for next in new.successors(id) {
+            let joined = after || before[next.index()] == Some(true);
+            if before[next.index()] != Some(joined) {
+                before[next.index()] = Some(joined);
+                work.push(next);
+            }
+        }
+    }
+    new.ids().find(|id| alignment.original(*id).is_some() && before[id.index()] == Some(true))
+}
+
+/// Whether an instruction waits for all that vector instructions write and all that memory instructions have yet to read.
+fn waits_for_all(body: &Body, id: InstId) -> bool {
+    alu_wait(body.inst(id)).is_some_and(|wait| wait.va_vdst == Some(0) && wait.vm_vsrc == Some(0))
+}
+
+/// Whether the only way to an instruction is from one that waits for all that could be under way.
+fn is_quiet(body: &Body, cfg: &Cfg, id: InstId) -> bool {
+    let before = predecessors(cfg, id);
+    !before.is_empty() && before.iter().all(|id| waits_for_all(body, *id))
+}

@@ -1,0 +1,25 @@
+//! The crate table: what each crate may depend on. A checker that shared code with what it checks would repeat its errors, so `verify` and
+//! `emulator` depend on nothing that rewrites.
+
+/// A crate of `crates/` and the crates of the project that it may depend on, those for its tests apart.
+pub const TABLE: &[(&str, &[&str])] = &[
+    ("base", &[]),
+    ("amdgpu", &["base"]),
+    // Descriptors and metadata mean what the target says.
+    ("object", &["amdgpu", "base"]),
+    ("profile", &["base"]),
+    ("analysis", &["amdgpu", "base", "object"]),
+    ("instrument", &["amdgpu", "analysis", "base", "object", "profile"]),
+    ("verify", &["amdgpu", "analysis", "base", "object", "profile"]),
+    ("emulator", &["amdgpu", "base", "profile"]),
+    ("slice", &["amdgpu", "analysis", "base", "object", "profile"]),
+    // Prints what the checker found as it prints profiles and slices.
+    ("report", &["amdgpu", "base", "object", "profile", "slice", "verify"]),
+];
+
+/// The crates of the project in the `[dependencies]` of a manifest.
+pub fn dependencies(manifest: &str) -> Vec<&str> {
+    let section = manifest.split("\n[").find(|section| section.starts_with("dependencies]")).unwrap_or_default();
+    let names = section.lines().filter_map(|line| line.strip_prefix("wavetap-"));
+    names.map(|rest| rest.split(['.', ' ', '=']).next().unwrap_or_default()).collect()
+}
