@@ -15,6 +15,7 @@ pub const SCHEMA: &str = "wavetap.profile/1";
 
 /// Who counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// Instrumented kernels, through the control block.
@@ -25,6 +26,7 @@ pub enum Origin {
 
 /// What ran the kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Backend {
     /// The built-in emulator.
@@ -35,6 +37,7 @@ pub enum Backend {
 
 /// The counters of an EXEC-narrowing site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExecCounts {
     /// Arrivals with EXEC not 0.
     pub executions: u64,
@@ -48,8 +51,9 @@ pub struct ExecCounts {
     pub empty: u64,
 }
 
-/// The counters of a scalar branch.
+/// The counters of a uniform branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ScalarCounts {
     /// Arrivals.
     pub executions: u64,
@@ -59,6 +63,7 @@ pub struct ScalarCounts {
 
 /// Counters by kind of site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Counts {
     /// See [`SiteKind::Exec`].
@@ -125,9 +130,11 @@ impl Counts {
 
 /// One site's totals.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SiteTotals {
     /// Original virtual address.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::HexText"))]
     pub address: u64,
     /// The instruction as printed.
     pub instruction: String,
@@ -140,6 +147,7 @@ pub struct SiteTotals {
 
 /// What the emulator measured beside: dynamic work of all dispatches of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Work {
     /// Wave-instructions executed.
     pub instructions: u64,
@@ -151,6 +159,7 @@ pub struct Work {
 
 /// One kernel's totals.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelTotals {
     /// Mangled name.
     pub name: String,
@@ -189,6 +198,7 @@ pub struct KernelTotals {
 
 /// Counters of one wave (`--per-wave`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WaveCounts {
     /// Index into [`Profile::kernels`].
     pub kernel: u32,
@@ -204,6 +214,7 @@ pub struct WaveCounts {
 
 /// A profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Profile {
     /// [`SCHEMA`].
     pub schema: String,

@@ -24,6 +24,12 @@ mod sample_tables;
 pub mod samples;
 pub mod time;
 
+/// How the schema of a file describes an address: text such as `0x1a40`.
+#[cfg(feature = "schema")]
+#[derive(schemars::JsonSchema)]
+#[schemars(inline)]
+pub struct HexText(#[schemars(regex(pattern = "^0x[0-9a-f]+$"))] pub String);
+
 /// Writes a virtual address as `"0x1a40"`, as every JSON output does.
 pub mod hex {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};

@@ -23,11 +23,12 @@ const LEVEL: u32 = 3;
 
 /// What sort of site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SiteKind {
     /// An instruction that forms a narrower EXEC. Counters: executions, agreements, lanes_before, lanes_after, empty.
     Exec,
-    /// A scalar branch. Counters: executions, taken.
+    /// A uniform branch. Counters: executions, taken.
     Scalar,
 }
 
@@ -44,6 +45,7 @@ impl SiteKind {
 
 /// A place in the source.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Source {
     /// File as the line table names it.
     pub file: String,
@@ -53,9 +55,11 @@ pub struct Source {
 
 /// One counted instruction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Site {
     /// Original virtual address.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::HexText"))]
     pub address: u64,
     /// The instruction as printed.
     pub instruction: String,
@@ -69,6 +73,7 @@ pub struct Site {
 
 /// Where counters live while a kernel runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CounterMode {
     /// Atomics into the wave's record.
@@ -81,14 +86,15 @@ pub enum CounterMode {
 
 /// Where the vector registers come from that inserted code uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum VectorSource {
     /// No original code names them.
     #[default]
     Unused,
-    /// Lanes of the original's are borrowed, and kept in scalar registers meanwhile.
+    /// Lanes of the original's are spilled to scalar registers around each probe.
     Lanes,
-    /// The original's are moved to accumulation registers around each probe.
+    /// The original's are spilled to AGPRs around each probe.
     Accumulation,
     /// The original's are moved to scratch memory around each probe.
     Scratch,
@@ -96,10 +102,11 @@ pub enum VectorSource {
 
 /// What a kernel needs of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Resources {
     /// Scalar registers allocated.
     pub sgprs: u32,
-    /// Vector registers allocated (accumulation registers included where they share the allocation).
+    /// Vector registers allocated (AGPRs included where they share the allocation).
     pub vgprs: u32,
     /// Static LDS of a workgroup in bytes.
     pub lds_bytes: u32,
@@ -121,6 +128,7 @@ pub struct Resources {
 /// What the original object's metadata says of a kernel where the rewritten object's may say something else: a host tells it an application that asks what its kernel
 /// needs, which then does the same work with counters as without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Declared {
     /// `.sgpr_count`
     pub sgpr_count: u64,
@@ -136,17 +144,21 @@ pub struct Declared {
 
 /// An original instruction and where it is now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AddressPair {
     /// Original virtual address.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::HexText"))]
     pub original: u64,
     /// Virtual address in the rewritten object.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::HexText"))]
     pub rewritten: u64,
 }
 
 /// One instrumented kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelMap {
     /// Mangled name.
     pub name: String,
@@ -175,8 +187,9 @@ pub struct KernelMap {
 /// Stands in [`Refused::name`] for all kernels of a code object that cannot be read.
 pub const EVERY_KERNEL: &str = "*";
 
-/// A kernel that was left as it was.
+/// A kernel that was refused: it stays unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refused {
     /// Mangled name.
     pub name: String,
@@ -195,6 +208,7 @@ pub struct Refused {
 
 /// The map of one rewritten code object. A record's kernel index is an index into `kernels`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ObjectMap {
     /// [`SCHEMA`].
     pub schema: String,
@@ -255,6 +269,7 @@ impl ObjectMap {
 
 /// An [`ObjectMap`] that is written as if no kernel had addresses.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct WithoutAddresses<'a> {
     schema: &'a str,
     target: &'a str,
@@ -265,6 +280,7 @@ struct WithoutAddresses<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct KernelWithoutAddresses<'a> {
     name: &'a str,
     demangled: &'a str,

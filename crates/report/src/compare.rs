@@ -30,6 +30,7 @@ pub struct Run<'a> {
 
 /// How an output differs from that of the uninstrumented run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OutputDifference {
     /// Not at all.
@@ -43,6 +44,7 @@ pub enum OutputDifference {
 
 /// The first line in which two outputs differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DifferentLine {
     /// Its number, from 1.
     pub line: u64,
@@ -54,6 +56,7 @@ pub struct DifferentLine {
 
 /// A comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Compare {
     /// [`COMPARE_SCHEMA`].
     pub schema: String,
@@ -84,6 +87,7 @@ pub struct Compare {
 
 /// One kernel in all modes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ComparedKernel {
     /// The counts of the first mode that counted it.
     #[serde(flatten)]
@@ -96,6 +100,7 @@ pub struct ComparedKernel {
 
 /// How a mode's output differs from that of the uninstrumented run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModeOutput {
     /// `lds`, `global`, ….
     pub mode: String,
@@ -105,6 +110,7 @@ pub struct ModeOutput {
 
 /// What one mode does to one kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModeCost {
     /// `lds`, `global`, ….
     pub mode: String,

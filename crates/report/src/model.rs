@@ -21,6 +21,7 @@ pub const REPORT_SCHEMA: &str = "wavetap.report/1";
 
 /// How the run was made, where the profile does not say.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunInfo {
     /// Whether the emulator ran in strict mode; none on a GPU or where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,6 +39,7 @@ pub struct RunInfo {
 
 /// A report on one profile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report {
     /// [`REPORT_SCHEMA`].
     pub schema: String,
@@ -70,6 +72,7 @@ pub struct Report {
 
 /// One kernel of a report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Kernel {
     /// Mangled name.
     pub name: String,
@@ -114,9 +117,11 @@ pub struct Kernel {
 
 /// One counted branch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Branch {
     /// Original virtual address.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub address: u64,
     /// The instruction as printed.
     pub instruction: String,
@@ -129,6 +134,7 @@ pub struct Branch {
 
 /// The counters of a branch, by its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum BranchCounts {
     /// An instruction that forms a narrower EXEC.
@@ -146,7 +152,7 @@ pub enum BranchCounts {
         /// Arrivals without an active lane.
         empty: u64,
     },
-    /// A scalar branch.
+    /// A uniform branch.
     Scalar {
         /// Arrivals.
         executions: u64,
@@ -282,7 +288,7 @@ impl BranchCounts {
         matches!(self, BranchCounts::Exec { divergences: 1.., .. })
     }
 
-    /// At how many of its executions all active lanes agreed: `50 %`; none where it was not executed or is a scalar branch.
+    /// At how many of its executions all active lanes agreed: `50 %`; none where it was not executed or is a uniform branch.
     #[must_use]
     pub fn agreement(&self) -> Option<String> {
         match *self {

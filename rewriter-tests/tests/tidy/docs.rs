@@ -6,43 +6,14 @@ use std::path::{Component, Path, PathBuf};
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
+use rewriter_tests::words;
+
 use crate::{no_complaints, project_files, texts};
 
 /// The README is the front door: it fits a few screens.
 const README_LINES: usize = 220;
 /// Columns of a line of prose.
 const COLUMNS: usize = 120;
-/// Words that only insiders know, and words that make a person of a program, as they stand in lower case. Code is not looked at.
-const BANNED: &[&str] = &[
-    "nobody",
-    "somebody",
-    "unkind",
-    "harsh",
-    " lent ",
-    "lender",
-    "borrow",
-    "given back",
-    "gives back",
-    "looks after",
-    "look after",
-    "sees to",
-    "finds fault",
-    "found fault",
-    "left as it was",
-    "as it was left",
-    "waves of 32",
-    "waves of 64",
-    "accumulation register",
-    "under way",
-    "branch on lanes",
-    "branches on lanes",
-    "scalar branch",
-    "what it comes to",
-    "short way",
-    "general way",
-    "what nothing has set",
-    "that nothing has set",
-];
 /// Pages that tests write; their lines are as long as their numbers.
 const GENERATED: &[&str] = &["docs/results/blame.md", "docs/results/corpora.md", "docs/results/corpus-kernels.md"];
 /// Lists that tests write: a line for each group of instruction sets, a table of reasons.
@@ -224,21 +195,11 @@ fn pages_fit_a_screen() {
 fn no_page_has_words_of_our_own() {
     let mut complaints = Vec::new();
     for (file, (_, page)) in &pages() {
-        // Their words are those of the code that writes them.
-        if is_generated(file) {
-            continue;
-        }
         for (line, prose) in &page.prose {
-            complaints.extend(banned(prose).map(|word| format!("{}:{line}: {word:?}", file.display())));
+            complaints.extend(words::banned(prose).map(|word| format!("{}:{line}: {word:?}", file.display())));
         }
     }
     no_complaints(complaints);
-}
-
-/// The banned words in a text.
-fn banned(text: &str) -> impl Iterator<Item = &'static str> {
-    let text = format!(" {} ", text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" "));
-    BANNED.iter().copied().filter(move |word| text.contains(word))
 }
 
 /// Rust files of the product, without its tests.
@@ -324,7 +285,7 @@ fn sees_links_anchors_and_words() {
     );
     assert_eq!(page.links, [(6, "y.md#z".to_owned())]);
     assert_eq!(page.anchors.iter().collect::<Vec<_>>(), ["a-b-c", "a-b-c-1"]);
-    let words: Vec<&str> = page.prose.iter().flat_map(|(_, text)| banned(text)).collect();
+    let words: Vec<&str> = page.prose.iter().flat_map(|(_, text)| words::banned(text)).collect();
     assert_eq!(words, ["waves of 32", "nobody"]);
     assert_eq!(resolve(Path::new("docs/a/b.md"), "../c.md"), Some("docs/c.md".into()));
     assert_eq!(resolve(Path::new("docs/b.md"), "../../c.md"), None);
