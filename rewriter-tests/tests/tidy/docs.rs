@@ -30,6 +30,8 @@ struct Page {
     links: Vec<(usize, String)>,
     /// Names of headings, as GitHub and mdBook make them.
     anchors: BTreeSet<String>,
+    /// Words in the letters of code, with the line.
+    code: Vec<(usize, String)>,
     /// Text outside of code, with the line it begins in.
     prose: Vec<(usize, String)>,
 }
@@ -65,6 +67,7 @@ impl Page {
                     paragraph.get_or_insert_with(|| (line(range.start), String::new())).1.push_str(&words);
                 }
                 Event::Code(words) => {
+                    page.code.push((line(range.start), words.to_string()));
                     if let Some(heading) = &mut heading {
                         heading.push_str(&words);
                     }
@@ -142,6 +145,26 @@ fn links_and_anchors_resolve() {
                 && !pages.get(&target).is_some_and(|(_, page)| page.anchors.contains(anchor))
             {
                 complain("no such heading");
+            }
+        }
+    }
+    no_complaints(complaints);
+}
+
+#[test]
+fn files_that_pages_name_exist() {
+    let files = project_files();
+    let exists = |path: &Path| files.iter().any(|file| file.starts_with(path));
+    let folders: BTreeSet<&str> = files.iter().filter_map(|file| file.to_str()?.split_once('/').map(|(folder, _)| folder)).collect();
+    let mut complaints = Vec::new();
+    for (file, page) in &pages() {
+        for (line, word) in &page.1.code {
+            let path = word.trim_end_matches('/');
+            let is_path = path.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '-' | '_'));
+            let inside = path.split_once('/').is_some_and(|(folder, _)| folders.contains(folder));
+            let near = || resolve(file, path).is_some_and(|path| exists(&path));
+            if is_path && inside && !exists(Path::new(path)) && !near() {
+                complaints.push(format!("{}:{line}: {word} does not exist", file.display()));
             }
         }
     }
