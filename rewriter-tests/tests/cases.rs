@@ -33,7 +33,10 @@ fn trials() -> Result<Vec<Trial>, Failure> {
             }
         } else {
             let long = needs_full(&case)?;
-            trials.push(Trial::test(case.name.clone(), move || case.run_checking(&is_as_its_schema_says).map_err(Failed::from)).with_ignored_flag(long && !full()));
+            trials.push(
+                Trial::test(case.name.clone(), move || case.run_checking(&is_as_its_schema_says).map_err(Failed::from))
+                    .with_ignored_flag(long && !full()),
+            );
         }
     }
     Ok(trials)

@@ -65,12 +65,8 @@ fn compare(table: &str, now: &str) {
         return;
     }
     let before = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let changed: Vec<String> = before
-        .lines()
-        .zip(now.lines())
-        .filter(|(before, now)| before != now)
-        .map(|(before, now)| format!("- {before}\n+ {now}"))
-        .collect();
+    let changed: Vec<String> =
+        before.lines().zip(now.lines()).filter(|(before, now)| before != now).map(|(before, now)| format!("- {before}\n+ {now}")).collect();
     assert!(changed.is_empty() && before.lines().count() == now.lines().count(), "{table}: inserted code changed:\n{}", changed.join("\n"));
 }
 

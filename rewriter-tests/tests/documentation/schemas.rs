@@ -30,6 +30,7 @@ impl Format {
         // The type says that it is text; the document says which.
         if let Some(text) = schema["properties"].get_mut("schema") {
             text["const"] = json!(name);
+            text["description"] = json!("Name and version of this format.");
         }
         plain(&mut schema);
         Format { name, schema }
@@ -128,13 +129,20 @@ fn table(schema: &Value) -> String {
     for choices in [&schema["oneOf"], &schema["anyOf"]].into_iter().filter_map(Value::as_array) {
         text += "\n| one of | meaning |\n|---|---|\n";
         for choice in choices {
-            writeln!(text, "| {} | {} |", kind(choice), described(choice).trim_end()).expect("text");
+            writeln!(text, "| {}{} | {} |", kind(choice), tag(choice), described(choice).trim_end()).expect("text");
         }
     }
     if text.is_empty() {
         writeln!(text, "\nType: {}.", kind(schema)).expect("text");
     }
     text
+}
+
+/// The fields that tell a choice from the others, if it is a type with such fields added.
+fn tag(choice: &Value) -> String {
+    let fixed = choice["properties"].as_object().filter(|_| choice.get("$ref").is_some()).into_iter().flatten();
+    let fixed = fixed.filter_map(|(name, field)| field.get("const").map(|value| format!(" with `{name}` `{value}`").replace('"', "")));
+    fixed.collect()
 }
 
 /// A type in a word or two.
