@@ -11,7 +11,7 @@ use rewriter_tests::{full, place};
 use wavetap::code_object::{CodeObject, DESCRIPTOR_SIZE};
 use wavetap::emit::code_object::CODE_SECTION;
 use wavetap::offload_bundle::Input;
-use wavetap::pipeline::{Counters, Options, Probe, Selection, rewrite};
+use wavetap::pipeline::{Counters, Options, ProbeKind, Selection, rewrite};
 
 /// Kernels that are taken of each code object of the corpora, at even distances.
 const OF_EACH_OBJECT: usize = 6;
@@ -45,7 +45,7 @@ fn lines(name: &str, file: &[u8], of_each: Option<usize>, out: &mut String) -> u
         all += kernels.len();
         for (mode, counters) in MODES {
             let selection = Selection { kernels: kernels.clone(), ..Selection::default() };
-            let options = Options { probes: vec![Probe::Branches], counters, selection, ..Options::default() };
+            let options = Options { probes: vec![ProbeKind::Branches], counters, selection, ..Options::default() };
             let rewritten = rewrite(found.bytes, &options).unwrap_or_else(|error| panic!("{name}, object {number}: {error}"));
             let counting = rewritten.maps.iter().map(|map| map.kernels.len()).sum();
             let code = CodeObject::parse(&rewritten.bytes).expect("an object");

@@ -3,6 +3,8 @@
 //! - [`control`]: the control block in a rewritten code object (`__wavetap_control`);
 //! - [`record`]: what one wave leaves in the record buffer;
 //! - [`map`]: the site table inside a rewritten object, which says what the counters of a record count;
+//! - [`schema`]: what the fields of a site are, and how their values combine;
+//! - [`probes`]: the registry of probes: their schemas, and typed views of their counters;
 //! - [`mod@file`]: the profile file: totals per site, and on request every wave's;
 //! - [`launches`]: what was launched, and what of it was not counted;
 //! - [`collect`]: folding drained records into totals;
@@ -10,6 +12,28 @@
 //! - [`pc_samples`]: samples and traces that other profilers took, read;
 //! - [`time`], [`samples`]: what the emulator's timing model says, as totals and as stall samples. Modelled, never measured.
 #![forbid(unsafe_code)]
+
+/// Describes the JSON of a type that writes itself as another one.
+#[cfg(feature = "schema")]
+macro_rules! described_as {
+    ($type:ty, $written:ty) => {
+        impl schemars::JsonSchema for $type {
+            fn inline_schema() -> bool {
+                <$written>::inline_schema()
+            }
+
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                <$written>::schema_name()
+            }
+
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                <$written>::json_schema(generator)
+            }
+        }
+    };
+}
+#[cfg(feature = "schema")]
+pub(crate) use described_as;
 
 pub mod collect;
 pub mod control;
@@ -19,9 +43,11 @@ pub mod launches;
 pub mod map;
 pub mod origins;
 pub mod pc_samples;
+pub mod probes;
 pub mod record;
 mod sample_tables;
 pub mod samples;
+pub mod schema;
 pub mod time;
 
 /// How the schema of a file describes an address: text such as `0x1a40`.

@@ -15,6 +15,9 @@ use crate::{keep, page};
 const BEGIN: &str = "<!-- fields: written by the test `documentation` -->";
 const END: &str = "<!-- fields: end -->";
 
+/// Columns of a line of prose.
+const COLUMNS: usize = 120;
+
 /// A schema's name and what the type behind it says.
 struct Format {
     /// `wavetap.report/1`.
@@ -99,7 +102,7 @@ fn fields(format: &Format) -> String {
     text += &table(&format.schema);
     let definitions: Map<String, Value> = format.schema["$defs"].as_object().cloned().unwrap_or_default();
     for (name, schema) in &definitions {
-        write!(text, "\n## {name}\n\n{}", described(schema)).expect("text");
+        write!(text, "\n## {name}\n\n{}", wrapped(&described(schema))).expect("text");
         text += &table(schema);
     }
     text
@@ -109,6 +112,21 @@ fn fields(format: &Format) -> String {
 fn described(schema: &Value) -> String {
     let text = schema["description"].as_str().map(one_line).unwrap_or_default();
     if text.is_empty() { text } else { format!("{text}\n") }
+}
+
+/// A paragraph in lines that fit a screen.
+fn wrapped(paragraph: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in paragraph.split_whitespace() {
+        let last = lines.last_mut().expect("never empty");
+        if !last.is_empty() && last.chars().count() + 1 + word.chars().count() > COLUMNS {
+            lines.push(word.to_owned());
+        } else {
+            last.push_str(if last.is_empty() { "" } else { " " });
+            last.push_str(word);
+        }
+    }
+    if paragraph.is_empty() { String::new() } else { lines.join("\n") + "\n" }
 }
 
 fn one_line(text: &str) -> String {
