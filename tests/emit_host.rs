@@ -232,7 +232,7 @@ fn survives_other_tools(workshop: &Workshop, name: &str, original: &[u8], expect
         }
         let (success, text) = tool(program, arguments, &workshop.path("")).expect("installed");
         assert!(success, "{name}, {program}: {text}");
-        // README.md says so: what patchelf 0.14 makes of this one has a table of segments where the program does not look for it.
+        // docs/guide/profile.md says so: what patchelf 0.14 makes of this one has a table of segments where the program does not look for it.
         if (name, program) == ("no_notes", "patchelf") {
             continue;
         }

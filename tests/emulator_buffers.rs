@@ -1,4 +1,4 @@
-//! Bounds of buffers, row by row of `docs/buffer-bounds.md`: each access against a reference that knows nothing but that table.
+//! Bounds of buffers, row by row of `docs/reference/buffer-bounds.md`: each access against a reference that knows nothing but that table.
 
 mod emulated;
 

@@ -1,4 +1,4 @@
-//! The page of what the emulator does not know is what the tables and the emulator say. `BLESS=1` writes it anew.
+//! The page of what the emulator lacks is what the tables and the emulator say. `BLESS=1` writes it anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::fmt::Write;
 use wavetap::emulator::missing;
 use wavetap::isa::{Target, variants};
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/emulator-missing.md");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/results/emulator-missing.md");
 
 /// The instruction sets by name, each with a target of it.
 fn sets() -> BTreeMap<&'static str, Target> {
@@ -19,9 +19,9 @@ fn sets() -> BTreeMap<&'static str, Target> {
 
 fn page() -> String {
     let mut page = String::from(
-        "# What the emulator does not know\n\nWritten by `BLESS=1 cargo test -p wavetap --test emulator_missing` from the instruction tables: the operations of each instruction set \
-         that have no meaning in the emulator. A kernel that comes to one ends with a fault that names it.\n\n\
-         | instruction set | operations | without a meaning | run at all |\n|---|---|---|---|\n",
+        "# What the emulator lacks\n\nWritten by `BLESS=1 cargo test -p wavetap --test emulator_missing` from the instruction tables: the operations of each instruction set \
+         that are not emulated. A kernel that reaches one ends with a fault that names it.\n\n\
+         | instruction set | operations | not emulated | runs at all |\n|---|---|---|---|\n",
     );
     let mut groups: BTreeMap<&str, BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
     for (set, target) in sets() {
@@ -54,5 +54,5 @@ fn the_page_is_up_to_date() {
         std::fs::write(PAGE, &made).expect("written");
     }
     let found = std::fs::read_to_string(PAGE).unwrap_or_default();
-    assert!(found == made, "docs/emulator-missing.md is not what the tables say; BLESS=1 writes it anew");
+    assert!(found == made, "docs/results/emulator-missing.md is not what the tables say; BLESS=1 writes it anew");
 }

@@ -1,4 +1,4 @@
-//! `docs/memory-scopes.md`, row by row: what the compiler waits for at a release of each scope, that kernels which rely on that give the right results on every
+//! `docs/reference/memory-scopes.md`, row by row: what the compiler waits for at a release of each scope, that kernels which rely on that give the right results on every
 //! seed, and that those from which a wait was taken away do not.
 
 mod emulated;
@@ -282,7 +282,7 @@ fn check(row: &Row, language: Language) {
             _ => !kernel.within || row.apart,
         };
         assert_eq!(!waits.is_empty(), needs, "{name} {}: {waits:?}", kernel.name);
-        // Flags that are FLAT stores of gfx8, and those in LDS, seldom overtake: `docs/memory-scopes.md`.
+        // Flags that are FLAT stores of gfx8, and those in LDS, seldom overtake: `docs/reference/memory-scopes.md`.
         let seldom = kernel.name == "by_lds" || row.target == "gfx803" && !kernel.name.ends_with("_atomic");
         if language == Language::OpenCl || !needs || seldom {
             continue;

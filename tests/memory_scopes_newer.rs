@@ -1,4 +1,4 @@
-//! Rows of `docs/memory-scopes.md` that no compiler here makes code for (gfx950, gfx1250), and what compilers leave no hole for: kernels written by hand, with their
+//! Rows of `docs/reference/memory-scopes.md` that no compiler here makes code for (gfx950, gfx1250), and what compilers leave no hole for: kernels written by hand, with their
 //! waits and without.
 
 mod emulated;

@@ -16,7 +16,7 @@ pub struct Workshop {
 pub fn compiler_is_there() -> bool {
     let found = Command::new(COMPILER).arg("--version").output().is_ok();
     if !found {
-        eprintln!("SKIPPED: {COMPILER} is not installed; this test compiles its own input (README, \"Tests\", says what to install)");
+        eprintln!("SKIPPED: {COMPILER} is not installed; this test compiles its own input (./test.sh --help says what to install)");
     }
     found
 }

@@ -23,6 +23,7 @@ pub const REPORT_SCHEMA: &str = "wavetap.report/1";
 
 /// How the run was made, where the profile does not say.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunInfo {
     /// Whether the emulator ran in strict mode; none on a GPU or where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,6 +41,7 @@ pub struct RunInfo {
 
 /// A report on one profile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report {
     /// [`REPORT_SCHEMA`].
     pub schema: String,
@@ -72,6 +74,7 @@ pub struct Report {
 
 /// One kernel of a report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Kernel {
     /// Mangled name.
     pub name: String,
@@ -119,9 +122,11 @@ pub struct Kernel {
 
 /// One counted branch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Branch {
     /// Original virtual address.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub address: u64,
     /// The instruction as printed.
     pub instruction: String,

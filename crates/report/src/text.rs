@@ -258,7 +258,7 @@ fn exec_lines(kernel: &Kernel, style: Style, lines: &mut Vec<String>) {
             verdict(&branch.counts),
         ]);
     }
-    push_table("branches on lanes", &table, style, lines);
+    push_table("divergent branches", &table, style, lines);
 }
 
 fn scalar_lines(branches: &[Branch], style: Style, lines: &mut Vec<String>) {
@@ -281,7 +281,7 @@ fn scalar_lines(branches: &[Branch], style: Style, lines: &mut Vec<String>) {
             verdict(&branch.counts),
         ]);
     }
-    push_table("scalar branches (the whole wave goes one way)", &table, style, lines);
+    push_table("uniform branches", &table, style, lines);
 }
 
 /// The waits of a kernel, those that wait for nothing left out.
@@ -417,11 +417,11 @@ void k<int>()
   gfx90a, 1 dispatch, 32 waves, counters in LDS
   3 waves are missing from the counts: the record buffer was full (see --records)
 
-  branches on lanes
+  divergent branches
   address  instruction                     source   executions  agreements  divergences  lanes of 64  verdict
    0x1a40  s_and_saveexec_b64 s[0:1], vcc  k.hip:7          32          16           16  64.0 → 16.0  diverges in 50 % of executions
 
-  scalar branches (the whole wave goes one way)
+  uniform branches
   address  instruction        source   executions  taken  verdict
    0x1a44  s_cbranch_execz 4  k.hip:7          32      0  never taken
 ";

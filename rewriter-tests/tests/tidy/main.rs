@@ -2,6 +2,7 @@
 //! have no place here.
 
 mod crates;
+mod docs;
 mod mnemonics;
 mod source;
 

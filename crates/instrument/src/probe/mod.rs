@@ -20,7 +20,7 @@ use wavetap_profile::schema::KindSchema;
 /// What can be measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProbeKind {
-    /// Divergence of branches: every instruction that narrows EXEC, and every scalar branch.
+    /// Divergence of branches: every instruction that narrows EXEC, and every uniform branch.
     Branches,
     /// Executions and active lanes of every basic block.
     Blocks,
@@ -43,7 +43,7 @@ impl ProbeKind {
     #[must_use]
     pub fn summary(self) -> &'static str {
         match self {
-            ProbeKind::Branches => "Divergence of branches on lanes, and how often scalar branches are taken",
+            ProbeKind::Branches => "Divergent branches, with the lanes that stay active; uniform branches, and how often they are taken",
             ProbeKind::Blocks => "Executions and active lanes of every basic block",
         }
     }
