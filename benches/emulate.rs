@@ -19,7 +19,7 @@ use wavetap::code_object::{CodeObject, ValueKind};
 use wavetap::emulator::{Device, Dispatch, LoadedObject, Options};
 use wavetap::isa::Target;
 use wavetap::offload_bundle::Input;
-use wavetap::pipeline::{self, Counters, Probe, rewrite};
+use wavetap::pipeline::{self, Counters, ProbeKind, rewrite};
 use wavetap::profile::control::{self, Control};
 
 /// The sample, its kernel, the target.
@@ -294,7 +294,7 @@ fn main() {
     }
     let file = fs::read(place::samples().join(SAMPLE)).expect("a prebuilt sample");
     let instrumented = |counters| {
-        let options = pipeline::Options { probes: vec![Probe::Branches], counters, ..Default::default() };
+        let options = pipeline::Options { probes: vec![ProbeKind::Branches], counters, ..Default::default() };
         rewrite(&file, &options).expect("rewritten").bytes
     };
     let files =

@@ -4,10 +4,10 @@
 //! [`pipeline`]; [`pipeline::rewrite`] is the way in for other programs:
 //!
 //! ```no_run
-//! use wavetap::pipeline::{Options, Probe, rewrite};
+//! use wavetap::pipeline::{Options, ProbeKind, rewrite};
 //!
 //! let input = std::fs::read("app")?;
-//! let rewritten = rewrite(&input, &Options { probes: vec![Probe::Branches], ..Options::default() })?;
+//! let rewritten = rewrite(&input, &Options { probes: vec![ProbeKind::Branches], ..Options::default() })?;
 //! for refused in rewritten.maps.iter().flat_map(|map| &map.refused) {
 //!     eprintln!("{} is left as it was: {}", refused.demangled, refused.detail);
 //! }

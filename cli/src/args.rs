@@ -5,9 +5,10 @@ mod backend;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use wavetap::emulator::LatencyOverride;
-use wavetap::pipeline::{Counters, Options, Packing, Probe, Selection};
+use wavetap::pipeline::{Counters, Options, Packing, ProbeKind, Selection};
 use wavetap::slice::blame::Blame;
 
 use crate::targets;
@@ -407,8 +408,8 @@ impl SelectArgs {
 #[derive(Debug, Clone, Args)]
 pub struct InstrumentArgs {
     /// What to count
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [ProbeChoice::Branches], value_name = "PROBES")]
-    pub probe: Vec<ProbeChoice>,
+    #[arg(long, value_delimiter = ',', value_parser = probes(), default_value = ProbeKind::Branches.name(), value_name = "PROBES")]
+    pub probe: Vec<ProbeKind>,
     /// Leave kernels alone that would lose more than so many waves per SIMD to their counters
     #[arg(long, value_name = "N")]
     pub max_occupancy_loss: Option<u32>,
@@ -421,18 +422,17 @@ pub struct InstrumentArgs {
 impl InstrumentArgs {
     /// The pipeline's options.
     pub fn options(&self, select: &SelectArgs) -> Options {
-        let probes = self.probe.iter().map(|ProbeChoice::Branches| Probe::Branches).collect();
+        let probes = self.probe.clone();
         let max_occupancy_loss = self.max_occupancy_loss;
         let (counters, selection) = (self.counters.into(), select.selection());
         Options { probes, counters, selection, keep_addresses: false, max_occupancy_loss, ..Options::default() }
     }
 }
 
-/// `--probe`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ProbeChoice {
-    /// Divergence of branches on lanes, and how often scalar branches are taken.
-    Branches,
+/// `--probe`: all that there are, by name.
+fn probes() -> impl TypedValueParser<Value = ProbeKind> {
+    let values = ProbeKind::ALL.map(|probe| PossibleValue::new(probe.name()).help(probe.summary()));
+    PossibleValuesParser::new(values).try_map(|name| ProbeKind::by_name(&name).ok_or_else(|| format!("no probe {name:?}")))
 }
 
 /// `--counters`.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use wavetap::code_object::CodeObject;
 use wavetap::error::{Error, Kind, Result, ResultExt};
-use wavetap::pipeline::{self, Counters, Options, Probe, Selection};
+use wavetap::pipeline::{self, Counters, Options, ProbeKind, Selection};
 use wavetap::profile::map::{EVERY_KERNEL, Refused};
 
 use crate::runtime::complain;
@@ -49,7 +49,7 @@ impl Rewriting {
             Some(text) => Some(text.parse().map_err(|_| format!("WAVETAP_REWRITE_MAX_LOSS={text}: not a number, or too large"))?),
         };
         let selection = Selection { kernels, targets: Vec::new() };
-        let options = Options { probes: vec![Probe::Branches], counters, selection, max_occupancy_loss, ..Options::default() };
+        let options = Options { probes: vec![ProbeKind::Branches], counters, selection, max_occupancy_loss, ..Options::default() };
         Ok(Some(Rewriting { options, originals: set("WAVETAP_ORIGINALS").map(PathBuf::from) }))
     }
 

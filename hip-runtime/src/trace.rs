@@ -72,15 +72,16 @@ impl Tracer {
         let original = Originals::of(loaded, kernel, &code);
         for (address, counts) in sites {
             let Some(address) = original.address(address) else { continue };
-            match totals.branches.binary_search_by_key(&address, |site| site.address) {
-                Ok(at) => totals.branches[at].counts.add(&counts.values())?,
+            let kind = counts.kind();
+            match totals.sites.binary_search_by_key(&(address, &*kind.probe, &*kind.name), SiteTotals::key) {
+                Ok(at) => totals.sites[at].counts.merge(&counts)?,
                 Err(at) => {
                     let instruction = original.instruction(&code, target, address);
                     let source = names.lines.as_ref().and_then(|lines| lines.location(address));
                     // Line 0 is DWARF's for code of no line.
                     let source = source.filter(|place| place.line > 0);
                     let source = source.map(|place| Source { file: place.file, line: place.line });
-                    totals.branches.insert(at, SiteTotals { address, instruction, source, counts });
+                    totals.sites.insert(at, SiteTotals { address, instruction, source, counts });
                 }
             }
         }

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use serde::Deserialize;
 use wavetap::emulator::Trace;
-use wavetap::profile::file::{Counts, KernelTotals, Profile, SiteTotals};
+use wavetap::profile::file::{KernelTotals, Profile, SiteTotals};
+use wavetap::profile::probes::branches::BranchCounts;
+use wavetap::profile::schema::Counts;
 
 use crate::Failure;
 
@@ -21,7 +23,7 @@ pub fn traced(kernel: &str, object: &str, waves: u64, trace: &Trace) -> KernelTo
         object: object.to_owned(),
         dispatches: 1,
         waves,
-        branches: sites.into_iter().map(site).collect(),
+        sites: sites.into_iter().map(site).collect(),
         ..KernelTotals::default()
     }
 }
@@ -61,7 +63,7 @@ pub fn same_as_trace(counted: &Profile, trace: &Profile) -> Result<(), Failure> 
             wrong.push(format!("{name}: the emulator ran it, nothing was counted, and it is not named as refused"));
         }
     }
-    if counted_kernels.values().all(|k| k.branches.iter().all(|b| b.counts.executions() == 0)) && refused.is_empty() {
+    if counted_kernels.values().all(|k| k.sites.iter().all(|site| site.counts.executions() == Some(0))) && refused.is_empty() {
         wrong.push("nothing was counted at all".to_owned());
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
@@ -77,18 +79,22 @@ fn compare_kernel(counted: &KernelTotals, seen: &KernelTotals, wrong: &mut Vec<S
     if counted.dropped != 0 || counted.unfinished != 0 {
         wrong.push(format!("{name}: {} waves dropped, {} unfinished", counted.dropped, counted.unfinished));
     }
-    let by_address = |k: &KernelTotals| -> BTreeMap<u64, SiteTotals> { k.branches.iter().map(|s| (s.address, s.clone())).collect() };
-    let (mine, theirs) = (by_address(counted), by_address(seen));
-    for (address, site) in &mine {
+    let by_key = |k: &KernelTotals| -> BTreeMap<_, SiteTotals> {
+        let key = |site: &SiteTotals| (site.address, site.counts.kind().to_string());
+        k.sites.iter().map(|site| (key(site), site.clone())).collect()
+    };
+    let (mine, theirs) = (by_key(counted), by_key(seen));
+    for (key, site) in &mine {
+        let address = key.0;
         // A site that no wave reached need not be in the trace.
-        let there = theirs.get(address).map_or_else(|| Counts::zero(site.counts.kind()), |s| s.counts);
+        let there = theirs.get(key).map_or_else(|| Counts::zero(site.counts.kind()), |s| s.counts.clone());
         if site.counts != there {
             wrong.push(format!("{name} {address:#x} {}: counted {:?}, the emulator saw {there:?}", site.instruction, site.counts));
         }
     }
     // A called function is a unit of its own: it may stay uncounted, if the profile says so.
     if counted.uncounted_callees.is_empty() {
-        for (address, site) in theirs.iter().filter(|(address, _)| !mine.contains_key(address)) {
+        for ((address, _), site) in theirs.iter().filter(|(key, _)| !mine.contains_key(*key)) {
             wrong.push(format!("{name} {address:#x} {}: not counted, the emulator saw {:?}", site.instruction, site.counts));
         }
     }
@@ -236,20 +242,20 @@ fn compare_expected(totals: &KernelTotals, expected: &ExpectedKernel, sample: &s
     };
     // Sites of functions that are not counted are not in the profile.
     let whole = totals.uncounted_callees.is_empty();
-    let mut left: Vec<&SiteTotals> = totals.branches.iter().collect();
+    let mut left: Vec<&SiteTotals> = totals.sites.iter().collect();
     // Those that may be missing last, so that they take nobody's place.
     let (moved, formed): (Vec<_>, Vec<_>) = expected.vector.iter().partition(|want| want.by.is_some());
     for want in formed.into_iter().chain(moved) {
-        let fits = |site: &SiteTotals| match site.counts {
-            Counts::Exec(c) => {
+        let fits = |site: &SiteTotals| match BranchCounts::of(&site.counts) {
+            Some(BranchCounts::Exec(c)) => {
                 at(site, &want.file, want.line)
                     && form_of(&site.instruction).is_none_or(|form| form == (want.form == "loop"))
                     && (c.executions, c.agreements, c.lanes_before) == (want.executions, want.agreements, want.lanes_before)
                     && want.lanes_after.contains(&c.lanes_after)
             }
-            Counts::Scalar(_) => false,
+            _ => false,
         };
-        let there = left.iter().any(|s| matches!(s.counts, Counts::Exec(_)) && at(s, &want.file, want.line));
+        let there = left.iter().any(|s| is_exec(s) && at(s, &want.file, want.line));
         match left.iter().position(|s| fits(s)) {
             Some(place) => drop(left.remove(place)),
             None if want.by.is_some() || (!whole && want.function.is_some() && !there) => {}
@@ -257,26 +263,34 @@ fn compare_expected(totals: &KernelTotals, expected: &ExpectedKernel, sample: &s
         }
     }
     for want in &expected.scalar {
-        let fits = |site: &SiteTotals| match site.counts {
-            Counts::Scalar(c) => at(site, &want.file, want.line) && c.executions == want.executions && want.taken.contains(&c.taken),
-            Counts::Exec(_) => false,
+        let fits = |site: &SiteTotals| match BranchCounts::of(&site.counts) {
+            Some(BranchCounts::Scalar(c)) => {
+                at(site, &want.file, want.line) && c.executions == want.executions && want.taken.contains(&c.taken)
+            }
+            _ => false,
         };
         match left.iter().position(|s| fits(s)) {
             Some(place) => drop(left.remove(place)),
-            None if !whole
-                && want.function.is_some()
-                && !left.iter().any(|s| matches!(s.counts, Counts::Scalar(_)) && at(s, &want.file, want.line)) => {}
+            None if !whole && want.function.is_some() && !left.iter().any(|s| is_scalar(s) && at(s, &want.file, want.line)) => {}
             None => wrong.push(format!("{name}: no branch at line {} counts {want:?}", want.line)),
         }
     }
     for site in left {
         // Scalar branches that only skip code for waves without lanes come in any number.
-        if matches!(site.counts, Counts::Exec(_)) && expected.complete {
+        if is_exec(site) && expected.complete {
             let source = site.source.as_ref().map_or_else(|| "no line".to_owned(), |s| format!("{}:{}", s.file, s.line));
             wrong
                 .push(format!("{name}: nobody worked out the site {:#x} {} ({source}): {:?}", site.address, site.instruction, site.counts));
         }
     }
+}
+
+fn is_exec(site: &SiteTotals) -> bool {
+    matches!(BranchCounts::of(&site.counts), Some(BranchCounts::Exec(_)))
+}
+
+fn is_scalar(site: &SiteTotals) -> bool {
+    matches!(BranchCounts::of(&site.counts), Some(BranchCounts::Scalar(_)))
 }
 
 /// Whether the instruction is the kind that ends a loop's trip (EXEC is narrowed in place), where its name tells.

@@ -6,15 +6,18 @@
 //! such functions.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use wavetap::code_object::{CodeObject, Kernel};
 use wavetap::emulator::{CodeAddress, Device, Dispatch, Fault, FaultKind, ObjectId, Options, Trace};
 use wavetap::isa::{EventHazards, Target};
-use wavetap::pipeline::{self, Counters, Probe};
+use wavetap::pipeline::{self, Counters, ProbeKind};
 use wavetap::profile::collect::Collector;
 use wavetap::profile::control::{self, Control, FLAG_SHARED};
-use wavetap::profile::file::{Backend, Counts, ExecCounts, KernelTotals, ScalarCounts};
-use wavetap::profile::map::{KernelMap, ObjectMap, Refused, SiteKind, VectorSource};
+use wavetap::profile::file::{Backend, KernelTotals};
+use wavetap::profile::map::{KernelMap, ObjectMap, Refused, VectorSource};
+use wavetap::profile::probes::branches;
+use wavetap::profile::schema::{Counts, KindSchema};
 use wavetap::verify;
 
 use crate::Failure;
@@ -180,8 +183,12 @@ impl<'a> Subject<'a> {
     fn selected(original: &'a [u8], target: Target, kernels: &[String]) -> Result<Subject<'a>, Failure> {
         let selection = pipeline::Selection { kernels: kernels.to_vec(), ..pipeline::Selection::default() };
         let rewrite = |(mode, counters): (&'static str, Counters)| {
-            let options =
-                pipeline::Options { probes: vec![Probe::Branches], counters, selection: selection.clone(), ..pipeline::Options::default() };
+            let options = pipeline::Options {
+                probes: vec![ProbeKind::Branches],
+                counters,
+                selection: selection.clone(),
+                ..pipeline::Options::default()
+            };
             let mut rewritten = pipeline::rewrite(original, &options).map_err(|e| format!("rewrite --counters {mode}: {e}"))?;
             let report = verify::check_files(original, &rewritten.bytes).map_err(|e| format!("verify, {mode}: {e}"))?;
             if let Some((place, finding)) = report.findings.first() {
@@ -352,17 +359,17 @@ impl<'a> Subject<'a> {
         let mut moved: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         map.addresses.iter().for_each(|pair| moved.entry(pair.original).or_default().push(pair.rewritten));
         let whole = counted.uncounted_callees.is_empty();
-        for site in &counted.branches {
+        for site in &counted.sites {
             let seen = seen(original, &[site.address], site.counts.kind());
             compared.sites += 1;
-            compared.executions += site.counts.executions();
+            compared.executions += site.counts.executions().unwrap_or_default();
             // What is called through a pointer runs the original function, which a direct call does not.
             let elsewhere = !whole && !own.contains(&site.address) && site.counts.executions() <= seen.executions();
             if site.counts == seen {
                 continue;
             }
             let itself = moved.get(&site.address).map(|new| self::seen(outcome, new, site.counts.kind()));
-            if itself != Some(site.counts) || !(elsewhere || is_unordered()) {
+            if itself.as_ref() != Some(&site.counts) || !(elsewhere || is_unordered()) {
                 let (address, name) = (site.address, &site.instruction);
                 return Err(format!(
                     "{address:#x} {name}: counted {:?}, the emulator saw {seen:?}, and in the instrumented kernel {itself:?}",
@@ -372,7 +379,7 @@ impl<'a> Subject<'a> {
         }
         let sites = original.trace.exec_sites.keys().chain(original.trace.branches.keys()).filter(|place| place.object == original.object);
         for place in sites {
-            let known = counted.branches.iter().any(|site| site.address == place.address);
+            let known = counted.sites.iter().any(|site| site.address == place.address);
             // A function without a symbol may lie in the middle of the kernel.
             if !known && (whole || (own.contains(&place.address) && moved.contains_key(&place.address))) {
                 return Err(format!("the emulator saw a site at {:#x} that is not counted", place.address));
@@ -451,29 +458,17 @@ fn options(launch: &Launch<'_>, seed: u64, factor: u64) -> Options {
 }
 
 /// What a trace has of a site that is at these addresses.
-fn seen(outcome: &Outcome, addresses: &[u64], kind: SiteKind) -> Counts {
+fn seen(outcome: &Outcome, addresses: &[u64], kind: &Arc<KindSchema>) -> Counts {
     let places = addresses.iter().map(|&address| CodeAddress { object: outcome.object, address });
-    match kind {
-        SiteKind::Exec => {
-            let mut sum = ExecCounts::default();
-            for c in places.filter_map(|place| outcome.trace.exec_sites.get(&place)) {
-                sum.executions += c.executions;
-                sum.agreements += c.agreements;
-                sum.lanes_before += c.lanes_before;
-                sum.lanes_after += c.lanes_after;
-                sum.empty += c.empty;
-            }
-            Counts::Exec(sum)
-        }
-        SiteKind::Scalar => {
-            let mut sum = ScalarCounts::default();
-            for c in places.filter_map(|place| outcome.trace.branches.get(&place)) {
-                sum.executions += c.executions;
-                sum.taken += c.taken;
-            }
-            Counts::Scalar(sum)
+    let mut sum = Counts::zero(kind);
+    for place in places {
+        let exec = outcome.trace.exec_sites.get(&place).filter(|_| *kind == *branches::EXEC);
+        let scalar = outcome.trace.branches.get(&place).filter(|_| *kind == *branches::SCALAR);
+        for counts in exec.map(|counts| Counts::from(*counts)).into_iter().chain(scalar.map(|counts| Counts::from(*counts))) {
+            sum.merge(&counts).expect("counts of one dispatch");
         }
     }
+    sum
 }
 
 /// Runs a kernel of a bare code object. Buffers come before the object, so that they lie at the same addresses whatever the object's size, and far from it: a wild

@@ -18,7 +18,7 @@ use wavetap::elf::Elf;
 use wavetap::elf::constants::{PT_DYNAMIC, PT_NOTE};
 use wavetap::error::{Error, Kind};
 use wavetap::offload_bundle::{Input, Method, write_compressed, write_plain};
-use wavetap::pipeline::{Counters, Inspected, Listed, Options, Probe, disassemble, inspect, rewrite};
+use wavetap::pipeline::{Counters, Inspected, Listed, Options, ProbeKind, disassemble, inspect, rewrite};
 use wavetap::report::disassembly::Disassembly;
 use wavetap::verify;
 
@@ -171,7 +171,7 @@ fn read_everything(original: &[u8], changed: &[u8]) -> Vec<(&'static str, Error)
     note("disassemble", disassemble(changed, &Listed::default(), &mut Disassembly::default()).map(|_| ()));
     note("verify", verify::check_files(original, changed).map(|_| ()));
     for counters in [Counters::Lds, Counters::Global] {
-        let options = Options { probes: vec![Probe::Branches], counters, ..Options::default() };
+        let options = Options { probes: vec![ProbeKind::Branches], counters, ..Options::default() };
         match rewrite(changed, &options) {
             // What is written can be read: by the verifier, which the rewriter ran on each object but not on the file.
             Ok(rewritten) => {

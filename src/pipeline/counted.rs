@@ -16,9 +16,10 @@ use wavetap_base::error::{Error, Result, ResultExt};
 use wavetap_instrument::end_of_wave;
 use wavetap_object::code_object::{CodeObject, Field, Kernel, demangle};
 use wavetap_object::offload_bundle::Input;
-use wavetap_profile::file::{Counts, KernelTotals, Origin, Profile, SiteTotals};
+use wavetap_profile::file::{KernelTotals, Origin, Profile, SiteTotals};
 use wavetap_profile::map::{EVERY_KERNEL, Refused};
-use wavetap_report::BranchCounts;
+use wavetap_profile::probes::branches::BranchCounts;
+use wavetap_profile::schema::Counts;
 use wavetap_report::counted::{CountedKernel, CountedText, Uncounted, UncountedKernel};
 use wavetap_report::disassembly::{CodeKind, CodeText};
 use wavetap_slice::counts::{BlockCounts, KernelCounts};
@@ -213,7 +214,7 @@ impl ObjectCounts<'_> {
         let bodies: Vec<BodyId> = own.into_iter().chain(sharing.into_iter().flatten().copied()).collect();
         let names: Vec<Cow<'_, str>> = bodies.iter().map(|id| demangle(self.program.body(*id).name())).collect();
         let mut counted = CountedText { complete: self.profile.has_ended(), kernels: Vec::new(), uncounted: Vec::new(), more: false };
-        let mut sites: BTreeMap<u64, SiteTotals> = BTreeMap::new();
+        let mut sites: BTreeMap<SiteKey, SiteTotals> = BTreeMap::new();
         for run in &self.runs {
             let itself = code.kind == CodeKind::Kernel && run.entry == code.address;
             let runs_it = itself || bodies.iter().any(|id| run.reached.contains(id));
@@ -230,7 +231,7 @@ impl ObjectCounts<'_> {
             };
             let is_here = |name: &String| name == "?" || names.iter().any(|here| here == name);
             let original = code.kind != CodeKind::Kernel && totals.uncounted_callees.iter().any(is_here);
-            let here = || totals.branches.iter().filter(|site| (code.address..code.end).contains(&site.address));
+            let here = || totals.sites.iter().filter(|site| (code.address..code.end).contains(&site.address));
             if here().next().is_some() || (runs_it && !original) {
                 counted.kernels.push(CountedKernel::of(totals));
             } else if runs_it {
@@ -245,8 +246,10 @@ impl ObjectCounts<'_> {
                 add(&mut sites, site).within(|| format!("kernel {}", totals.demangled))?;
             }
         }
+        let branches: BTreeMap<u64, BranchCounts> =
+            sites.values().filter_map(|site| Some((site.address, BranchCounts::of(&site.counts)?))).collect();
         for inst in code.instructions.iter_mut().filter(|inst| inst.times == 1) {
-            inst.counts = sites.get(&inst.address).map(|site| BranchCounts::new(&site.counts));
+            inst.counts = branches.get(&inst.address).copied();
         }
         if let Some(own) = own.filter(|_| sharing.is_none() && counted.is_everything()) {
             let sites: Vec<SiteTotals> = sites.into_values().collect();
@@ -306,11 +309,15 @@ pub(super) fn with_flow<'p>(object: &Object<'_>, totals: &'p KernelTotals) -> Ke
     KernelCounts { totals, flows }
 }
 
+/// An address and a probe: kernels that share code count an instruction in the same way.
+type SiteKey = (u64, String);
+
 /// Adds the counts of one kernel to those of others.
-fn add(sites: &mut BTreeMap<u64, SiteTotals>, site: &SiteTotals) -> Result<()> {
-    let sum = sites.entry(site.address).or_insert_with(|| SiteTotals { counts: Counts::zero(site.counts.kind()), ..site.clone() });
+fn add(sites: &mut BTreeMap<SiteKey, SiteTotals>, site: &SiteTotals) -> Result<()> {
+    let key = (site.address, site.counts.kind().probe.to_string());
+    let sum = sites.entry(key).or_insert_with(|| SiteTotals { counts: Counts::zero(site.counts.kind()), ..site.clone() });
     if sum.counts.kind() != site.counts.kind() {
         return Err(Error::malformed(format!("the counts at {:#x} are of another kind than other kernels' there", site.address)));
     }
-    sum.counts.add(&site.counts.values())
+    sum.counts.merge(&site.counts)
 }

@@ -21,6 +21,7 @@ pub mod waits;
 pub use disassemble::{Listed, SourceText, disassemble};
 pub use inspect::{Extract, Inspected, inspect};
 pub use object::{Object, objects};
-pub use options::{Counters, Options, Probe, Selection};
+pub use options::{Counters, Options, Selection};
 pub use rewrite::{Destination, Progress, Rewritten, rewrite, rewrite_to};
+pub use wavetap_instrument::ProbeKind;
 pub use wavetap_object::emit::{Output, Packing, Scratch};

@@ -2,16 +2,10 @@
 
 use wavetap_base::error::{Error, Result};
 use wavetap_base::glob;
+use wavetap_instrument::ProbeKind;
 use wavetap_object::code_object::{Kernel, demangle};
 use wavetap_object::emit::Packing;
 use wavetap_object::offload_bundle::TargetId;
-
-/// What to count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Probe {
-    /// Branches on lanes and scalar branches.
-    Branches,
-}
 
 /// Where counters live while a kernel runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -43,8 +37,8 @@ impl Counters {
 /// How to rewrite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// What to count; nothing leaves the input as it is.
-    pub probes: Vec<Probe>,
+    /// What to measure; nothing leaves the input as it is.
+    pub probes: Vec<ProbeKind>,
     /// Where the counters live.
     pub counters: Counters,
     /// Which kernels.

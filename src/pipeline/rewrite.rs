@@ -21,7 +21,7 @@ use wavetap_object::emit::code_object::{Changes, Plan};
 use wavetap_object::emit::{Kept, Merger, Output, Scratch};
 use wavetap_object::offload_bundle::{Found, Input};
 use wavetap_profile::control::{self, Control};
-use wavetap_profile::map::{EVERY_KERNEL, KernelMap, ObjectMap, Refused, SCHEMA};
+use wavetap_profile::map::{EVERY_KERNEL, KernelMap, ObjectMap, Refused};
 use wavetap_profile::record::HEADER;
 use wavetap_verify::Faultless;
 
@@ -58,9 +58,9 @@ pub struct Rewritten {
 /// Rewrites an executable, library, bundle or code object.
 ///
 /// ```
-/// use wavetap::pipeline::{Options, Probe, rewrite};
+/// use wavetap::pipeline::{Options, ProbeKind, rewrite};
 ///
-/// let error = rewrite(b"no program", &Options { probes: vec![Probe::Branches], ..Options::default() }).unwrap_err();
+/// let error = rewrite(b"no program", &Options { probes: vec![ProbeKind::Branches], ..Options::default() }).unwrap_err();
 /// assert_eq!(error.to_string(), "neither an ELF file nor an offload bundle (at offset 0x0)");
 /// ```
 ///
@@ -305,7 +305,6 @@ impl Rewriter<'_> {
         let chosen = code.kernels().iter().filter(|kernel| options.selection.has(kernel));
         let (selected, undescribed): (Vec<&Kernel>, Vec<&Kernel>) = chosen.partition(|kernel| kernel.metadata.is_some());
         let mut map = ObjectMap {
-            schema: SCHEMA.to_owned(),
             target,
             original: digest(found.bytes),
             stride: HEADER,
@@ -462,7 +461,7 @@ fn all_refused(target: String, original: String, reason: &str, detail: &str) -> 
         detail: detail.to_owned(),
         address: None,
     };
-    ObjectMap { schema: SCHEMA.to_owned(), target, original, stride: HEADER, kernels: Vec::new(), refused: vec![all] }
+    ObjectMap { target, original, stride: HEADER, kernels: Vec::new(), refused: vec![all] }
 }
 
 /// A code object that something is added to.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use wavetap::error::{Error, Result};
-use wavetap::pipeline::{Options, Probe};
+use wavetap::pipeline::{Options, ProbeKind};
 use wavetap::profile::file::{Backend, Origin, Profile};
 use wavetap::report::compare::{Compare, Run};
 
@@ -42,8 +42,12 @@ pub fn run(args: &CompareArgs, colour: ColorChoice) -> Result<ExitCode> {
         let place = folder.path().join(&name);
         std::fs::create_dir(&place).map_err(|error| files::io(&place, "is a mode named twice? cannot make the folder", &error))?;
         let executable = place.join(app.path.file_name().unwrap_or("app".as_ref()));
-        let options =
-            Options { probes: vec![Probe::Branches], counters: (*mode).into(), selection: args.select.selection(), ..Options::default() };
+        let options = Options {
+            probes: vec![ProbeKind::Branches],
+            counters: (*mode).into(),
+            selection: args.select.selection(),
+            ..Options::default()
+        };
         let selected = rewrite_to(&original, &app.path, &executable, &options).map_err(|error| launch::explain(&app, &original, error))?;
         if let Some(nothing) = nothing_selected(&original, &options, selected) {
             eprintln!("wavetap: {}: {nothing}", app.path.display());

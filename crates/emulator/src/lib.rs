@@ -120,4 +120,4 @@ pub use memory::{Allocation, AllocationKind, ForeignMemory};
 pub use missing::missing;
 pub use origins::{Origin, Origins, ValueOrigins, WaitOrigins};
 pub use timing::{InstructionTime, LatencyClass, LatencyOverride, MemoryCounts, ModelledTime, StallReason, Timing, WaveSample};
-pub use trace::{BranchCounts, CodeAddress, DispatchStats, ExecSiteCounts, Overrun, Trace};
+pub use trace::{CodeAddress, DispatchStats, Overrun, Trace};

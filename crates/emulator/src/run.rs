@@ -18,9 +18,10 @@ use super::memory::View;
 use super::op::{Op, Site};
 use super::origins::{OriginBook, WaveOrigins};
 use super::random::Random;
-use super::trace::{CodeAddress, DispatchStats, ExecSiteCounts, Trace};
+use super::trace::{CodeAddress, DispatchStats, Trace};
 use super::vector_fast::Work;
 use super::{store_order, strict};
+use wavetap_profile::probes::branches::{ExecCounts, ScalarCounts};
 
 mod stuck;
 
@@ -53,7 +54,7 @@ pub(super) struct Count {
     begun: i64,
     /// Branches only.
     taken: u64,
-    exec: ExecSiteCounts,
+    exec: ExecCounts,
 }
 
 /// Somebody who runs workgroups of a dispatch.
@@ -522,11 +523,10 @@ impl<'a> Worker<'a> {
             // One address may have been decoded several times, with other high bits of register numbers.
             *trace.executed.entry(place).or_default() += count.executed;
             match op.site {
-                Site::Exec => trace.exec_sites.entry(place).or_default().add(&count.exec),
+                Site::Exec => *trace.exec_sites.entry(place).or_default() += count.exec,
                 Site::Branch => {
-                    let branch = trace.branches.entry(place).or_default();
-                    branch.executions += count.executed;
-                    branch.taken += count.taken;
+                    let counts = ScalarCounts { executions: count.executed, taken: count.taken };
+                    *trace.branches.entry(place).or_default() += counts;
                 }
                 Site::None => {}
             }

@@ -9,7 +9,8 @@ use super::memory::Allocation;
 use super::op::Class;
 use super::origins::Origins;
 use super::timing::ModelledTime;
-use wavetap_profile::file::{Counts, ExecCounts, ScalarCounts};
+use wavetap_profile::probes::branches::{ExecCounts, ScalarCounts};
+use wavetap_profile::schema::Counts;
 
 /// The place of an instruction: the object and the virtual address in it (as in its ELF file).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,95 +21,36 @@ pub struct CodeAddress {
     pub address: u64,
 }
 
-/// Counts of one instruction that narrows EXEC, in waves and lanes.
-///
-/// With E the mask before and F the condition: a wave that arrives with E = 0 counts in `empty` alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ExecSiteCounts {
-    /// Waves that executed it with some lane active.
-    pub executions: u64,
-    /// Those whose lanes all agreed: E & F is E or empty.
-    pub agreements: u64,
-    /// Active lanes before, summed.
-    pub lanes_before: u64,
-    /// Active lanes after, summed.
-    pub lanes_after: u64,
-    /// Waves that executed it with EXEC = 0.
-    pub empty: u64,
-}
-
-impl ExecSiteCounts {
-    /// Executions in which some lanes went on and others did not.
-    #[must_use]
-    pub fn divergences(&self) -> u64 {
-        self.executions - self.agreements
-    }
-
-    pub(super) fn add(&mut self, other: &ExecSiteCounts) {
-        self.executions += other.executions;
-        self.agreements += other.agreements;
-        self.lanes_before += other.lanes_before;
-        self.lanes_after += other.lanes_after;
-        self.empty += other.empty;
-    }
-}
-
-/// Counts of one `s_cbranch_*`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct BranchCounts {
-    /// Waves that executed it.
-    pub executions: u64,
-    /// Those that took it.
-    pub taken: u64,
-}
-
 /// The branch counts of a dispatch, exact to the last wave.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Trace {
     /// Instructions that narrow EXEC.
-    pub exec_sites: BTreeMap<CodeAddress, ExecSiteCounts>,
+    pub exec_sites: BTreeMap<CodeAddress, ExecCounts>,
     /// Conditional scalar branches.
-    pub branches: BTreeMap<CodeAddress, BranchCounts>,
+    pub branches: BTreeMap<CodeAddress, ScalarCounts>,
     /// How often each instruction was executed, by waves.
     pub executed: BTreeMap<CodeAddress, u64>,
 }
 
-impl From<ExecSiteCounts> for Counts {
-    fn from(counts: ExecSiteCounts) -> Counts {
-        let ExecSiteCounts { executions, agreements, lanes_before, lanes_after, empty } = counts;
-        Counts::Exec(ExecCounts { executions, agreements, lanes_before, lanes_after, empty })
-    }
-}
-
-impl From<BranchCounts> for Counts {
-    fn from(BranchCounts { executions, taken }: BranchCounts) -> Counts {
-        Counts::Scalar(ScalarCounts { executions, taken })
-    }
-}
-
 impl Trace {
-    /// The counts of one object's sites by address, as a profile has them.
+    /// The counts of one object's sites in order of address, as a profile has them.
     #[must_use]
-    pub fn sites(&self, object: ObjectId) -> BTreeMap<u64, Counts> {
+    pub fn sites(&self, object: ObjectId) -> Vec<(u64, Counts)> {
         let vector = self.exec_sites.iter().map(|(place, counts)| (place, Counts::from(*counts)));
         let scalar = self.branches.iter().map(|(place, counts)| (place, Counts::from(*counts)));
-        vector.chain(scalar).filter(|(place, _)| place.object == object).map(|(place, counts)| (place.address, counts)).collect()
+        let both = vector.chain(scalar).filter(|(place, _)| place.object == object);
+        let mut sites: Vec<(u64, Counts)> = both.map(|(place, counts)| (place.address, counts)).collect();
+        sites.sort_by_key(|(address, _)| *address);
+        sites
     }
 
     /// Adds the counts of another trace.
     pub fn merge(&mut self, other: &Trace) {
         for (place, counts) in &other.exec_sites {
-            let mine = self.exec_sites.entry(*place).or_default();
-            mine.executions += counts.executions;
-            mine.agreements += counts.agreements;
-            mine.lanes_before += counts.lanes_before;
-            mine.lanes_after += counts.lanes_after;
-            mine.empty += counts.empty;
+            *self.exec_sites.entry(*place).or_default() += *counts;
         }
         for (place, counts) in &other.branches {
-            let mine = self.branches.entry(*place).or_default();
-            mine.executions += counts.executions;
-            mine.taken += counts.taken;
+            *self.branches.entry(*place).or_default() += *counts;
         }
         for (place, count) in &other.executed {
             *self.executed.entry(*place).or_default() += count;

@@ -1,6 +1,6 @@
 //! Writing snippets: instructions by mnemonic, labels and branches.
 
-use super::settle::{self, Place};
+use crate::hazard_mitigation::{self, Place};
 use wavetap_amdgpu::{Counter, Inst, Modifiers, Reg, Target, Value, WaitCount, WaitStates, scalar};
 use wavetap_analysis::kernel::edit::{Item, Label, Snippet};
 use wavetap_base::error::{Error, Result};
@@ -10,7 +10,7 @@ const USUAL_ITEMS: usize = 32;
 
 /// A snippet under construction. Mnemonics are those of the library ([`wavetap_amdgpu::operation`]); the target's own spelling is looked up.
 #[derive(Debug)]
-pub(super) struct Asm {
+pub(crate) struct Asm {
     target: Target,
     place: Place,
     items: Vec<Item>,
@@ -18,27 +18,27 @@ pub(super) struct Asm {
 }
 
 /// A scalar register as an operand.
-pub(super) fn s(first: u16) -> Value {
+pub(crate) fn s(first: u16) -> Value {
     Value::Reg(Reg::scalar(first, 1))
 }
 
 /// A scalar register pair as an operand.
-pub(super) fn s2(first: u16) -> Value {
+pub(crate) fn s2(first: u16) -> Value {
     Value::Reg(Reg::scalar(first, 2))
 }
 
 /// A vector register as an operand.
-pub(super) fn v(first: u16) -> Value {
+pub(crate) fn v(first: u16) -> Value {
     Value::Reg(Reg::vector(first, 1))
 }
 
 /// A vector register pair as an operand.
-pub(super) fn v2(first: u16) -> Value {
+pub(crate) fn v2(first: u16) -> Value {
     Value::Reg(Reg::vector(first, 2))
 }
 
 /// A constant: inline where it can be.
-pub(super) fn c(value: u32) -> Value {
+pub(crate) fn c(value: u32) -> Value {
     match value as i32 {
         small @ -16..=64 => Value::InlineInt(small as i8),
         _ => Value::Literal(value),
@@ -50,58 +50,58 @@ const M0: Value = Value::Reg(Reg::scalar(scalar::M0, 1));
 
 /// Where global memory is accessed: at a base and an offset for each lane.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Global {
+pub(crate) struct Global {
     /// Pair: the base.
-    pub(super) base: u16,
+    pub(crate) base: u16,
     /// Vector register: the offsets.
-    pub(super) offsets: u16,
+    pub(crate) offsets: u16,
     /// Pair of vector registers for addresses, where the target needs them.
-    pub(super) flat: Option<u16>,
+    pub(crate) flat: Option<u16>,
     /// Pair of scalar registers for the same purpose.
-    pub(super) scratch: u16,
+    pub(crate) scratch: u16,
 }
 
 impl Asm {
-    pub(super) fn new(target: Target, place: Place) -> Asm {
+    pub(crate) fn new(target: Target, place: Place) -> Asm {
         Asm { target, place, items: Vec::with_capacity(USUAL_ITEMS), labels: 0 }
     }
 
     /// The target that is written for.
-    pub(super) fn target(&self) -> Target {
+    pub(crate) fn target(&self) -> Target {
         self.target
     }
 
-    pub(super) fn finish(self) -> Result<Snippet> {
-        Ok(Snippet { items: settle::settle(self.target, &self.place, self.items)? })
+    pub(crate) fn finish(self) -> Result<Snippet> {
+        Ok(Snippet { items: hazard_mitigation::settle(self.target, &self.place, self.items)? })
     }
 
     /// A mask of lanes as an operand: a pair of scalar registers, or the first of them in waves of 32.
-    pub(super) fn mask(&self, first: u16) -> Value {
+    pub(crate) fn mask(&self, first: u16) -> Value {
         if self.target.wave_size() == 32 { s(first) } else { s2(first) }
     }
 
     /// EXEC as an operand.
-    pub(super) fn exec(&self) -> Value {
+    pub(crate) fn exec(&self) -> Value {
         self.mask(scalar::EXEC)
     }
 
     /// VCC as an operand.
-    pub(super) fn vcc(&self) -> Value {
+    pub(crate) fn vcc(&self) -> Value {
         self.mask(scalar::VCC)
     }
 
     /// A scalar operation on masks of lanes: `s_and_b` is `s_and_b64`, or `s_and_b32` in waves of 32.
-    pub(super) fn masks(&mut self, operation: &str, operands: &[Value]) -> Result<()> {
+    pub(crate) fn masks(&mut self, operation: &str, operands: &[Value]) -> Result<()> {
         self.op(&format!("{operation}{}", self.target.wave_size()), operands)
     }
 
     /// Wait states, where the target leaves them to software.
-    pub(super) fn states(&mut self, count: i64) -> Result<()> {
+    pub(crate) fn states(&mut self, count: i64) -> Result<()> {
         if self.target.wait_states() == WaitStates::None { Ok(()) } else { self.op("s_nop", &[Value::Imm(count - 1)]) }
     }
 
     /// An instruction without modifiers.
-    pub(super) fn op(&mut self, mnemonic: &str, operands: &[Value]) -> Result<()> {
+    pub(crate) fn op(&mut self, mnemonic: &str, operands: &[Value]) -> Result<()> {
         self.with(mnemonic, operands, |_| ())
     }
 
@@ -116,25 +116,25 @@ impl Asm {
     }
 
     /// An instruction as it is.
-    pub(super) fn copy(&mut self, inst: Inst) {
+    pub(crate) fn copy(&mut self, inst: Inst) {
         self.items.push(Item::Inst(inst));
     }
 
-    pub(super) fn new_label(&mut self) -> Label {
+    pub(crate) fn new_label(&mut self) -> Label {
         self.labels += 1;
         Label(self.labels - 1)
     }
 
-    pub(super) fn bind(&mut self, label: Label) {
+    pub(crate) fn bind(&mut self, label: Label) {
         self.items.push(Item::Label(label));
     }
 
-    pub(super) fn branch(&mut self, mnemonic: &'static str, label: Label) {
+    pub(crate) fn branch(&mut self, mnemonic: &'static str, label: Label) {
         self.items.push(Item::Branch { mnemonic, label });
     }
 
     /// Loads an address of the rewritten object into a pair. Destroys SCC.
-    pub(super) fn address(&mut self, pair: u16, address: u64) {
+    pub(crate) fn address(&mut self, pair: u16, address: u64) {
         self.items.push(Item::Address { pair: Reg::scalar(pair, 2), address });
     }
 
@@ -147,22 +147,22 @@ impl Asm {
     }
 
     fn wait_instruction(&mut self, mnemonic: &str, bits: u16) -> Result<()> {
-        self.items.push(Item::Inst(settle::wait(self.target, mnemonic, bits)?));
+        self.items.push(Item::Inst(hazard_mitigation::wait(self.target, mnemonic, bits)?));
         Ok(())
     }
 
     /// Waits for scalar loads.
-    pub(super) fn wait_scalar_loads(&mut self) -> Result<()> {
+    pub(crate) fn wait_scalar_loads(&mut self) -> Result<()> {
         if self.target.largest_wait(Counter::Km).is_some() { self.wait(&[Counter::Km]) } else { self.wait(&[Counter::Lgkm]) }
     }
 
     /// Waits for LDS.
-    pub(super) fn wait_lds(&mut self) -> Result<()> {
+    pub(crate) fn wait_lds(&mut self) -> Result<()> {
         if self.target.largest_wait(Counter::Ds).is_some() { self.wait(&[Counter::Ds]) } else { self.wait(&[Counter::Lgkm]) }
     }
 
     /// Waits for everything that writes registers when it arrives.
-    pub(super) fn wait_all_loads(&mut self) -> Result<()> {
+    pub(crate) fn wait_all_loads(&mut self) -> Result<()> {
         let all = [Counter::Vm, Counter::Lgkm, Counter::Load, Counter::Sample, Counter::Bvh, Counter::Ds, Counter::Km, Counter::Exp];
         // From gfx12 on the first two are there in name alone.
         let first = if self.target.largest_wait(Counter::Load).is_some() { 2 } else { 0 };
@@ -170,7 +170,7 @@ impl Asm {
     }
 
     /// Waits for global memory instructions that return something.
-    pub(super) fn wait_global_results(&mut self) -> Result<()> {
+    pub(crate) fn wait_global_results(&mut self) -> Result<()> {
         match self.target.largest_wait(Counter::Load) {
             Some(_) => self.wait(&[Counter::Load]),
             None if self.has_global() => self.wait(&[Counter::Vm]),
@@ -179,7 +179,7 @@ impl Asm {
     }
 
     /// Waits for stores to global memory and atomics that return nothing.
-    pub(super) fn wait_global_writes(&mut self) -> Result<()> {
+    pub(crate) fn wait_global_writes(&mut self) -> Result<()> {
         let own = [Counter::Store, Counter::Vs].into_iter().find(|counter| self.target.largest_wait(*counter).is_some());
         match own {
             Some(counter) => self.wait(&[counter]),
@@ -194,7 +194,7 @@ impl Asm {
     }
 
     /// A scalar load of `width` registers: `s_load_dword` with its suffix.
-    pub(super) fn scalar_load(&mut self, mnemonic: &str, first: u16, width: u8, base: u16, offset: u32) -> Result<()> {
+    pub(crate) fn scalar_load(&mut self, mnemonic: &str, first: u16, width: u8, base: u16, offset: u32) -> Result<()> {
         let destination = Value::Reg(Reg::scalar(first, width));
         // Without an offset this is, from gfx10 to gfx11, the form that adds a register: none.
         self.op(mnemonic, &[destination, s2(base), Value::Imm(offset.into())]).or_else(|error| match offset {
@@ -204,14 +204,14 @@ impl Asm {
     }
 
     /// The largest offset of [`Asm::global`] beside a base.
-    pub(super) fn largest_global_offset(&self) -> u32 {
+    pub(crate) fn largest_global_offset(&self) -> u32 {
         // Without global memory instructions the offset is added to the base, and may be anything.
         if self.has_global() { wavetap_amdgpu::largest_offset(self.target, "global_atomic_add_x2") } else { u32::MAX }
     }
 
     /// A store to memory, or an atomic without return: `store_dword`, `atomic_add`. Destroys SCC and the pair `g.scratch` where the target has no global
     /// memory instructions.
-    pub(super) fn global(&mut self, operation: &str, g: Global, data: Value, offset: u32) -> Result<()> {
+    pub(crate) fn global(&mut self, operation: &str, g: Global, data: Value, offset: u32) -> Result<()> {
         let device = operation.starts_with("atomic");
         if self.has_global() {
             return self.with(&format!("global_{operation}"), &[v(g.offsets), data, s2(g.base)], |modifiers| {
@@ -224,7 +224,7 @@ impl Asm {
     }
 
     /// An atomic that returns the old value.
-    pub(super) fn global_returning(&mut self, operation: &str, old: u16, g: Global, data: Value, offset: u32) -> Result<()> {
+    pub(crate) fn global_returning(&mut self, operation: &str, old: u16, g: Global, data: Value, offset: u32) -> Result<()> {
         let returning = |modifiers: &mut Modifiers, offset| {
             modifiers.offset = offset;
             modifiers.glc = true;
@@ -255,31 +255,31 @@ impl Asm {
     }
 
     /// A store of a vector register to scratch memory or a load from there, at an offset and what `base` holds.
-    pub(super) fn scratch(&mut self, is_store: bool, register: u16, base: Option<u16>, offset: u32) -> Result<()> {
+    pub(crate) fn scratch(&mut self, is_store: bool, register: u16, base: Option<u16>, offset: u32) -> Result<()> {
         let (mnemonic, operands) = scratch_operation(is_store, register, base);
         self.with(mnemonic, &operands, |modifiers| modifiers.offset = offset as i32)
     }
 
     /// A store of a vector register to the scratch memory that four scalar registers describe, or a load from there, at an offset of each lane's own. What
     /// `base` holds is added to that as bytes of the whole wave's.
-    pub(super) fn scratch_buffer(&mut self, is_store: bool, register: u16, resource: u16, base: Option<u16>, offset: u32) -> Result<()> {
+    pub(crate) fn scratch_buffer(&mut self, is_store: bool, register: u16, resource: u16, base: Option<u16>, offset: u32) -> Result<()> {
         let mnemonic = if is_store { BUFFER_STORE } else { BUFFER_LOAD };
         let operands = [v(register), Value::Off, Value::Reg(Reg::scalar(resource, 4)), base.map_or(c(0), s)];
         self.with(mnemonic, &operands, |modifiers| modifiers.offset = offset as i32)
     }
 
     /// An LDS store or atomic without return.
-    pub(super) fn lds(&mut self, mnemonic: &str, address: u16, data: Value, offset: u32) -> Result<()> {
+    pub(crate) fn lds(&mut self, mnemonic: &str, address: u16, data: Value, offset: u32) -> Result<()> {
         self.with(mnemonic, &[v(address), data], |modifiers| modifiers.offset = offset as i32)
     }
 
     /// An LDS load.
-    pub(super) fn lds_load(&mut self, mnemonic: &str, to: Value, address: u16, offset: u32) -> Result<()> {
+    pub(crate) fn lds_load(&mut self, mnemonic: &str, to: Value, address: u16, offset: u32) -> Result<()> {
         self.with(mnemonic, &[to, v(address)], |modifiers| modifiers.offset = offset as i32)
     }
 
     /// Lets LDS instructions reach all of LDS, where they ask M0 for that; the old M0 goes to `keep`.
-    pub(super) fn open_lds(&mut self, keep: Option<u16>) -> Result<()> {
+    pub(crate) fn open_lds(&mut self, keep: Option<u16>) -> Result<()> {
         if !self.target.lds_limit_in_m0() {
             return Ok(());
         }
@@ -290,7 +290,7 @@ impl Asm {
     }
 
     /// Gives M0 back after [`Asm::open_lds`].
-    pub(super) fn close_lds(&mut self, kept: u16) -> Result<()> {
+    pub(crate) fn close_lds(&mut self, kept: u16) -> Result<()> {
         if !self.target.lds_limit_in_m0() {
             return Ok(());
         }
@@ -298,8 +298,15 @@ impl Asm {
         self.states(1)
     }
 
+    /// A scalar register as a source of vector instructions: `through` another one, where a target asks that none of the original code is.
+    pub(crate) fn to_vector(&mut self, source: u16, through: Option<u16>) -> Result<Value> {
+        let Some(through) = through else { return Ok(s(source)) };
+        self.op("s_mov_b32", &[s(through), s(source)])?;
+        Ok(s(through))
+    }
+
     /// Sets EXEC to the lowest `lanes` lanes, at least 1.
-    pub(super) fn exec_lanes(&mut self, lanes: u32) -> Result<()> {
+    pub(crate) fn exec_lanes(&mut self, lanes: u32) -> Result<()> {
         let exec = self.exec();
         match lanes {
             _ if lanes >= self.target.wave_size() => self.masks("s_mov_b", &[exec, Value::InlineInt(-1)]),
@@ -311,7 +318,7 @@ impl Asm {
 }
 
 /// A store of a vector register to memory that scalar registers describe.
-pub(super) const BUFFER_STORE: &str = "buffer_store_dword";
+pub(crate) const BUFFER_STORE: &str = "buffer_store_dword";
 /// A load from there.
 const BUFFER_LOAD: &str = "buffer_load_dword";
 /// `th` of an atomic that returns the old value (gfx12; RDNA4 ISA guide, "Temporal hints").
@@ -325,7 +332,7 @@ fn scope(device: bool) -> u8 {
 }
 
 /// A store of a vector register to scratch memory or a load from there, as it is written: with every `off`, as a load with fewer operands is one to LDS.
-pub(super) fn scratch_operation(is_store: bool, register: u16, base: Option<u16>) -> (&'static str, [Value; 3]) {
+pub(crate) fn scratch_operation(is_store: bool, register: u16, base: Option<u16>) -> (&'static str, [Value; 3]) {
     let base = base.map_or(Value::Off, s);
     match is_store {
         true => ("scratch_store_dword", [Value::Off, v(register), base]),

@@ -6,7 +6,7 @@ use wavetap_analysis::kernel::{Body, Reason, Refusal};
 use wavetap_object::code_object::{Kernel, KernelMetadata, ValueKind};
 
 /// Refuses counters in LDS where the hardware cannot allocate any, or where the launcher puts something at its end.
-pub(super) fn check(target: Target, kernel: &Kernel, metadata: &KernelMetadata) -> Result<(), Refusal> {
+pub(crate) fn check(target: Target, kernel: &Kernel, metadata: &KernelMetadata) -> Result<(), Refusal> {
     if kernel.descriptor.splits_threadgroups(target) {
         let detail = "the waves of its workgroups run on any compute unit (TG_SPLIT of the descriptor), and such workgroups have no LDS";
         return Err(Refusal::new(Reason::ThreadgroupSplit, detail));
@@ -26,7 +26,7 @@ pub(super) fn check(target: Target, kernel: &Kernel, metadata: &KernelMetadata) 
 /// `told` says that compilers of the code object's version name such kernels by an argument (`hidden_dynamic_lds_size`, from version 5 on), which they do if the kernel has hidden arguments at
 /// all. Otherwise, what is
 /// dynamic looks like what is static but for its place, and every constant that may be an address at or after the end of the static LDS counts as one.
-pub(super) fn may_be_dynamic(program: &Program, id: BodyId, metadata: &KernelMetadata, told: bool) -> bool {
+pub(crate) fn may_be_dynamic(program: &Program, id: BodyId, metadata: &KernelMetadata, told: bool) -> bool {
     if metadata.argument(&ValueKind::HiddenDynamicLdsSize).is_some() {
         return true;
     }

@@ -1,6 +1,6 @@
 //! What must not be in a kernel, or not where code is inserted.
 
-use super::entry::begins_with_arguments;
+use crate::frame::entry::begins_with_arguments;
 use wavetap_amdgpu::{Memory, Reg, Role, Traits, Value};
 use wavetap_analysis::cfg::{Cfg, Program};
 use wavetap_analysis::dataflow::{Indexing, Liveness, RegSet};
@@ -21,7 +21,7 @@ const DEALLOC_VGPRS: &str = "MSG_DEALLOC_VGPRS";
 const MESSAGE_BITS: i64 = 0xff;
 
 /// Refuses kernels whose waves change how many vector registers they have, or which ones the numbers mean.
-pub(super) fn check_allocation(body: &Body, descriptor: &KernelDescriptor) -> Result<(), Refusal> {
+pub(crate) fn check_allocation(body: &Body, descriptor: &KernelDescriptor) -> Result<(), Refusal> {
     if let Some(id) = body.ids().find(|id| body.inst(*id).variant.traits.contains(Traits::ALLOC_VGPR)) {
         return Err(Refusal::at(Reason::VectorAllocation, body.address(id), "s_alloc_vgpr changes the number of vector registers"));
     }
@@ -37,7 +37,7 @@ pub(super) fn check_allocation(body: &Body, descriptor: &KernelDescriptor) -> Re
 /// Refuses kernels with preloaded arguments whose code does not begin by loading them itself, as it must for firmware that preloads nothing: the code
 /// from the entry up to [`PRELOADED_ENTRY`] bytes behind it. Or all of it, where the ways from the two entries meet later only: then nothing that is reached
 /// from the first reads what would be preloaded.
-pub(super) fn check_preload(body: &Body, liveness: &Liveness, descriptor: &KernelDescriptor) -> Result<(), Stop> {
+pub(crate) fn check_preload(body: &Body, liveness: &Liveness, descriptor: &KernelDescriptor) -> Result<(), Stop> {
     let Some(preload) = initial_registers(descriptor, body.target())?.kernarg_preload else { return Ok(()) };
     if begins_with_arguments(body.target()) {
         return Ok(());
@@ -80,7 +80,7 @@ const PRELOADED_ENTRY: u64 = 256;
 
 /// In front of which instruction code for the end of a wave goes: the end itself, or the message before it that gives the vector registers
 /// back, with the `s_nop` that it needs.
-pub(super) fn place_before_end(body: &Body, cfg: &Cfg, end: InstId) -> InstId {
+pub(crate) fn place_before_end(body: &Body, cfg: &Cfg, end: InstId) -> InstId {
     let block = cfg.block(cfg.block_of(end));
     let mut place = end;
     for id in block.insts().filter(|id| *id < end) {
@@ -93,7 +93,7 @@ pub(super) fn place_before_end(body: &Body, cfg: &Cfg, end: InstId) -> InstId {
 }
 
 /// Refuses kernels that give their vector registers back at a place that is not right before the end.
-pub(super) fn check_dealloc(body: &Body, cfg: &Cfg) -> Result<(), Refusal> {
+pub(crate) fn check_dealloc(body: &Body, cfg: &Cfg) -> Result<(), Refusal> {
     for id in body.ids().filter(|id| is_dealloc(body, *id)) {
         if body.flow(cfg.block(cfg.block_of(id)).last) != Flow::End {
             return Err(Refusal::at(Reason::VectorAllocation, body.address(id), "the vector registers are given back before the end"));
@@ -112,7 +112,7 @@ fn is_dealloc(body: &Body, id: InstId) -> bool {
 }
 
 /// Refuses an insertion between instructions that must follow each other.
-pub(super) fn check_clause(body: &Body, neighbours: &Neighbours, point: ProgramPoint) -> Result<(), Refusal> {
+pub(crate) fn check_clause(body: &Body, neighbours: &Neighbours, point: ProgramPoint) -> Result<(), Refusal> {
     let before = match point.side {
         Side::After => Some(point.inst),
         Side::Before => point.inst.0.checked_sub(1).map(InstId),
@@ -125,7 +125,7 @@ pub(super) fn check_clause(body: &Body, neighbours: &Neighbours, point: ProgramP
 }
 
 /// Refuses code that ends with a call which may come back: control would go on in whatever lies behind.
-pub(super) fn check_ends(program: &Program, body: &Body) -> Result<(), Refusal> {
+pub(crate) fn check_ends(program: &Program, body: &Body) -> Result<(), Refusal> {
     match program.runs_past_its_end(body) {
         Some(id) => {
             Err(Refusal::at(Reason::Undecodable, body.address(id), "control runs off the end of its code behind a call that may come back"))
@@ -135,7 +135,7 @@ pub(super) fn check_ends(program: &Program, body: &Body) -> Result<(), Refusal> 
 }
 
 /// Refuses writes to the parts of MODE that would change what inserted instructions do.
-pub(super) fn check_mode(body: &Body) -> Result<(), Refusal> {
+pub(crate) fn check_mode(body: &Body) -> Result<(), Refusal> {
     for id in body.ids() {
         let inst = body.inst(id);
         if !inst.name().starts_with("s_setreg") {
@@ -161,7 +161,7 @@ pub(super) fn check_mode(body: &Body) -> Result<(), Refusal> {
 }
 
 /// Refuses code that enters other code while dependences may be left to software, and code that calls where a function does so: nothing follows that.
-pub(super) fn check_scheduling(program: &Program, body: &Body) -> Result<(), Refusal> {
+pub(crate) fn check_scheduling(program: &Program, body: &Body) -> Result<(), Refusal> {
     if let Some(id) = body.leaves_without_checks() {
         let detail = format!("other code is entered while dependences may be left to software ({SCHED_MODE})");
         return Err(Refusal::at(Reason::ModeWrite, body.address(id), detail));
@@ -176,7 +176,7 @@ pub(super) fn check_scheduling(program: &Program, body: &Body) -> Result<(), Ref
 }
 
 /// Refuses an insertion where the index mode may be on, vector instructions may be skipped, or it is not known who sees to dependences.
-pub(super) fn check_modes(body: &Body, indexing: &Indexing, id: InstId) -> Result<(), Refusal> {
+pub(crate) fn check_modes(body: &Body, indexing: &Indexing, id: InstId) -> Result<(), Refusal> {
     if body.skips_vectors_before(id) {
         let detail = format!("{} where vector instructions may be skipped (s_setvskip)", body.inst(id).name());
         return Err(Refusal::at(Reason::ModeWrite, body.address(id), detail));

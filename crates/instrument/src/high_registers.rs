@@ -10,7 +10,7 @@ use wavetap_base::error::Result;
 const BEFORE_SHIFT: u32 = 8;
 
 /// Lets a snippet run with the numbers that it names, and gives the original code its high bits back.
-pub(super) fn bracket(body: &Body, point: ProgramPoint, snippet: &mut Snippet) -> Result<(), Stop> {
+pub(crate) fn bracket(body: &Body, point: ProgramPoint, snippet: &mut Snippet) -> Result<(), Stop> {
     let msb = match point.side {
         Side::Before => body.vgpr_msb_before(point.inst),
         Side::After => body.vgpr_msb_after(point.inst),

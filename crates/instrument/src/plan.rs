@@ -1,185 +1,247 @@
-//! What all inserted code of one kernel agrees on.
+//! One kernel's instrumentation: a counter sink, a strategy for registers, and all the code that follows from the two.
 
-use super::asm::{Asm, Global, c, s, s2, v, v2};
-use super::homes::{Homes, RESOURCE};
-use super::registers::{Scalars, Vectors};
-use super::settle::Place;
-use wavetap_amdgpu::{Reg, Target};
+use super::{Instrumented, MetadataChange, Request};
+use crate::facts::{ClonedFunction, KernelFacts};
+use crate::frame::entry::{Entry, ScratchAccess};
+use crate::frame::{Frame, epilogue, first_vector, flat_scratch, prologue};
+use crate::probe::Emitter;
+use crate::scavenge::lane_spills::{LaneBudget, MOST_SLOTS};
+use crate::scavenge::registers::{self, Allocation, NUMBERED_VGPRS, Scalars, Vectors};
+use crate::scavenge::spill_slots::{self, SpillSlots};
+use crate::scavenge::{LAST_RESORT, LiveOut, STRATEGIES, Scavenger, VgprStrategy};
+use crate::sink::{CounterSink, Counters, GlobalSink, LdsSink};
+use crate::{group_memory, guards, high_registers, scheduling};
+use wavetap_amdgpu::{Loss, Reg, Target};
 use wavetap_analysis::dataflow::RegSet;
-use wavetap_analysis::kernel::edit::Label;
-use wavetap_base::error::Result;
+use wavetap_analysis::kernel::edit::{Edits, FunctionEdits, Item, Snippet};
+use wavetap_analysis::kernel::{Body, Reason, Refusal, Stop};
+use wavetap_base::entity::{ProgramPoint, Side};
+use wavetap_object::code_object::Field;
+use wavetap_profile::map::CounterMode;
 use wavetap_profile::record::{COUNTER, HEADER};
 
-/// Counters in LDS: a slice for each wave, behind everything the kernel itself uses. Where the counters of all waves do not fit, those of the first
-/// sites are there, and the others in the wave's record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Slices {
-    /// Bytes of a wave's slice.
-    pub(super) slice: u32,
-    /// Bytes that the workgroup needs more than before: the slices and what aligning them may cost.
-    pub(super) extra: u32,
-}
-
-/// A 64-bit LDS access must be aligned to this.
-const SLICE_ALIGN: u32 = 8;
-/// Offsets of LDS instructions are below this.
-const LDS_OFFSETS: u32 = 1 << 16;
-
-impl Slices {
-    /// Slices for workgroups of up to `workgroup_size` work-items beside `lds_bytes` of static LDS, for sites whose counters end at these bytes of the
-    /// slice. If not all fit, half of what is left stays for the LDS that launches add.
-    pub(super) fn plan(target: Target, ends: &[u32], workgroup_size: u32, lds_bytes: u32) -> Slices {
-        let waves = workgroup_size.div_ceil(target.wave_size()).max(1);
-        let free = target.lds_bytes().saturating_sub(lds_bytes).saturating_sub(SLICE_ALIGN - 1);
-        let wanted = ends.iter().copied().max().unwrap_or(0);
-        let all_fit = wanted <= LDS_OFFSETS && u64::from(wanted) * u64::from(waves) <= free.into();
-        let most = if all_fit { wanted } else { (free / 2 / waves).min(LDS_OFFSETS) };
-        let slice = ends.iter().copied().filter(|end| *end <= most).max().unwrap_or(0);
-        // Nothing of the kernel's is made larger for nothing.
-        let extra = if slice == 0 { 0 } else { slice * waves + SLICE_ALIGN - 1 };
-        Slices { slice, extra }
-    }
-}
-
-/// What is fixed before any snippet is written.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Plan {
-    pub(super) target: Target,
-    pub(super) vectors: Vectors,
-    /// The scalar registers that hold across the kernel; none where snippets borrow theirs.
-    pub(super) kept: Option<Scalars>,
-    /// Where vector registers are borrowed and counters are in LDS: the scalar register with the start of the wave's slice.
-    pub(super) slice_start: Option<u16>,
-    /// Where vector registers are borrowed whole: where what was in them goes, and what is kept for the next snippet.
-    pub(super) homes: Option<Homes>,
-    /// The prologue sets FLAT_SCRATCH: homes are in scratch memory, and neither the hardware nor the original says where that is.
-    pub(super) sets_flat_scratch: bool,
-    /// Counters are in LDS, or else in the wave's record.
-    pub(super) slices: Option<Slices>,
-    /// The kernel's index in the site table.
-    pub(super) kernel: u32,
-    /// Address of the control block in the rewritten object.
-    pub(super) control: u64,
-}
-
-impl Plan {
-    /// The wave's counters in LDS, in runs of up to one for each lane: byte offset of the run and its length.
-    pub(super) fn chunks(&self) -> impl Iterator<Item = (u32, u32)> + use<> {
-        let (counters, lanes) = (self.slices.map_or(0, |slices| slices.slice / COUNTER), self.target.wave_size());
-        (0..counters).step_by(lanes as usize).map(move |first| (first * COUNTER, lanes.min(counters - first)))
-    }
-
-    /// The scalar registers that no original code names and inserted code has for good.
-    pub(super) fn own(&self) -> RegSet {
-        let start = self.slice_start.map(|start| Reg::scalar(start, 1));
-        let resource = self.homes.and_then(Homes::resource).map(|first| Reg::scalar(first, RESOURCE));
-        self.kept.iter().flat_map(Scalars::registers).chain(start).chain(resource).collect()
-    }
-
-    /// A snippet between original instructions.
-    pub(super) fn asm(&self) -> Asm {
-        Asm::new(self.target, Place::Middle(self.own()))
-    }
-
-    /// A snippet before the end of a wave.
-    pub(super) fn asm_at_end(&self) -> Asm {
-        Asm::new(self.target, Place::End(self.own()))
-    }
-
-    /// Global memory at a base, at the offsets in the address register.
-    pub(super) fn at(&self, base: u16, scratch: u16) -> Global {
-        Global { base, offsets: self.vectors.address, flat: self.vectors.flat, scratch }
-    }
-
-    /// Makes the counters of a site addressable; what [`Plan::add`] needs. Destroys SCC and the scratch pair, unless an instruction reaches them from where
-    /// the address register points.
-    pub(super) fn reach(&self, asm: &mut Asm, r: Scalars, counters: Counters) -> Result<()> {
-        let offset = counters.offset;
-        let base = match self.home(counters) {
-            Home::Lds => return Ok(()),
-            Home::Record => s(r.record),
-            Home::Beside => {
-                // The address register is for LDS. Its lane 0 has the slice's start: without it, it leads from the record to the counters.
-                asm.op("v_readlane_b32", &[s(r.scratch + 1), v(self.vectors.address), c(0)])?;
-                asm.op("s_sub_u32", &[s(r.scratch), s(r.record), s(r.scratch + 1)])?;
-                asm.op("s_subb_u32", &[s(r.scratch + 1), s(r.record + 1), c(0)])?;
-                // A memory instruction that uses what a vector instruction wrote comes five states later; at least four instructions are in between.
-                asm.states(1)?;
-                s(r.scratch)
-            }
+/// Tries the strategies in order and returns the first that costs no occupancy, or what costs least of it.
+pub(crate) fn cheapest(facts: &KernelFacts<'_, '_>, request: &Request) -> Result<Instrumented, Stop> {
+    let plan = |strategy, live_out| plan(facts, request, strategy, live_out);
+    if let Some(to) = facts.analysis.always_spill {
+        return match plan(VgprStrategy::Spill(to), LiveOut::All) {
+            Err(Stop::Refused(_)) => plan(VgprStrategy::Spill(to), LiveOut::Callers),
+            planned => planned,
         };
-        if offset > asm.largest_global_offset() {
-            let high = if base == s(r.record) { s(r.record + 1) } else { s(r.scratch + 1) };
-            asm.op("s_add_u32", &[s(r.scratch), base, c(offset)])?;
-            asm.op("s_addc_u32", &[s(r.scratch + 1), high, c(0)])?;
-        }
-        Ok(())
     }
-
-    /// Adds each active lane's data to its counter of a site. Destroys the first register and, where the target has FLAT memory instructions alone, SCC
-    /// and the pair that EXEC is not saved in.
-    pub(super) fn add(&self, asm: &mut Asm, r: Scalars, counters: Counters) -> Result<()> {
-        let data = v2(self.vectors.data);
-        let home = self.home(counters);
-        if home == Home::Lds {
-            asm.open_lds(Some(r.first))?;
-            asm.lds("ds_add_u64", self.vectors.address, data, counters.offset - HEADER)?;
-            return asm.close_lds(r.first);
+    let mut refusal = match plan(VgprStrategy::Unused, LiveOut::All) {
+        Ok(planned) => match costs_too_much(request, &planned) {
+            None => return Ok(planned),
+            Some(refusal) => refusal,
+        },
+        Err(Stop::Refused(refusal)) if matches!(refusal.reason, Reason::VectorRegisters | Reason::ScalarRegisters) => refusal,
+        Err(stop) => return Err(stop),
+    };
+    for live_out in [LiveOut::All, LiveOut::Callers] {
+        let mut costly = None;
+        for strategy in STRATEGIES {
+            match plan(strategy, live_out) {
+                Ok(planned) if costs_too_much(request, &planned).is_some() => {}
+                Ok(planned) if planned.before.waves_per_simd > planned.after.waves_per_simd => costly = costly.or(Some(planned)),
+                Ok(planned) => return Ok(planned),
+                Err(Stop::Refused(last)) if strategy == LAST_RESORT && live_out == LiveOut::All && refusal.reason == last.reason => {
+                    refusal.detail = format!("{}; and none can be moved to scratch memory: {}", refusal.detail, last.detail);
+                    refusal.address = refusal.address.or(last.address);
+                }
+                Err(Stop::Refused(_)) => {}
+                Err(stop) => return Err(stop),
+            }
         }
-        let far = counters.offset > asm.largest_global_offset();
-        let base = if far || home == Home::Beside { r.scratch } else { r.record };
-        asm.global("atomic_add_x2", self.at(base, r.scratch), data, if far { 0 } else { counters.offset })
-    }
-
-    /// Where the counters of a site are.
-    fn home(&self, counters: Counters) -> Home {
-        match self.slices {
-            None => Home::Record,
-            Some(Slices { slice, .. }) if counters.offset - HEADER + counters.count * COUNTER <= slice => Home::Lds,
-            Some(_) => Home::Beside,
+        if costly.is_some() || !facts.calls_known_functions() {
+            return costly.ok_or(Stop::Refused(refusal));
         }
     }
+    Err(Stop::Refused(refusal))
 }
 
-/// The counters of a site.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Counters {
-    /// Offset of the first in the record.
-    pub(super) offset: u32,
-    /// How many.
-    pub(super) count: u32,
+/// The refusal of what costs more occupancy than the request allows. Nothing says how large the workgroups of launches will be: it is the size for
+/// which the loss is largest.
+fn costs_too_much(request: &Request, planned: &Instrumented) -> Option<Refusal> {
+    let Loss { workgroup_size, before, .. } = planned.loss;
+    let lost = planned.loss.waves();
+    request.max_occupancy_loss.filter(|most| lost > *most).map(|most| {
+        let detail =
+            format!("with workgroups of {workgroup_size}, {lost} of {before} waves per SIMD would be lost, and at most {most} may be");
+        Refusal::new(Reason::OccupancyLoss, detail)
+    })
 }
 
-/// Where counters are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Home {
-    /// In the wave's slice of LDS.
-    Lds,
-    /// In the record, as all of the kernel's are.
-    Record,
-    /// In the record, while others are in LDS.
-    Beside,
+/// The sink of a counter mode.
+fn sink(facts: &KernelFacts<'_, '_>, mode: CounterMode) -> Result<Box<dyn CounterSink>, Stop> {
+    match mode {
+        CounterMode::Global => Ok(Box::new(GlobalSink)),
+        CounterMode::Lds => {
+            group_memory::check(facts.target, facts.kernel, facts.metadata)?;
+            facts.uncopied.check_return(facts.analysis.program)?;
+            Ok(Box::new(LdsSink::plan(facts.target, &facts.table.ends(), facts.workgroup_size, facts.lds_bytes)))
+        }
+        CounterMode::Register => Err(Refusal::new(Reason::CounterMode, "the branch probe keeps its counters in LDS or in memory").into()),
+    }
 }
 
-/// Leaves to `done` if the wave counts nothing. Destroys SCC.
-pub(super) fn skip_if_off(asm: &mut Asm, r: Scalars, done: Label) -> Result<()> {
-    asm.op("s_cmp_eq_u64", &[s2(r.record), c(0)])?;
-    asm.branch("s_cbranch_scc1", done);
-    Ok(())
+/// Plans with vector registers from one strategy.
+fn plan(facts: &KernelFacts<'_, '_>, request: &Request, strategy: VgprStrategy, live_out: LiveOut) -> Result<Instrumented, Stop> {
+    let KernelFacts { analysis, kernel, metadata, id, target, functions, .. } = facts;
+    let (program, target) = (analysis.program, *target);
+    let sink = sink(facts, request.mode)?;
+    let mut descriptor = kernel.descriptor;
+    let scratch = if strategy == LAST_RESORT { ScratchAccess::of(target) } else { ScratchAccess::Given };
+    let sets_flat_scratch = scratch == ScratchAccess::FlatScratch;
+    let entry = Entry::extend(target, &mut descriptor, scratch)?;
+    let allocation = Allocation {
+        target,
+        descriptor: &kernel.descriptor,
+        used: facts.used,
+        accum: metadata.agpr_count,
+        bounded_calls: facts.has_bounded_calls,
+        keeps_flat_scratch: sets_flat_scratch && flat_scratch::stays(program, *id, entry.original()),
+    };
+    allocation.check_names()?;
+    let mut free = allocation.free_scalars(entry.scalars());
+    // Where too few scalar registers are unused, every snippet scavenges what it needs; where too few vector registers are, these.
+    let scavenges = analysis.always_scavenge || matches!(strategy, VgprStrategy::Spill(_));
+    let reserved = if scavenges { None } else { Scalars::take(|count, align| free.take(count, align)).ok() };
+    let (mut lanes, mut counter_base, mut slots) = (None, None, None);
+    let vectors = match strategy {
+        VgprStrategy::Unused => allocation.choose_vectors()?,
+        VgprStrategy::SpillLanes => {
+            // What is spilled has to be found again: not both kinds of registers can be.
+            if reserved.is_none() || allocation.used.indexed {
+                return Err(Refusal::new(Reason::VectorRegisters, "no vector registers are free, and none can be borrowed").into());
+            }
+            counter_base = if sink.has_base() { Some(free.take(1, 1)?) } else { None };
+            // Whole pairs, as for the two that vector instructions read.
+            let pairs = std::iter::from_fn(|| free.take(2, 2).ok()).flat_map(|first| [first, first + 1]);
+            let slots = pairs.take(MOST_SLOTS).collect();
+            lanes = Some(LaneBudget { slots, end: allocation.vgprs().min(NUMBERED_VGPRS.into()) as u16 });
+            Vectors::behind_ids(target)
+        }
+        VgprStrategy::Spill(to) => {
+            let vectors = spill_slots::choose(target, functions)?;
+            slots = Some(SpillSlots::find(to, &allocation, metadata, spill_slots::count(&vectors), &mut free)?);
+            vectors
+        }
+    };
+    let frame = Frame {
+        target,
+        vectors,
+        reserved,
+        counter_base,
+        spill_slots: slots,
+        sets_flat_scratch,
+        sink: &*sink,
+        kernel: request.index,
+        control: request.control,
+    };
+    let (prologue, prologue_end) = prologue::prologue(&frame, &entry, first_vector::sequence(functions[0].body, &entry)?)?;
+    // FLAT_SCRATCH lies after all numbered registers, also those of the original.
+    let original_end = allocation.used.named.highest_sgpr().filter(|_| sets_flat_scratch).map_or(0, |highest| u32::from(highest) + 1);
+    let keeps = reserved.is_some() || slots.and_then(SpillSlots::resource).is_some();
+    let sgprs = prologue_end.max(if keeps { free.end } else { 0 }).max(original_end);
+    let vgprs = vectors.end();
+    allocation.grow(&mut descriptor, sgprs, vgprs)?;
+    let (agpr_count, private_segment) = match slots {
+        None => (metadata.agpr_count, metadata.private_segment_fixed_size),
+        Some(slots) => slots.allocate(&allocation, metadata, &mut descriptor, spill_slots::count(&vectors))?,
+    };
+
+    let end = allocation.sgprs().max(sgprs);
+    let mut inserts = Vec::new();
+    for (function, liveness) in functions.iter().zip(facts.liveness(live_out)) {
+        let pending = if reserved.is_none() || lanes.is_some() { function.pending(analysis) } else { &[] };
+        let assigned = (!pending.is_empty()).then(|| function.assigned(&entry.original_scalars()));
+        inserts
+            .push(insertions(&frame, &Scavenger { function, liveness, reserved, lanes: lanes.as_ref(), slots, pending, assigned, end })?);
+    }
+    let mut inserts = inserts.into_iter();
+    let of_kernel = inserts.next().unwrap_or_default();
+    let clones = functions[1..].iter().zip(inserts);
+    let clones = clones.map(|(function, inserts)| FunctionEdits { entry: function.body.entry_address(), inserts });
+    let mut edits = Edits {
+        prologue,
+        inserts: of_kernel,
+        functions: clones.collect(),
+        spare_scalar: reserved.map(|scalars| Reg::scalar(scalars.saved_scc, 1)),
+    };
+    if program.bodies().iter().any(Body::sets_scheduling) {
+        scheduling::leave_nothing(target, &mut edits)?;
+    }
+
+    let extra = sink.lds_bytes();
+    let (lds_bytes, workgroup_size) = (facts.lds_bytes, facts.workgroup_size);
+    if descriptor.get(Field::GROUP_SEGMENT_FIXED_SIZE) != 0 || extra != 0 {
+        descriptor.set(Field::GROUP_SEGMENT_FIXED_SIZE, lds_bytes + extra)?;
+    }
+    let mut before = registers::resources(target, &kernel.descriptor, lds_bytes, workgroup_size);
+    before.code_bytes = functions.iter().flat_map(|function| function.body.insts()).map(|inst| u64::from(inst.size)).sum();
+    let mut after = registers::resources(target, &descriptor, lds_bytes + extra, workgroup_size);
+    let machine = kernel.descriptor.machine(target);
+    let demands =
+        (kernel.descriptor.demand(target, lds_bytes, workgroup_size), descriptor.demand(target, lds_bytes + extra, workgroup_size));
+    if facts.size_is_required {
+        (before.waves_per_simd, after.waves_per_simd) = (machine.occupancy(&demands.0).waves, machine.occupancy(&demands.1).waves);
+    }
+    let loss = machine.worst_loss(if facts.size_is_required { workgroup_size } else { 1 }, &demands.0, &demands.1);
+    let (named_scalars, named_vectors) = named_registers(target, &edits);
+    // Where every wave has the same number, the original may count less than all that can lie after the numbered ones.
+    let counted_scalars = (sgprs.max(named_scalars) + registers::NAMED_SGPRS).min(target.fixed_sgprs().unwrap_or(u32::MAX));
+    let metadata = MetadataChange {
+        sgpr_count: metadata.sgpr_count.max(counted_scalars.into()).max(allocation.named_sgprs(&descriptor)),
+        vgpr_count: allocation.metadata_vgprs(&descriptor, metadata, vgprs.max(named_vectors), agpr_count),
+        agpr_count,
+        group_segment_fixed_size: u64::from(lds_bytes + extra),
+        private_segment_fixed_size: private_segment,
+    };
+    Ok(Instrumented {
+        edits,
+        descriptor,
+        metadata,
+        sites: facts.table.sites.clone(),
+        record_bytes: HEADER + facts.table.counters() * COUNTER,
+        uncounted_callees: facts.uncopied.names(program),
+        vector_registers: strategy.into(),
+        before,
+        after,
+        loss,
+    })
 }
 
-/// Gives EXEC back to the original code.
-pub(super) fn restore_exec(asm: &mut Asm, r: Scalars) -> Result<()> {
-    let (exec, saved) = (asm.exec(), asm.mask(r.saved_exec));
-    asm.masks("s_mov_b", &[exec, saved])
+/// One more than the highest numbered scalar register, and than the highest vector register, that inserted code names: what it scavenges need not be
+/// among those that the original names.
+fn named_registers(target: Target, edits: &Edits) -> (u32, u32) {
+    let inserts = edits.inserts.iter().chain(edits.functions.iter().flat_map(|function| &function.inserts));
+    let items = inserts.flat_map(|(_, snippet)| &snippet.items);
+    let instructions = items.filter_map(|item| if let Item::Inst(inst) = item { Some(inst) } else { None });
+    let named: RegSet = instructions.flat_map(|inst| inst.reads().chain(inst.writes())).collect();
+    let end = |highest: Option<u16>| highest.map_or(0, |highest| u32::from(highest) + 1);
+    (end(named.highest_sgpr_below(target.addressable_sgprs() as u16)), end(named.highest_vgpr()))
 }
 
-/// Keeps SCC for [`restore_scc`].
-pub(super) fn save_scc(asm: &mut Asm, r: Scalars) -> Result<()> {
-    asm.op("s_cselect_b32", &[s(r.saved_scc), c(1), c(0)])
-}
-
-/// Gives SCC back to the original code.
-pub(super) fn restore_scc(asm: &mut Asm, r: Scalars) -> Result<()> {
-    asm.op("s_cmp_lg_u32", &[s(r.saved_scc), c(0)])
+/// A function's snippets, by their place.
+fn insertions(frame: &Frame<'_>, scavenger: &Scavenger<'_>) -> Result<Vec<(ProgramPoint, Snippet)>, Stop> {
+    let function: &ClonedFunction<'_> = scavenger.function;
+    let mut inserts = Vec::new();
+    for placed in &function.sites {
+        function.check_modes(placed.site.inst)?;
+        let counters = Counters { offset: placed.offset, count: placed.site.kind.counters() };
+        placed.probe.probe().emit(&placed.site, &mut Emitter { frame, scavenger, counters, inserts: &mut inserts })?;
+    }
+    for end in function.ends() {
+        function.check_modes(end)?;
+        let point = ProgramPoint { inst: guards::place_before_end(function.body, &function.cfg, end), side: Side::Before };
+        let (frame, here) = scavenger.at_end(frame, point)?;
+        inserts.push((point, epilogue::epilogue(&frame, &here, point.inst != end)?));
+    }
+    for (point, snippet) in &mut inserts {
+        guards::check_clause(function.body, &function.neighbours, *point)?;
+        scheduling::bracket(function.body, *point, snippet)?;
+        high_registers::bracket(function.body, *point, snippet)?;
+    }
+    inserts.sort_by_key(|(point, _)| *point);
+    Ok(inserts)
 }

@@ -1,6 +1,6 @@
 //! Code that sees to dependences of vector registers by itself (`HW_REG_WAVE_SCHED_MODE`, gfx12): inserted code has the hardware see to them.
 
-use super::settle::{ALL_REGISTERS, wait};
+use crate::hazard_mitigation::{ALL_REGISTERS, wait};
 use wavetap_amdgpu::{Target, Value};
 use wavetap_analysis::kernel::edit::{Edits, Item, Snippet};
 use wavetap_analysis::kernel::{ALL_CHECKS, Body, FEWER_CHECKS, Scheduling};
@@ -11,7 +11,7 @@ use wavetap_base::error::{Error, Result};
 const FIELD: i64 = 1 << 11;
 
 /// Lets a snippet run with all checks where the code around it runs without. At either end nothing is under way that the other side would not look after.
-pub(super) fn bracket(body: &Body, point: ProgramPoint, snippet: &mut Snippet) -> Result<()> {
+pub(crate) fn bracket(body: &Body, point: ProgramPoint, snippet: &mut Snippet) -> Result<()> {
     let state = match point.side {
         Side::Before => body.scheduling_before(point.inst),
         Side::After => body.scheduling_after(point.inst),
@@ -40,7 +40,7 @@ pub(super) fn bracket(body: &Body, point: ProgramPoint, snippet: &mut Snippet) -
 }
 
 /// Lets nothing be under way behind snippets that run with all checks: original code, which knows nothing of that, may switch them off next.
-pub(super) fn leave_nothing(target: Target, edits: &mut Edits) -> Result<()> {
+pub(crate) fn leave_nothing(target: Target, edits: &mut Edits) -> Result<()> {
     let inserts = edits.inserts.iter_mut().chain(edits.functions.iter_mut().flat_map(|function| &mut function.inserts));
     for snippet in std::iter::once(&mut edits.prologue).chain(inserts.map(|(_, snippet)| snippet)) {
         // One that gives the mode back has waited.

@@ -2,11 +2,18 @@
 
 use std::sync::Arc;
 
-use super::asm::Asm;
-use super::registers::Allocation;
-use super::settle::Place;
 use super::*;
+use crate::asm::Asm;
+use crate::frame::entry::{Entry, ScratchAccess};
+use crate::hazard_mitigation::Place;
+use crate::scavenge::registers::Allocation;
 use wavetap_amdgpu::{Inst, RegFile, Role, Value};
+use wavetap_amdgpu::{Reg, Target};
+use wavetap_analysis::dataflow::RegSet;
+use wavetap_analysis::kernel::edit::{Item, Snippet};
+use wavetap_analysis::kernel::{BodyKind, Reason};
+use wavetap_base::entity::ProgramPoint;
+use wavetap_object::code_object::Field;
 use wavetap_object::code_object::{InitialRegisters, KernelMetadata, initial_registers};
 
 const ENTRY: u64 = 0x1000;
@@ -53,11 +60,15 @@ fn kernel(target: Target, code: &[(&str, &[Value])]) -> (Vec<u8>, Kernel) {
     (bytes, kernel)
 }
 
+fn branches(analysis: &Analysis<'_>, kernel: &Kernel, request: &Request) -> Result<Instrumented, Stop> {
+    instrument(&KernelFacts::of(analysis, kernel, &[ProbeKind::Branches])?, request)
+}
+
 fn plan(target: Target, bytes: &[u8], kernel: &Kernel, mode: CounterMode) -> Result<Instrumented, Stop> {
     let mut image = Image::new();
     image.add_code(ENTRY, bytes);
     let program = Program::build(target, &image, [(kernel.name.clone(), BodyKind::Kernel, ENTRY)]);
-    branches(&Analysis::new(&program, &image), &Request { kernel, mode, index: 0, control: 0x9000, max_occupancy_loss: None })
+    branches(&Analysis::new(&program, &image), kernel, &Request { mode, index: 0, control: 0x9000, max_occupancy_loss: None })
 }
 
 fn reason(result: Result<Instrumented, Stop>) -> (Reason, Option<u64>) {
@@ -316,7 +327,7 @@ fn entry_registers_are_put_back() {
             descriptor.set(Field::USER_SGPR_COUNT, user).expect("fits");
             let old = initial_registers(&descriptor, target).expect("a good descriptor");
             let scratch = if accesses_scratch { ScratchAccess::of(target) } else { ScratchAccess::Given };
-            let entry = entry::Entry::extend(target, &mut descriptor, scratch).expect("it can be extended");
+            let entry = Entry::extend(target, &mut descriptor, scratch).expect("it can be extended");
             let new = initial_registers(&descriptor, target).expect("a good descriptor");
             let is_led = scratch != ScratchAccess::FlatScratch || new.flat_scratch_init.is_some();
             assert!(!accesses_scratch || is_led && new.private_segment_wave_offset.is_some(), "{name} {chosen:#b}");
@@ -470,9 +481,9 @@ fn metadata_counts_borrowed_registers() {
         let mut image = Image::new();
         image.add_code(ENTRY, &bytes);
         let program = Program::build(target, &image, [(kernel.name.clone(), BodyKind::Kernel, ENTRY)]);
-        let analysis = Analysis::new(&program, &image).borrowing();
-        let request = Request { kernel: &kernel, mode: CounterMode::Global, index: 0, control: 0x9000, max_occupancy_loss: None };
-        let planned = branches(&analysis, &request).expect("planned");
+        let analysis = Analysis::new(&program, &image).scavenging();
+        let request = Request { mode: CounterMode::Global, index: 0, control: 0x9000, max_occupancy_loss: None };
+        let planned = branches(&analysis, &kernel, &request).expect("planned");
         let named = planned.edits.inserts.iter().flat_map(|(_, snippet)| &snippet.items).filter_map(|item| match item {
             Item::Inst(inst) => inst.operands.iter().filter_map(|operand| operand.reg()).collect::<Vec<_>>().into(),
             _ => None,

@@ -6,10 +6,11 @@
 use std::collections::HashMap;
 
 use super::control::{Control, FLAG_SHARED};
-use super::file::{Backend, Counts, KernelTotals, Origin, Profile, SiteTotals, WaveCounts};
+use super::file::{Backend, KernelTotals, Origin, Profile, SiteTotals, WaveCounts};
 use super::launches::{LaunchShape, UncountedDispatches};
 use super::map::{KernelMap, ObjectMap, Refused};
-use super::record::{COUNTER, HEADER, Header};
+use super::record::{HEADER, Header};
+use super::schema::{Counts, values_in_record};
 use wavetap_base::bytes;
 use wavetap_base::error::{Error, Result, ResultExt};
 
@@ -69,14 +70,14 @@ impl Collector {
             after: Some(kernel.after),
             uncounted_callees: kernel.uncounted_callees.clone(),
             work: None,
-            branches: kernel
+            sites: kernel
                 .sites
                 .iter()
                 .map(|site| SiteTotals {
                     address: site.address,
                     instruction: site.instruction.clone(),
                     source: site.source.clone(),
-                    counts: Counts::zero(site.kind),
+                    counts: Counts::zero(&site.kind),
                 })
                 .collect(),
         });
@@ -116,10 +117,8 @@ impl Collector {
         let totals = &mut self.profile.kernels[place];
         totals.unfinished += u64::from(header.began.saturating_sub(header.finished));
         let mut all = Vec::new();
-        for (site, sum) in kernel_of(map, index)?.sites.iter().zip(&mut totals.branches) {
-            let values = (0..site.kind.counters())
-                .map(|n| bytes::u64_at(record, u64::from(site.offset) + u64::from(n * COUNTER), "counter"))
-                .collect::<Result<Vec<u64>>>()?;
+        for (site, sum) in kernel_of(map, index)?.sites.iter().zip(&mut totals.sites) {
+            let values = values_in_record(&site.kind, record, site.offset).within(|| format!("site {:#x}", site.address))?;
             sum.counts.add(&values)?;
             all.extend(values);
         }

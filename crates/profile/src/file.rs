@@ -1,17 +1,22 @@
 //! The profile file: totals per site, and on request every wave's counters.
 //!
 //! JSON, so that other tools can read it without this library. The emulator's own trace is written in the same form with another [`Origin`], which makes comparing
-//! the two a comparison of values.
+//! the two a comparison of values. The file has a table of the kinds of its sites ([`crate::schema`]), and sites name
+//! their kind in it.
+
+pub(crate) mod json;
 
 use serde::{Deserialize, Serialize};
 
-use super::hex;
 use super::launches::{LaunchShape, UncountedDispatches};
-use super::map::{CounterMode, Refused, Resources, SiteKind, Source};
-use wavetap_base::error::{Error, Result};
+use super::map::{CounterMode, Refused, Resources, Source};
+use super::schema::{Counts, KindTable};
+use wavetap_base::error::{Error, Result, ResultExt};
 
 /// Schema of a profile file.
-pub const SCHEMA: &str = "wavetap.profile/1";
+pub const SCHEMA: &str = "wavetap.profile/2";
+/// Schema of the profile files before there were several probes. They are read, not written.
+pub const SCHEMA_1: &str = "wavetap.profile/1";
 
 /// Who counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -33,109 +38,35 @@ pub enum Backend {
     Gpu,
 }
 
-/// The counters of an EXEC-narrowing site.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct ExecCounts {
-    /// Arrivals with EXEC not 0.
-    pub executions: u64,
-    /// Arrivals at which all active lanes agreed.
-    pub agreements: u64,
-    /// Active lanes before, summed.
-    pub lanes_before: u64,
-    /// Active lanes after, summed.
-    pub lanes_after: u64,
-    /// Arrivals with EXEC = 0, which are in none of the others.
-    pub empty: u64,
-}
-
-/// The counters of a scalar branch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct ScalarCounts {
-    /// Arrivals.
-    pub executions: u64,
-    /// Arrivals at which it was taken.
-    pub taken: u64,
-}
-
-/// Counters by kind of site.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Counts {
-    /// See [`SiteKind::Exec`].
-    Exec(ExecCounts),
-    /// See [`SiteKind::Scalar`].
-    Scalar(ScalarCounts),
-}
-
-impl Counts {
-    /// All zero.
-    #[must_use]
-    pub fn zero(kind: SiteKind) -> Counts {
-        match kind {
-            SiteKind::Exec => Counts::Exec(ExecCounts::default()),
-            SiteKind::Scalar => Counts::Scalar(ScalarCounts::default()),
-        }
-    }
-
-    /// The kind of site these belong to.
-    #[must_use]
-    pub fn kind(&self) -> SiteKind {
-        match self {
-            Counts::Exec(_) => SiteKind::Exec,
-            Counts::Scalar(_) => SiteKind::Scalar,
-        }
-    }
-
-    /// How often the site was reached (for an EXEC site: not counting empty arrivals).
-    #[must_use]
-    pub fn executions(&self) -> u64 {
-        match self {
-            Counts::Exec(c) => c.executions,
-            Counts::Scalar(c) => c.executions,
-        }
-    }
-
-    /// Adds counters in record order.
-    ///
-    /// # Errors
-    /// Limit if a sum does not fit 64 bits; Malformed if there are not [`SiteKind::counters`] values.
-    pub fn add(&mut self, values: &[u64]) -> Result<()> {
-        let fields: Vec<&mut u64> = match self {
-            Counts::Exec(c) => vec![&mut c.executions, &mut c.agreements, &mut c.lanes_before, &mut c.lanes_after, &mut c.empty],
-            Counts::Scalar(c) => vec![&mut c.executions, &mut c.taken],
-        };
-        if fields.len() != values.len() {
-            return Err(Error::malformed(format!("{} counters where a site has {}", values.len(), fields.len())));
-        }
-        for (field, value) in fields.into_iter().zip(values) {
-            *field = field.checked_add(*value).ok_or_else(|| Error::limit("a counter exceeds 64 bits"))?;
-        }
-        Ok(())
-    }
-
-    /// The counters in record order.
-    #[must_use]
-    pub fn values(&self) -> Vec<u64> {
-        match self {
-            Counts::Exec(c) => vec![c.executions, c.agreements, c.lanes_before, c.lanes_after, c.empty],
-            Counts::Scalar(c) => vec![c.executions, c.taken],
-        }
-    }
-}
-
 /// One site's totals.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SiteTotals {
     /// Original virtual address.
-    #[serde(with = "hex")]
     pub address: u64,
     /// The instruction as printed.
     pub instruction: String,
     /// Source line.
     pub source: Option<Source>,
     /// The counters.
-    #[serde(flatten)]
     pub counts: Counts,
+}
+
+/// What tells the sites of a kernel apart: there may be several of different probes at one address.
+pub type SiteKey<'a> = (u64, &'a str, &'a str);
+
+impl SiteTotals {
+    /// Address, probe and kind.
+    #[must_use]
+    pub fn key(&self) -> SiteKey<'_> {
+        let kind = self.counts.kind();
+        (self.address, &kind.probe, &kind.name)
+    }
+
+    /// Whether both are the same site, whatever was counted.
+    #[must_use]
+    pub fn is_same_site(&self, other: &SiteTotals) -> bool {
+        self.address == other.address && self.counts.kind() == other.counts.kind()
+    }
 }
 
 /// What the emulator measured beside: dynamic work of all dispatches of a kernel.
@@ -149,9 +80,9 @@ pub struct Work {
     pub lds_bytes: u64,
 }
 
-/// One kernel's totals.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct KernelTotals {
+/// One kernel's totals. `Site` is another type only while a file is read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelTotals<Site = SiteTotals> {
     /// Mangled name.
     pub name: String,
     /// Demangled name.
@@ -183,8 +114,33 @@ pub struct KernelTotals {
     pub uncounted_callees: Vec<String>,
     /// Dynamic work as the emulator saw it.
     pub work: Option<Work>,
-    /// Sites by address.
-    pub branches: Vec<SiteTotals>,
+    /// Its sites of all probes, in the order of their counters in a record; those of a trace in order of
+    /// [`SiteTotals::key`].
+    #[serde(alias = "branches")]
+    pub sites: Vec<Site>,
+}
+
+impl Default for KernelTotals {
+    fn default() -> KernelTotals {
+        KernelTotals {
+            name: String::new(),
+            demangled: String::new(),
+            target: String::new(),
+            object: String::new(),
+            mode: None,
+            dispatches: 0,
+            launches: Vec::new(),
+            waves: 0,
+            dropped: 0,
+            unfinished: 0,
+            shared_records: false,
+            before: None,
+            after: None,
+            uncounted_callees: Vec::new(),
+            work: None,
+            sites: Vec::new(),
+        }
+    }
 }
 
 /// Counters of one wave (`--per-wave`).
@@ -203,10 +159,8 @@ pub struct WaveCounts {
 }
 
 /// A profile.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
-    /// [`SCHEMA`].
-    pub schema: String,
     /// Who counted.
     pub origin: Origin,
     /// What ran the kernels.
@@ -214,20 +168,16 @@ pub struct Profile {
     /// Whether the run ended and every dispatch was counted that was to be; false in a profile left by a killed run.
     pub complete: bool,
     /// Whether the run ended; see [`Profile::has_ended`].
-    #[serde(default)]
     pub ended: bool,
     /// Kernels that were dispatched, in order of first dispatch.
     pub kernels: Vec<KernelTotals>,
     /// Kernels that could not be instrumented.
     pub refused: Vec<Refused>,
     /// Dispatches that were not counted, and why.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uncounted: Vec<UncountedDispatches>,
     /// Processes whose counts these are.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
     pub processes: u32,
     /// Every wave's counters, when asked for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waves: Vec<WaveCounts>,
 }
 
@@ -248,7 +198,7 @@ impl Profile {
     pub fn new(origin: Origin, backend: Backend) -> Profile {
         let (kernels, refused, uncounted, waves) = Default::default();
         let processes = 1;
-        Profile { schema: SCHEMA.to_owned(), origin, backend, complete: false, ended: false, kernels, refused, uncounted, processes, waves }
+        Profile { origin, backend, complete: false, ended: false, kernels, refused, uncounted, processes, waves }
     }
 
     /// Whether the run ended. Profiles of versions that did not say so by itself are complete where it did.
@@ -276,27 +226,25 @@ impl Profile {
     /// The file's contents.
     ///
     /// # Errors
-    /// Internal if it cannot be serialised.
+    /// Unsupported if sites have different kinds of one name; internal if it cannot be serialised.
     pub fn to_json(&self) -> Result<Vec<u8>> {
-        let mut json = serde_json::to_vec_pretty(self).map_err(|e| Error::internal(format!("profile: {e}")))?;
-        json.push(b'\n');
-        Ok(json)
+        json::write(self)
     }
 
-    /// Reads a profile file.
+    /// Reads a profile file of this or an earlier version.
     ///
     /// # Errors
-    /// Malformed if it is not one, Unsupported if it is of another version.
+    /// Malformed if it is not one, Unsupported if it is of an unknown version or has another kind of a known probe.
     pub fn from_json(json: &[u8]) -> Result<Profile> {
-        #[derive(Deserialize)]
-        struct Head {
-            schema: String,
-        }
-        let head: Head = serde_json::from_slice(json).map_err(|e| Error::malformed(format!("not a profile: {e}")))?;
-        if head.schema != SCHEMA {
-            return Err(Error::unsupported(format!("profile schema {:?}, this program knows {SCHEMA:?}", head.schema)));
-        }
-        serde_json::from_slice(json).map_err(|e| Error::malformed(format!("profile: {e}")))
+        json::read(json)
+    }
+
+    /// The kinds of its sites.
+    ///
+    /// # Errors
+    /// Unsupported if two kinds of one name differ.
+    pub fn kinds(&self) -> Result<KindTable> {
+        KindTable::of(self.kernels.iter().flat_map(|kernel| &kernel.sites).map(|site| site.counts.kind()))
     }
 
     /// Adds another profile's counters (other ranks, nodes or runs of the same program).
@@ -374,24 +322,31 @@ impl KernelTotals {
 
     /// Adds the sites of another trace: a trace has only those that were reached.
     fn add_reached(&mut self, other: &KernelTotals) -> Result<()> {
-        for site in &other.branches {
-            match self.branches.binary_search_by_key(&site.address, |mine| mine.address) {
-                Ok(at) => self.branches[at].counts.add(&site.counts.values())?,
-                Err(at) => self.branches.insert(at, site.clone()),
+        other.sites.iter().try_for_each(|site| self.add_site(site))
+    }
+
+    /// Adds a site to those of a trace, which are in order of [`SiteTotals::key`].
+    ///
+    /// # Errors
+    /// As [`Counts::merge`].
+    pub fn add_site(&mut self, site: &SiteTotals) -> Result<()> {
+        match self.sites.binary_search_by_key(&site.key(), SiteTotals::key) {
+            Ok(at) => self.sites[at].counts.merge(&site.counts),
+            Err(at) => {
+                self.sites.insert(at, site.clone());
+                Ok(())
             }
         }
-        Ok(())
     }
 
     /// Adds the counters of the same sites.
     fn add_counted(&mut self, other: &KernelTotals) -> Result<()> {
-        let same = self.branches.len() == other.branches.len()
-            && self.branches.iter().zip(&other.branches).all(|(a, b)| a.address == b.address && a.counts.kind() == b.counts.kind());
+        let same = self.sites.len() == other.sites.len() && self.sites.iter().zip(&other.sites).all(|(a, b)| a.is_same_site(b));
         if !same {
             return Err(Error::unsupported(format!("kernel {}: the two profiles have different sites", self.name)));
         }
-        for (a, b) in self.branches.iter_mut().zip(&other.branches) {
-            a.counts.add(&b.counts.values())?;
+        for (a, b) in self.sites.iter_mut().zip(&other.sites) {
+            a.counts.merge(&b.counts).within(|| format!("kernel {}, site {:#x}", self.name, a.address))?;
         }
         Ok(())
     }

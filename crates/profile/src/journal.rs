@@ -8,11 +8,14 @@
 //! was written when the kernel was first dispatched. Modelled time is written as what each dispatch adds.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::file::{Backend, KernelTotals, Origin, Profile, WaveCounts};
+use super::file::json::{read_compact, read_kernel, write_compact, write_kernel};
+use super::file::{Backend, KernelTotals, Origin, Profile, SiteTotals, WaveCounts};
 use super::map::{Refused, Resources};
+use super::schema::Counts;
 use super::time::TimeProfile;
 use wavetap_base::bytes;
 use wavetap_base::error::{Error, Result, ResultExt};
@@ -24,7 +27,7 @@ pub const HEADER: usize = 16;
 /// Offset of the byte that is not 0 where something could not be written.
 pub const FAILED: u64 = 8;
 /// Version of the format.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// Offset of the version.
 const VERSION_AT: usize = 9;
 
@@ -157,7 +160,7 @@ impl Encoder {
             Ok(())
         } else {
             self.head = Some(profile.clone());
-            frame(tag::HEAD | self.origin, out, |out| json(&*profile, out))
+            frame(tag::HEAD | self.origin, out, |out| write_compact(profile, out))
         };
         (profile.kernels, profile.refused, profile.waves) = kept;
         written?;
@@ -183,12 +186,12 @@ impl Encoder {
             self.sites.push(None);
         }
         let Some(kernel) = profile.kernels.get_mut(place) else { return Ok(()) };
-        if self.sites[place] != Some(kernel.branches.len()) {
+        if self.sites[place] != Some(kernel.sites.len()) {
             frame(tag::KERNEL | self.origin, out, |out| {
                 out.extend_from_slice(&number.to_le_bytes());
-                json(&*kernel, out)
+                write_kernel(kernel, out)
             })?;
-            self.sites[place] = Some(kernel.branches.len());
+            self.sites[place] = Some(kernel.sites.len());
             return Ok(());
         }
         frame(tag::NUMBERS | self.origin, out, |out| numbers(kernel, number, out))
@@ -201,14 +204,14 @@ fn numbers(kernel: &mut KernelTotals, place: u32, out: &mut Vec<u8>) -> Result<(
     let length_at = out.len();
     out.extend_from_slice(&[0; 4]);
     let constant = Constant::take(kernel);
-    let made = json(&*kernel, out);
+    let made = write_kernel(kernel, out);
     constant.put_back(kernel);
     made?;
     let length = u32::try_from(out.len() - length_at - 4).map_err(|_| Error::limit("a kernel is too large for a journal"))?;
     out[length_at..length_at + 4].copy_from_slice(&length.to_le_bytes());
-    for site in &kernel.branches {
+    for site in &kernel.sites {
         for value in site.counts.values() {
-            number(value, out);
+            number(*value, out);
         }
     }
     Ok(())
@@ -219,7 +222,7 @@ struct Constant {
     names: [String; 4],
     uncounted_callees: Vec<String>,
     resources: [Option<Resources>; 2],
-    branches: Vec<super::file::SiteTotals>,
+    sites: Vec<SiteTotals>,
 }
 
 impl Constant {
@@ -228,7 +231,7 @@ impl Constant {
             names: [&mut kernel.name, &mut kernel.demangled, &mut kernel.target, &mut kernel.object].map(std::mem::take),
             uncounted_callees: std::mem::take(&mut kernel.uncounted_callees),
             resources: [kernel.before.take(), kernel.after.take()],
-            branches: std::mem::take(&mut kernel.branches),
+            sites: std::mem::take(&mut kernel.sites),
         }
     }
 
@@ -236,7 +239,7 @@ impl Constant {
         [kernel.name, kernel.demangled, kernel.target, kernel.object] = self.names;
         kernel.uncounted_callees = self.uncounted_callees;
         [kernel.before, kernel.after] = self.resources;
-        kernel.branches = self.branches;
+        kernel.sites = self.sites;
     }
 }
 
@@ -364,14 +367,14 @@ impl Journal {
 fn add_to(profile: &mut Profile, tag: u8, payload: &[u8]) -> Result<()> {
     match tag {
         tag::HEAD => {
-            let kept = std::mem::replace(profile, parse(payload)?);
+            let kept = std::mem::replace(profile, read_compact(payload).map_err(|error| error.within("journal"))?);
             (profile.kernels, profile.refused, profile.waves) = (kept.kernels, kept.refused, kept.waves);
         }
         tag::REFUSED => profile.refused.extend(parse::<Vec<Refused>>(payload)?),
         tag::WAVES => profile.waves.extend(parse::<Vec<WaveCounts>>(payload)?),
         tag::KERNEL => {
             let (place, text) = place(payload)?;
-            let (kernel, count) = (parse(text)?, profile.kernels.len());
+            let (kernel, count) = (read_kernel(text).map_err(|error| error.within("journal"))?, profile.kernels.len());
             match profile.kernels.get_mut(place) {
                 Some(old) => *old = kernel,
                 None if place == count => profile.kernels.push(kernel),
@@ -407,15 +410,14 @@ fn place(payload: &[u8]) -> Result<(usize, &[u8])> {
 
 fn read_numbers(kernel: &mut KernelTotals, payload: &[u8]) -> Result<()> {
     let length = bytes::u32_at(payload, 0, "length of a kernel's numbers")?;
-    let mut totals: KernelTotals = parse(bytes::slice(payload, 4, length.into(), "a kernel's numbers")?)?;
+    let json = bytes::slice(payload, 4, length.into(), "a kernel's numbers")?;
+    let mut totals = read_kernel(json).map_err(|error| error.within("journal"))?;
     let mut rest = payload.get(4 + length as usize..).unwrap_or_default();
     Constant::take(kernel).put_back(&mut totals);
-    for site in &mut totals.branches {
-        let count = site.counts.kind().counters();
-        let values = (0..count).map(|_| read_number(&mut rest)).collect::<Result<Vec<u64>>>()?;
-        let mut counts = super::file::Counts::zero(site.counts.kind());
-        counts.add(&values).within(|| format!("journal: site {:#x}", site.address))?;
-        site.counts = counts;
+    for site in &mut totals.sites {
+        let kind = Arc::clone(site.counts.kind());
+        let values = kind.fields.iter().map(|_| read_number(&mut rest)).collect::<Result<Vec<u64>>>()?;
+        site.counts = Counts::new(&kind, values).within(|| format!("journal: site {:#x}", site.address))?;
     }
     *kernel = totals;
     Ok(())
@@ -424,7 +426,8 @@ fn read_numbers(kernel: &mut KernelTotals, payload: &[u8]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::{Counts, ExecCounts, ScalarCounts, SiteTotals, Work};
+    use crate::file::Work;
+    use crate::probes::branches::{ExecCounts, ScalarCounts};
     use crate::time::{DispatchTime, KernelTime, MemoryTime};
 
     fn site(address: u64, counts: Counts) -> SiteTotals {
@@ -438,7 +441,7 @@ mod tests {
             target: "gfx90a".to_owned(),
             object: "00".to_owned(),
             uncounted_callees: vec!["f".to_owned()],
-            branches: vec![site(0x1000, Counts::Scalar(ScalarCounts::default())), site(0x1010, Counts::Exec(ExecCounts::default()))],
+            sites: vec![site(0x1000, ScalarCounts::default().into()), site(0x1010, ExecCounts::default().into())],
             ..KernelTotals::default()
         }
     }
@@ -446,8 +449,8 @@ mod tests {
     fn dispatch(kernel: &mut KernelTotals, values: [u64; 7]) {
         kernel.dispatches += 1;
         kernel.work.get_or_insert(Work::default()).instructions += 9;
-        kernel.branches[0].counts.add(&values[..2]).unwrap();
-        kernel.branches[1].counts.add(&values[2..]).unwrap();
+        kernel.sites[0].counts.add(&values[..2]).unwrap();
+        kernel.sites[1].counts.add(&values[2..]).unwrap();
     }
 
     #[test]
@@ -491,7 +494,7 @@ mod tests {
         let mut file = header().to_vec();
         trace.kernels.push(kernel("k"));
         encoder.update(&mut trace, Some(0), &mut file).unwrap();
-        trace.kernels[0].branches.insert(1, site(0x1008, Counts::Scalar(ScalarCounts { executions: 3, taken: 1 })));
+        trace.kernels[0].sites.insert(1, site(0x1008, ScalarCounts { executions: 3, taken: 1 }.into()));
         encoder.update(&mut trace, Some(0), &mut file).unwrap();
         let read = Journal::read(&file).unwrap();
         assert_eq!((read.trace, read.counters), (Some(trace), None));
@@ -526,8 +529,8 @@ mod tests {
     fn damage_is_found() {
         assert!(Journal::read(b"").is_err() && Journal::read(MAGIC).is_err());
         let mut other = header();
-        other[VERSION_AT] = 2;
-        assert!(Journal::read(&other).unwrap_err().to_string().contains("version 2"));
+        other[VERSION_AT] = 1;
+        assert!(Journal::read(&other).unwrap_err().to_string().contains("version 1"));
         let mut file = header().to_vec();
         frame(tag::NUMBERS, &mut file, |out| {
             out.extend_from_slice(&[0; 8]);

@@ -3,6 +3,8 @@
 //! - [`control`]: the control block in a rewritten code object (`__wavetap_control`);
 //! - [`record`]: what one wave leaves in the record buffer;
 //! - [`map`]: the site table inside a rewritten object, which says what the counters of a record count;
+//! - [`schema`]: what the fields of a site are, and how their values combine;
+//! - [`probes`]: the registry of probes: their schemas, and typed views of their counters;
 //! - [`mod@file`]: the profile file: totals per site, and on request every wave's;
 //! - [`launches`]: what was launched, and what of it was not counted;
 //! - [`collect`]: folding drained records into totals;
@@ -19,9 +21,11 @@ pub mod launches;
 pub mod map;
 pub mod origins;
 pub mod pc_samples;
+pub mod probes;
 pub mod record;
 mod sample_tables;
 pub mod samples;
+pub mod schema;
 pub mod time;
 
 /// Writes a virtual address as `"0x1a40"`, as every JSON output does.

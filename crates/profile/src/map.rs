@@ -5,13 +5,18 @@
 
 use std::io::{Read, Write};
 
-use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
-use super::hex;
-use wavetap_base::error::{Error, Result};
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::schema::{KindSchema, KindTable};
+use super::{hex, probes};
+use wavetap_base::error::{Error, Result, ResultExt};
 
 /// Schema of the map of one code object.
-pub const SCHEMA: &str = "wavetap.map/1";
+pub const SCHEMA: &str = "wavetap.map/2";
+/// Schema of the maps before there were several probes. They are read, not written.
+pub const SCHEMA_1: &str = "wavetap.map/1";
 /// A site table is never larger than this when unpacked: a damaged section must not exhaust memory.
 const MAX_UNPACKED: u64 = 256 << 20;
 
@@ -20,27 +25,6 @@ const USUAL_RATIO: usize = 12;
 
 /// How hard the section is compressed: the default level takes three times as long to make it a sixth smaller, which is less than a hundredth of an object.
 const LEVEL: u32 = 3;
-
-/// What sort of site.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SiteKind {
-    /// An instruction that forms a narrower EXEC. Counters: executions, agreements, lanes_before, lanes_after, empty.
-    Exec,
-    /// A scalar branch. Counters: executions, taken.
-    Scalar,
-}
-
-impl SiteKind {
-    /// How many counters such a site has.
-    #[must_use]
-    pub fn counters(self) -> u32 {
-        match self {
-            SiteKind::Exec => 5,
-            SiteKind::Scalar => 2,
-        }
-    }
-}
 
 /// A place in the source.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -51,16 +35,17 @@ pub struct Source {
     pub line: u32,
 }
 
-/// One counted instruction.
+/// One counted instruction. In JSON its kind is an index into the map's table of kinds; `Kind` is another type only
+/// there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Site {
+pub struct Site<Kind = Arc<KindSchema>> {
     /// Original virtual address.
     #[serde(with = "hex")]
     pub address: u64,
     /// The instruction as printed.
     pub instruction: String,
     /// What it counts.
-    pub kind: SiteKind,
+    pub kind: Kind,
     /// Source line, where the object has a line table.
     pub source: Option<Source>,
     /// Offset of the site's first counter in a record.
@@ -146,16 +131,16 @@ pub struct AddressPair {
 }
 
 /// One instrumented kernel.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KernelMap {
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct KernelMap<Kind = Arc<KindSchema>> {
     /// Mangled name.
     pub name: String,
     /// Demangled name.
     pub demangled: String,
     /// Where its counters live.
     pub mode: CounterMode,
-    /// Its sites, by address.
-    pub sites: Vec<Site>,
+    /// Its sites of all probes, in the order of their counters.
+    pub sites: Vec<Site<Kind>>,
     /// Functions it may call whose branches are not counted (names, `?` for an unknown one).
     pub uncounted_callees: Vec<String>,
     /// Where its probes' vector registers come from.
@@ -194,10 +179,9 @@ pub struct Refused {
 }
 
 /// The map of one rewritten code object. A record's kernel index is an index into `kernels`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "MapRead")]
 pub struct ObjectMap {
-    /// [`SCHEMA`].
-    pub schema: String,
     /// Target id of the bundle entry: `gfx90a:xnack-`.
     pub target: String,
     /// MD5 of the original code object, lower-case hex: joins a profile with the object it came from.
@@ -217,7 +201,9 @@ impl ObjectMap {
     /// # Errors
     /// Internal if it cannot be serialised.
     pub fn pack(&self) -> Result<Vec<u8>> {
-        let mut contents = serde_json::to_vec(&WithoutAddresses::of(self)).map_err(|e| Error::internal(format!("site table: {e}")))?;
+        let kinds = self.kinds()?;
+        let mut contents =
+            serde_json::to_vec(&MapWritten::of(self, &kinds, false)?).map_err(|e| Error::internal(format!("site table: {e}")))?;
         for kernel in &self.kernels {
             pack_addresses(&kernel.addresses, &mut contents)?;
         }
@@ -226,7 +212,15 @@ impl ObjectMap {
         Ok(encoder.finish()?)
     }
 
-    /// Reads the section's contents.
+    /// The kinds of its sites.
+    ///
+    /// # Errors
+    /// Unsupported if two kinds of one name differ.
+    pub fn kinds(&self) -> Result<KindTable> {
+        KindTable::of(self.kernels.iter().flat_map(|kernel| &kernel.sites).map(|site| &site.kind))
+    }
+
+    /// Reads the section's contents, of this or an earlier version.
     ///
     /// # Errors
     /// Malformed if it is not what [`ObjectMap::pack`] writes, Limit if it unpacks to more than 256 MiB.
@@ -239,13 +233,11 @@ impl ObjectMap {
         if contents.len() as u64 > MAX_UNPACKED {
             return Err(Error::limit("site table unpacks to more than 256 MiB"));
         }
-        let mut json = serde_json::Deserializer::from_slice(&contents).into_iter::<ObjectMap>();
+        let mut json = serde_json::Deserializer::from_slice(&contents).into_iter::<MapRead>();
         let missing = || Error::malformed("site table: it is empty");
-        let mut map = json.next().ok_or_else(missing)?.map_err(|e| Error::malformed(format!("site table: {e}")))?;
+        let read = json.next().ok_or_else(missing)?.map_err(|e| Error::malformed(format!("site table: {e}")))?;
+        let mut map = ObjectMap::try_from(read).within(|| "site table".to_owned())?;
         let mut rest = contents.get(json.byte_offset()..).unwrap_or_default();
-        if map.schema != SCHEMA {
-            return Err(Error::unsupported(format!("site table schema {:?}, this program knows {SCHEMA:?}", map.schema)));
-        }
         for kernel in &mut map.kernels {
             kernel.addresses = unpack_addresses(&mut rest)?;
         }
@@ -253,23 +245,24 @@ impl ObjectMap {
     }
 }
 
-/// An [`ObjectMap`] that is written as if no kernel had addresses.
+/// An [`ObjectMap`] as JSON.
 #[derive(Serialize)]
-struct WithoutAddresses<'a> {
+struct MapWritten<'a> {
     schema: &'a str,
     target: &'a str,
     original: &'a str,
     stride: u32,
-    kernels: Vec<KernelWithoutAddresses<'a>>,
+    kinds: &'a KindTable,
+    kernels: Vec<KernelWritten<'a>>,
     refused: &'a [Refused],
 }
 
 #[derive(Serialize)]
-struct KernelWithoutAddresses<'a> {
+struct KernelWritten<'a> {
     name: &'a str,
     demangled: &'a str,
     mode: CounterMode,
-    sites: &'a [Site],
+    sites: Vec<SiteWritten<'a>>,
     uncounted_callees: &'a [String],
     vector_registers: VectorSource,
     before: Resources,
@@ -278,29 +271,123 @@ struct KernelWithoutAddresses<'a> {
     addresses: &'a [AddressPair],
 }
 
-impl<'a> WithoutAddresses<'a> {
-    fn of(map: &'a ObjectMap) -> WithoutAddresses<'a> {
-        let ObjectMap { schema, target, original, stride, kernels, refused } = map;
-        let kernels = kernels.iter().map(KernelWithoutAddresses::of).collect();
-        WithoutAddresses { schema, target, original, stride: *stride, kernels, refused }
+#[derive(Serialize)]
+struct SiteWritten<'a> {
+    #[serde(with = "hex")]
+    address: u64,
+    instruction: &'a str,
+    kind: u32,
+    source: Option<&'a Source>,
+    offset: u32,
+}
+
+impl<'a> MapWritten<'a> {
+    fn of(map: &'a ObjectMap, kinds: &'a KindTable, with_addresses: bool) -> Result<MapWritten<'a>> {
+        let ObjectMap { target, original, stride, kernels, refused } = map;
+        let kernels = kernels.iter().map(|kernel| KernelWritten::of(kernel, kinds, with_addresses)).collect::<Result<_>>()?;
+        Ok(MapWritten { schema: SCHEMA, target, original, stride: *stride, kinds, kernels, refused })
     }
 }
 
-impl<'a> KernelWithoutAddresses<'a> {
-    fn of(kernel: &'a KernelMap) -> KernelWithoutAddresses<'a> {
-        let KernelMap { name, demangled, mode, sites, uncounted_callees, vector_registers, before, after, declared, addresses: _ } = kernel;
-        KernelWithoutAddresses {
+impl<'a> KernelWritten<'a> {
+    fn of(kernel: &'a KernelMap, kinds: &KindTable, with_addresses: bool) -> Result<KernelWritten<'a>> {
+        let KernelMap { name, demangled, mode, sites, uncounted_callees, vector_registers, before, after, declared, addresses } = kernel;
+        let sites = sites.iter().map(|site| {
+            let missing = || Error::internal(format!("site table: kind {} is not in the table of kinds", site.kind));
+            let kind = kinds.index(&site.kind).ok_or_else(missing)?;
+            let Site { address, instruction, kind: _, source, offset } = site;
+            Ok(SiteWritten { address: *address, instruction, kind, source: source.as_ref(), offset: *offset })
+        });
+        Ok(KernelWritten {
             name,
             demangled,
             mode: *mode,
-            sites,
+            sites: sites.collect::<Result<_>>()?,
             uncounted_callees,
             vector_registers: *vector_registers,
             before: *before,
             after: *after,
             declared: *declared,
-            addresses: &[],
+            addresses: if with_addresses { addresses } else { &[] },
+        })
+    }
+}
+
+impl Serialize for ObjectMap {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let kinds = self.kinds().map_err(serde::ser::Error::custom)?;
+        MapWritten::of(self, &kinds, true).map_err(serde::ser::Error::custom)?.serialize(serializer)
+    }
+}
+
+/// An [`ObjectMap`] of any version as it is read.
+#[derive(Deserialize)]
+struct MapRead {
+    schema: String,
+    target: String,
+    original: String,
+    stride: u32,
+    #[serde(default)]
+    kinds: Vec<KindSchema>,
+    kernels: Vec<KernelMap<KindRead>>,
+    refused: Vec<Refused>,
+}
+
+/// A site's kind: since version 2 an index into the table.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum KindRead {
+    Index(u32),
+    Name(String),
+}
+
+impl KindRead {
+    fn resolve(self, version_1: bool, kinds: &KindTable) -> Result<Arc<KindSchema>> {
+        match self {
+            KindRead::Index(index) if !version_1 => kinds.at(index).cloned(),
+            KindRead::Name(name) if version_1 => {
+                let known = probes::find(probes::VERSION_1, &name);
+                known.cloned().ok_or_else(|| Error::malformed(format!("{SCHEMA_1:?} has no kind {name:?}")))
+            }
+            KindRead::Index(index) => Err(Error::malformed(format!("kind {index}, expected a name"))),
+            KindRead::Name(name) => Err(Error::malformed(format!("kind {name:?}, expected an index into the table of kinds"))),
         }
+    }
+}
+
+impl TryFrom<MapRead> for ObjectMap {
+    type Error = Error;
+
+    fn try_from(read: MapRead) -> Result<ObjectMap> {
+        let MapRead { schema, target, original, stride, kinds, kernels, refused } = read;
+        if schema != SCHEMA && schema != SCHEMA_1 {
+            return Err(Error::unsupported(format!("site table schema {schema:?}, this program knows {SCHEMA:?} and {SCHEMA_1:?}")));
+        }
+        let kinds = KindTable::read(kinds)?;
+        let kernels = kernels.into_iter().map(|kernel| kernel.resolve(schema == SCHEMA_1, &kinds)).collect::<Result<_>>()?;
+        Ok(ObjectMap { target, original, stride, kernels, refused })
+    }
+}
+
+impl KernelMap<KindRead> {
+    fn resolve(self, version_1: bool, kinds: &KindTable) -> Result<KernelMap> {
+        let place = |address: u64| format!("kernel {}, site {address:#x}", self.name);
+        let sites = self.sites.into_iter().map(|Site { address, instruction, kind, source, offset }| {
+            let kind = kind.resolve(version_1, kinds).within(|| place(address))?;
+            Ok(Site { address, instruction, kind, source, offset })
+        });
+        Ok(KernelMap {
+            sites: sites.collect::<Result<_>>()?,
+            name: self.name,
+            demangled: self.demangled,
+            mode: self.mode,
+            uncounted_callees: self.uncounted_callees,
+            vector_registers: self.vector_registers,
+            before: self.before,
+            after: self.after,
+            declared: self.declared,
+            addresses: self.addresses,
+        })
     }
 }
 
@@ -357,6 +444,47 @@ fn unpack_addresses(bytes: &mut &[u8]) -> Result<Vec<AddressPair>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::probes::branches;
+
+    /// A map that version 1 wrote.
+    const VERSION_1: &str = include_str!("map/version1.json");
+
+    #[test]
+    fn a_map_of_version_1_is_read() {
+        let map: ObjectMap = serde_json::from_str(VERSION_1).unwrap();
+        let [kernel] = map.kernels.as_slice() else { panic!("one kernel") };
+        let sites: Vec<_> = kernel.sites.iter().map(|site| (site.address, &site.kind, site.offset)).collect();
+        let (exec, scalar) = (&*branches::EXEC, &*branches::SCALAR);
+        assert_eq!(sites, [(0x1e28, exec, 32), (0x1e30, scalar, 72), (0x1e38, scalar, 88), (0x1e64, scalar, 104)]);
+        // The section has it without addresses, which follow packed.
+        let mut json: serde_json::Value = serde_json::from_str(VERSION_1).unwrap();
+        json["kernels"][0]["addresses"] = serde_json::json!([]);
+        let mut section = serde_json::to_vec(&json).unwrap();
+        pack_addresses(&kernel.addresses, &mut section).unwrap();
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::new(LEVEL));
+        encoder.write_all(&section).unwrap();
+        assert_eq!(ObjectMap::unpack(&encoder.finish().unwrap()).unwrap(), map);
+        // Written anew it is of this version and the same map.
+        assert_eq!(ObjectMap::unpack(&map.pack().unwrap()).unwrap(), map);
+        let json = serde_json::to_string(&map).unwrap();
+        assert!(json.contains(SCHEMA) && json.contains("\"kind\":0") && json.contains("lanes_before"), "{json}");
+        assert_eq!(serde_json::from_str::<ObjectMap>(&json).unwrap(), map);
+    }
+
+    #[test]
+    fn kinds_of_sites_are_in_the_table() {
+        let map: ObjectMap = serde_json::from_str(VERSION_1).unwrap();
+        let json = serde_json::to_string(&map).unwrap();
+        let fault = |from: &str, to: &str, in_json: &str| {
+            assert!(in_json.contains(from), "{from}");
+            serde_json::from_str::<ObjectMap>(&in_json.replace(from, to)).unwrap_err().to_string()
+        };
+        let found = fault("\"kind\":1", "\"kind\":2", &json);
+        assert!(found.contains("site 0x1e30: kind 2, the table has 2 kinds"), "{found}");
+        assert!(fault("\"kind\":1", "\"kind\":\"scalar\"", &json).contains("expected an index into the table of kinds"));
+        assert!(fault("\"exec\"", "\"other\"", VERSION_1).contains("no kind \"other\""));
+        assert!(fault("wavetap.map/1", "wavetap.map/3", VERSION_1).contains("this program knows \"wavetap.map/2\" and \"wavetap.map/1\""));
+    }
 
     #[test]
     fn addresses_come_back_and_damaged_ones_do_not() {

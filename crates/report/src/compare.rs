@@ -2,13 +2,16 @@
 
 mod text;
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::model::{Kernel, Report, RunInfo};
 use super::text::counted;
-use wavetap_profile::file::{Backend, Counts, KernelTotals, Profile, SiteTotals, Work};
+use wavetap_profile::file::{Backend, KernelTotals, Profile, SiteTotals, Work};
 use wavetap_profile::launches::UncountedDispatches;
 use wavetap_profile::map::{Refused, Resources};
+use wavetap_profile::schema::Counts;
 
 /// Schema of a comparison.
 pub const COMPARE_SCHEMA: &str = "wavetap.compare/1";
@@ -271,10 +274,15 @@ fn cost(run: &Run<'_>, first: &KernelTotals, traced: Option<&KernelTotals>) -> M
             after: None,
         };
     };
+    // A trace may have sites of probes that this run was not instrumented with.
+    let probes: BTreeSet<&str> = run.profile.kernels.iter().flat_map(|kernel| &kernel.sites).map(|site| site.key().1).collect();
+    let is_counted = |site: &SiteTotals| probes.is_empty() || probes.contains(site.key().1);
     let from_trace = own.map(|own| match own {
         // The trace has all dispatches, and not which of them were counted.
         Some(own) if !uncounted.is_empty() => more_than_traced(own, kernel, &uncounted),
-        Some(own) => difference_from_trace(own, kernel).map(|different| format!("unlike the emulator's trace of this run: {different}")),
+        Some(own) => {
+            difference_from_trace(own, kernel, is_counted).map(|different| format!("unlike the emulator's trace of this run: {different}"))
+        }
         None => Some("the emulator's trace of this run has no such kernel".to_owned()),
     });
     let from_first = difference(first, kernel).filter(|_| uncounted.is_empty());
@@ -304,12 +312,16 @@ fn difference(expected: &KernelTotals, found: &KernelTotals) -> Option<String> {
     if let Some(difference) = different_waves(expected, found) {
         return Some(difference);
     }
-    if expected.branches.len() != found.branches.len() {
-        return Some(format!("{} branches, expected {}", found.branches.len(), expected.branches.len()));
+    if expected.sites.len() != found.sites.len() {
+        return Some(format!("{} branches, expected {}", found.sites.len(), expected.sites.len()));
     }
-    expected.branches.iter().zip(&found.branches).find_map(|(expected, found)| {
+    expected.sites.iter().zip(&found.sites).find_map(|(expected, found)| {
         if expected.address != found.address {
             return Some(format!("{:#x} {}: expected a site at {:#x}", found.address, found.instruction, expected.address));
+        }
+        let (kind, other) = (found.counts.kind(), expected.counts.kind());
+        if kind != other {
+            return Some(format!("{:#x} {}: counts of kind {kind}, expected {other}", found.address, found.instruction));
         }
         different_counts(found, &expected.counts)
     })
@@ -317,19 +329,17 @@ fn difference(expected: &KernelTotals, found: &KernelTotals) -> Option<String> {
 
 /// The first thing in which a kernel's counts differ from the emulator's trace. The trace has only the sites that were reached, and those
 /// of called functions, too, whose branches are not counted.
-fn difference_from_trace(traced: &KernelTotals, found: &KernelTotals) -> Option<String> {
+fn difference_from_trace(traced: &KernelTotals, found: &KernelTotals, is_counted: impl Fn(&SiteTotals) -> bool) -> Option<String> {
     if let Some(difference) = different_waves(traced, found) {
         return Some(difference);
     }
-    let counted = found.branches.iter().find_map(|site| {
-        let expected = traced.branches.iter().find(|traced| traced.address == site.address);
-        different_counts(site, &expected.map_or_else(|| Counts::zero(site.counts.kind()), |traced| traced.counts))
-    });
-    counted.or_else(|| {
-        let missed = |site: &&SiteTotals| !found.branches.iter().any(|counted| counted.address == site.address);
-        let site = traced.branches.iter().find(missed).filter(|_| found.uncounted_callees.is_empty())?;
-        Some(format!("{:#x} {}: reached {} times, not counted", site.address, site.instruction, site.counts.executions()))
-    })
+    if let Some(difference) = found.sites.iter().find_map(|site| different_counts(site, &traced_counts(traced, site))) {
+        return Some(difference);
+    }
+    let missed = |site: &&SiteTotals| is_counted(site) && !found.sites.iter().any(|counted| counted.is_same_site(site));
+    let site = traced.sites.iter().find(missed).filter(|_| found.uncounted_callees.is_empty())?;
+    let executions = site.counts.executions().map_or_else(|| "it was reached".to_owned(), |times| format!("reached {times} times"));
+    Some(format!("{:#x} {}: {executions}, not counted", site.address, site.instruction))
 }
 
 /// What a kernel of which some dispatches were not counted has more of than the emulator's trace of all of them.
@@ -338,12 +348,17 @@ fn more_than_traced(traced: &KernelTotals, found: &KernelTotals, uncounted: &[Un
     if found.dispatches + missing != traced.dispatches {
         return Some(format!("{} dispatches and {missing} uncounted, the trace has {}", found.dispatches, traced.dispatches));
     }
-    found.branches.iter().find_map(|site| {
-        let expected = traced.branches.iter().find(|traced| traced.address == site.address);
-        let expected = expected.map_or_else(|| Counts::zero(site.counts.kind()), |traced| traced.counts);
-        let more = site.counts.values().iter().zip(expected.values()).any(|(found, expected)| *found > expected);
+    found.sites.iter().find_map(|site| {
+        let expected = traced_counts(traced, site);
+        let more = site.counts.values().iter().zip(expected.values()).any(|(found, expected)| found > expected);
         more.then(|| different_counts(site, &expected)).flatten().map(|different| format!("more than the trace: {different}"))
     })
+}
+
+/// What a trace has of a site: nothing where it was not reached.
+fn traced_counts(traced: &KernelTotals, site: &SiteTotals) -> Counts {
+    let found = traced.sites.iter().find(|traced| traced.is_same_site(site));
+    found.map_or_else(|| Counts::zero(site.counts.kind()), |traced| traced.counts.clone())
 }
 
 fn different_waves(expected: &KernelTotals, found: &KernelTotals) -> Option<String> {
@@ -364,8 +379,9 @@ fn different_counts(found: &SiteTotals, expected: &Counts) -> Option<String> {
 mod tests {
     use super::*;
     use crate::text::Style;
-    use wavetap_profile::file::{Origin, ScalarCounts};
+    use wavetap_profile::file::Origin;
     use wavetap_profile::launches::NotCounted;
+    use wavetap_profile::probes::branches::ScalarCounts;
 
     fn profile(taken: u64, instructions: u64) -> Profile {
         let mut profile = Profile::new(Origin::Counters, Backend::Emulator);
@@ -377,11 +393,11 @@ mod tests {
             dispatches: 1,
             waves: 2,
             work: Some(Work { instructions, global_bytes: 8, lds_bytes: 0 }),
-            branches: vec![SiteTotals {
+            sites: vec![SiteTotals {
                 address: 0x1000,
                 instruction: "s_cbranch_scc1 4".to_owned(),
                 source: None,
-                counts: Counts::Scalar(ScalarCounts { executions: 9, taken }),
+                counts: ScalarCounts { executions: 9, taken }.into(),
             }],
             ..KernelTotals::default()
         });
@@ -430,12 +446,12 @@ mod tests {
     #[test]
     fn a_site_that_the_trace_does_not_have_was_never_reached() {
         let (mut trace, mut lds) = (profile(3, 100), profile(3, 140));
-        let mut unreached = lds.kernels[0].branches[0].clone();
-        (unreached.address, unreached.counts) = (0x2000, Counts::Scalar(ScalarCounts::default()));
-        lds.kernels[0].branches.push(unreached);
+        let mut unreached = lds.kernels[0].sites[0].clone();
+        (unreached.address, unreached.counts) = (0x2000, ScalarCounts::default().into());
+        lds.kernels[0].sites.push(unreached);
         assert!(Compare::new(Backend::Emulator, None, 0, &[run("lds", &lds, Some(&trace))]).exact);
         // A site that was reached and is not counted is a gap, unless it is in a function that is known not to be counted.
-        trace.kernels[0].branches[0].address = 0x3000;
+        trace.kernels[0].sites[0].address = 0x3000;
         assert!(!Compare::new(Backend::Emulator, None, 0, &[run("lds", &lds, Some(&trace))]).exact);
     }
 
@@ -483,7 +499,7 @@ mod tests {
         let mut lds = profile(4, 90);
         lds.uncounted = vec![UncountedDispatches { dispatches: 1, ..compare.kernels[0].modes[0].uncounted[0].clone() }];
         assert!(!Compare::new(Backend::Emulator, Some(&all), 0, &[run("lds", &lds, Some(&all))]).exact);
-        lds.kernels[0].branches.clear();
+        lds.kernels[0].sites.clear();
         lds.uncounted[0].dispatches = 5;
         assert!(!Compare::new(Backend::Emulator, Some(&all), 0, &[run("lds", &lds, Some(&all))]).exact);
     }

@@ -7,11 +7,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::counted::CountedText;
-use super::model::BranchCounts;
 use super::occupancy::Occupancy;
 use wavetap_base::error::{Error, Result};
 use wavetap_profile::hex;
 use wavetap_profile::map::Source;
+use wavetap_profile::probes::branches::BranchCounts;
 use wavetap_slice::counts::CountSource;
 
 /// Schema of a disassembly.

@@ -2,12 +2,14 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use super::branches::verdict;
 use super::launches;
-use super::model::{Branch, BranchCounts, Kernel, Report};
+use super::model::{Branch, Kernel, Report};
 use super::table::grouped;
 use super::text::{Style, cut_short, mode_name, operation_text, ran_on};
 use super::variants::{self, Variant};
 use wavetap_profile::map::Source;
+use wavetap_profile::probes::branches::{BranchCounts, ExecCounts, ScalarCounts};
 
 /// Follows the reader's light or dark setting; a bar shows how often a branch diverges.
 const CSS: &str = "
@@ -78,7 +80,7 @@ fn kernel_section(kernel: &Kernel, variant: Option<Variant<'_>>) -> Markup {
 }
 
 fn exec_table(kernel: &Kernel) -> Markup {
-    let rows: Vec<&Branch> = kernel.branches.iter().filter(|branch| matches!(branch.counts, BranchCounts::Exec { .. })).collect();
+    let rows: Vec<&Branch> = kernel.branches.iter().filter(|branch| matches!(branch.counts, BranchCounts::Exec(_))).collect();
     html! {
         @if !rows.is_empty() {
             h3 { "Branches on lanes" }
@@ -94,8 +96,9 @@ fn exec_table(kernel: &Kernel) -> Markup {
 }
 
 fn exec_row(branch: &Branch) -> Markup {
-    let BranchCounts::Exec { executions, agreements, divergences, .. } = branch.counts else { return Markup::default() };
-    let lanes = branch.counts.average_lanes();
+    let BranchCounts::Exec(exec) = branch.counts else { return Markup::default() };
+    let (ExecCounts { executions, agreements, .. }, divergences) = (exec, exec.divergences());
+    let lanes = exec.average_lanes();
     // Four ems at 100 %.
     let bar = if executions == 0 { 0.0 } else { 4.0 * divergences as f64 / executions as f64 };
     html! {
@@ -104,24 +107,24 @@ fn exec_row(branch: &Branch) -> Markup {
             td.n { (grouped(executions)) } td.n { (grouped(agreements)) } td.n { (grouped(divergences)) }
             td.n { @if let Some((before, _)) = lanes { (format!("{before:.1}")) } }
             td.n { @if let Some((_, after)) = lanes { (format!("{after:.1}")) } }
-            td { span.bar style=(format!("width:{bar:.2}em")) {} (branch.counts.verdict()) }
+            td { span.bar style=(format!("width:{bar:.2}em")) {} (verdict(&branch.counts)) }
         }
     }
 }
 
 fn scalar_table(kernel: &Kernel) -> Markup {
-    let rows: Vec<&Branch> = kernel.branches.iter().filter(|branch| matches!(branch.counts, BranchCounts::Scalar { .. })).collect();
+    let rows: Vec<&Branch> = kernel.branches.iter().filter(|branch| matches!(branch.counts, BranchCounts::Scalar(_))).collect();
     html! {
         @if !rows.is_empty() {
             h3 { "Scalar branches" }
             table {
                 tr { th { "Address" } th { "Instruction" } th { "Source" } th.n { "Executions" } th.n { "Taken" } th { "Verdict" } }
                 @for branch in rows {
-                    @if let BranchCounts::Scalar { executions, taken } = branch.counts {
+                    @if let BranchCounts::Scalar(ScalarCounts { executions, taken }) = branch.counts {
                         tr {
                             td { code { (format!("{:#x}", branch.address)) } } td { code { (branch.instruction) } }
                             td { (place(branch.source.as_ref())) } td.n { (grouped(executions)) } td.n { (grouped(taken)) }
-                            td { (branch.counts.verdict()) }
+                            td { (verdict(&branch.counts)) }
                         }
                     }
                 }

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod arrows;
+mod branches;
 pub mod compare;
 pub mod counted;
 pub mod disassembly;
@@ -26,4 +27,4 @@ pub mod time;
 mod variants;
 pub mod verify;
 
-pub use model::{Branch, BranchCounts, Kernel, REPORT_SCHEMA, Report, RunInfo};
+pub use model::{Branch, Kernel, REPORT_SCHEMA, Report, RunInfo};

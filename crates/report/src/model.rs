@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 use super::launches::{self, Launch, LaunchOccupancy};
 use super::variants::{self, Key};
 use wavetap_amdgpu::Target;
-use wavetap_profile::file::{Backend, Counts, ExecCounts, KernelTotals, Origin, Profile, ScalarCounts, SiteTotals, Work};
+use wavetap_profile::file::{Backend, KernelTotals, Origin, Profile, SiteTotals, Work};
 use wavetap_profile::hex;
 use wavetap_profile::launches::UncountedDispatches;
 use wavetap_profile::map::{CounterMode, Refused, Resources, Source};
+use wavetap_profile::probes::branches::BranchCounts;
 use wavetap_profile::time::TimeProfile;
 use wavetap_slice::WaitSlice;
 use wavetap_slice::chains::Chain;
@@ -127,34 +128,6 @@ pub struct Branch {
     pub counts: BranchCounts,
 }
 
-/// The counters of a branch, by its kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum BranchCounts {
-    /// An instruction that forms a narrower EXEC.
-    Exec {
-        /// Arrivals with at least one active lane.
-        executions: u64,
-        /// Arrivals at which all active lanes agreed.
-        agreements: u64,
-        /// Arrivals at which they did not.
-        divergences: u64,
-        /// Active lanes before, summed over executions.
-        lanes_before: u64,
-        /// Active lanes after, summed over executions.
-        lanes_after: u64,
-        /// Arrivals without an active lane.
-        empty: u64,
-    },
-    /// A scalar branch.
-    Scalar {
-        /// Arrivals.
-        executions: u64,
-        /// Arrivals at which it was taken.
-        taken: u64,
-    },
-}
-
 impl Report {
     /// A report on `profile`, without waits: see [`Kernel::waits`].
     #[must_use]
@@ -229,7 +202,7 @@ impl Kernel {
             after: totals.after,
             uncounted_callees: totals.uncounted_callees.clone(),
             work: totals.work,
-            branches: totals.branches.iter().map(Branch::new).collect(),
+            branches: totals.sites.iter().filter_map(Branch::of).collect(),
             waits: Vec::new(),
             chains: Vec::new(),
         }
@@ -237,115 +210,21 @@ impl Kernel {
 }
 
 impl Branch {
-    fn new(site: &SiteTotals) -> Branch {
-        Branch {
-            address: site.address,
-            instruction: site.instruction.clone(),
-            source: site.source.clone(),
-            counts: BranchCounts::new(&site.counts),
-        }
-    }
-}
-
-impl BranchCounts {
-    /// The counters with what follows from them.
-    #[must_use]
-    pub fn new(counts: &Counts) -> BranchCounts {
-        match *counts {
-            Counts::Exec(ExecCounts { executions, agreements, lanes_before, lanes_after, empty }) => {
-                let divergences = executions.saturating_sub(agreements);
-                BranchCounts::Exec { executions, agreements, divergences, lanes_before, lanes_after, empty }
-            }
-            Counts::Scalar(ScalarCounts { executions, taken }) => BranchCounts::Scalar { executions, taken },
-        }
-    }
-
-    /// What the numbers say, in a few words.
-    #[must_use]
-    pub fn verdict(&self) -> String {
-        match *self {
-            BranchCounts::Exec { executions: 0, empty: 0, .. } | BranchCounts::Scalar { executions: 0, .. } => "never reached".to_owned(),
-            BranchCounts::Exec { executions: 0, .. } => "never reached with an active lane".to_owned(),
-            BranchCounts::Exec { divergences: 0, .. } => "never diverges".to_owned(),
-            BranchCounts::Exec { executions, divergences, .. } => {
-                format!("diverges in {} of executions", percent(divergences, executions))
-            }
-            BranchCounts::Scalar { taken: 0, .. } => "never taken".to_owned(),
-            BranchCounts::Scalar { executions, taken } if executions == taken => "always taken".to_owned(),
-            BranchCounts::Scalar { executions, taken } => format!("taken in {} of executions", percent(taken, executions)),
-        }
-    }
-
-    /// Whether lanes went different ways at it.
-    #[must_use]
-    pub fn diverges(&self) -> bool {
-        matches!(self, BranchCounts::Exec { divergences: 1.., .. })
-    }
-
-    /// At how many of its executions all active lanes agreed: `50 %`; none where it was not executed or is a scalar branch.
-    #[must_use]
-    pub fn agreement(&self) -> Option<String> {
-        match *self {
-            BranchCounts::Exec { executions, agreements, .. } if executions > 0 => Some(percent(agreements, executions)),
-            _ => None,
-        }
-    }
-
-    /// Average active lanes before and after, where it was executed.
-    #[must_use]
-    pub fn average_lanes(&self) -> Option<(f64, f64)> {
-        match *self {
-            BranchCounts::Exec { executions, lanes_before, lanes_after, .. } if executions > 0 => {
-                Some((lanes_before as f64 / executions as f64, lanes_after as f64 / executions as f64))
-            }
-            _ => None,
-        }
-    }
-}
-
-/// `part` of `whole` in percent, with one digit where it is no whole number. Never rounded to 0 % or 100 % unless it is.
-fn percent(part: u64, whole: u64) -> String {
-    let tenths = ((part as f64 / whole as f64) * 1000.0).round() as u64;
-    match (part, tenths) {
-        (1.., 0) => "less than 0.1 %".to_owned(),
-        (_, 1000) if part < whole => "more than 99.9 %".to_owned(),
-        _ if tenths.is_multiple_of(10) => format!("{} %", tenths / 10),
-        _ => format!("{}.{} %", tenths / 10, tenths % 10),
+    fn of(site: &SiteTotals) -> Option<Branch> {
+        let counts = BranchCounts::of(&site.counts)?;
+        Some(Branch { address: site.address, instruction: site.instruction.clone(), source: site.source.clone(), counts })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn exec(executions: u64, agreements: u64, empty: u64) -> BranchCounts {
-        BranchCounts::new(&Counts::Exec(ExecCounts {
-            executions,
-            agreements,
-            lanes_before: 64 * executions,
-            lanes_after: 16 * executions,
-            empty,
-        }))
-    }
-
-    #[test]
-    fn verdicts_follow_the_counts() {
-        assert_eq!(exec(32, 16, 0).verdict(), "diverges in 50 % of executions");
-        assert_eq!(exec(32, 32, 0).verdict(), "never diverges");
-        assert_eq!(exec(0, 0, 3).verdict(), "never reached with an active lane");
-        assert_eq!(exec(0, 0, 0).verdict(), "never reached");
-        assert_eq!(exec(3, 1, 0).verdict(), "diverges in 66.7 % of executions");
-        assert_eq!(exec(1_000_000, 999_999, 0).verdict(), "diverges in less than 0.1 % of executions");
-        assert_eq!(exec(1_000_000, 1, 0).verdict(), "diverges in more than 99.9 % of executions");
-        assert_eq!(BranchCounts::Scalar { executions: 4, taken: 4 }.verdict(), "always taken");
-        assert_eq!(BranchCounts::Scalar { executions: 4, taken: 0 }.verdict(), "never taken");
-        assert_eq!(BranchCounts::Scalar { executions: 4, taken: 1 }.verdict(), "taken in 25 % of executions");
-    }
+    use wavetap_profile::probes::branches::ExecCounts;
 
     #[test]
     fn json_has_the_fields_of_the_contract() {
-        let branch =
-            Branch { address: 0x1a40, instruction: "s_and_saveexec_b64 s[0:1], vcc".to_owned(), source: None, counts: exec(32, 16, 1) };
+        let counts = ExecCounts { executions: 32, agreements: 16, lanes_before: 2048, lanes_after: 512, empty: 1 }.into();
+        let branch = Branch { address: 0x1a40, instruction: "s_and_saveexec_b64 s[0:1], vcc".to_owned(), source: None, counts };
         let json = serde_json::to_value(&branch).unwrap();
         assert_eq!(
             json,

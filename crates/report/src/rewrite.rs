@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::table::{Align, Table, grouped};
 use super::text::{Style, mode_name, refused_line};
 use wavetap_profile::map::{CounterMode, ObjectMap, Refused, Resources, VectorSource};
+use wavetap_profile::probes::branches;
 
 /// Schema of a rewrite's summary.
 pub const SCHEMA: &str = "wavetap.rewrite/1";
@@ -73,7 +74,7 @@ impl Summary {
                 demangled: kernel.demangled.clone(),
                 target: object.target.clone(),
                 mode: kernel.mode,
-                branches: kernel.sites.len(),
+                branches: kernel.sites.iter().filter(|site| site.kind.probe == branches::PROBE).count(),
                 uncounted_callees: kernel.uncounted_callees.clone(),
                 vector_registers: kernel.vector_registers,
                 before: kernel.before,

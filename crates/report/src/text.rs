@@ -2,14 +2,16 @@
 
 use std::borrow::Cow;
 
+use super::branches::{agreement, verdict};
 use super::launches::{self, uncounted_line};
-use super::model::{Branch, BranchCounts, Kernel, Report, RunInfo};
+use super::model::{Branch, Kernel, Report, RunInfo};
 use super::names::short;
 use super::slice::chain_lines;
 use super::table::{Align, Table, grouped};
 use super::variants::{self, Variant};
 use wavetap_profile::file::{Backend, Origin};
 use wavetap_profile::map::{CounterMode, Refused, Source};
+use wavetap_profile::probes::branches::{BranchCounts, ExecCounts, ScalarCounts};
 use wavetap_slice::blame::Blame;
 use wavetap_slice::{OperationSlice, WaitCertainty, WaitSlice};
 
@@ -178,17 +180,18 @@ pub(super) fn not_counted(callees: &[String]) -> Option<String> {
 pub(super) fn counts_text(counts: &BranchCounts) -> String {
     let mut parts = Vec::new();
     match *counts {
-        BranchCounts::Exec { executions, agreements, empty, .. } => {
+        BranchCounts::Exec(exec) => {
+            let ExecCounts { executions, agreements, empty, .. } = exec;
             parts.push(counted(executions, "execution", "executions"));
-            if let Some(agreement) = counts.agreement() {
+            if let Some(agreement) = agreement(&exec) {
                 parts.push(format!("{} ({agreement})", counted(agreements, "agreement", "agreements")));
             }
             if empty > 0 {
                 parts.push(format!("{} empty", grouped(empty)));
             }
-            parts.extend(counts.average_lanes().map(|(before, after)| format!("lanes {before:.1} → {after:.1}")));
+            parts.extend(exec.average_lanes().map(|(before, after)| format!("lanes {before:.1} → {after:.1}")));
         }
-        BranchCounts::Scalar { executions, taken } => {
+        BranchCounts::Scalar(ScalarCounts { executions, taken }) => {
             parts.push(counted(executions, "execution", "executions"));
             if executions > 0 {
                 parts.push(format!("{} taken", grouped(taken)));
@@ -196,7 +199,7 @@ pub(super) fn counts_text(counts: &BranchCounts) -> String {
             }
         }
     }
-    format!("{}: {}", parts.join(", "), counts.verdict())
+    format!("{}: {}", parts.join(", "), verdict(counts))
 }
 
 /// `gfx90a, 1 dispatch, 32 waves, counters in LDS, occupancy 8 → 8 waves per SIMD`.
@@ -240,17 +243,18 @@ fn exec_lines(kernel: &Kernel, style: Style, lines: &mut Vec<String>) {
         ("verdict", Align::Left),
     ]);
     for branch in &kernel.branches {
-        let BranchCounts::Exec { executions, agreements, divergences, empty, .. } = branch.counts else { continue };
+        let BranchCounts::Exec(exec) = branch.counts else { continue };
+        let ExecCounts { executions, agreements, empty, .. } = exec;
         table.row([
             format!("{:#x}", branch.address),
             branch.instruction.clone(),
             place(branch.source.as_ref()),
             grouped(executions),
             grouped(agreements),
-            grouped(divergences),
+            grouped(exec.divergences()),
             if empty == 0 { String::new() } else { grouped(empty) },
-            branch.counts.average_lanes().map(|(before, after)| format!("{before:>4.1} → {after:>4.1}")).unwrap_or_default(),
-            branch.counts.verdict(),
+            exec.average_lanes().map(|(before, after)| format!("{before:>4.1} → {after:>4.1}")).unwrap_or_default(),
+            verdict(&branch.counts),
         ]);
     }
     push_table("branches on lanes", &table, style, lines);
@@ -266,14 +270,14 @@ fn scalar_lines(branches: &[Branch], style: Style, lines: &mut Vec<String>) {
         ("verdict", Align::Left),
     ]);
     for branch in branches {
-        let BranchCounts::Scalar { executions, taken } = branch.counts else { continue };
+        let BranchCounts::Scalar(ScalarCounts { executions, taken }) = branch.counts else { continue };
         table.row([
             format!("{:#x}", branch.address),
             branch.instruction.clone(),
             place(branch.source.as_ref()),
             grouped(executions),
             grouped(taken),
-            branch.counts.verdict(),
+            verdict(&branch.counts),
         ]);
     }
     push_table("scalar branches (the whole wave goes one way)", &table, style, lines);
@@ -370,7 +374,7 @@ pub fn place(source: Option<&Source>) -> String {
 mod tests {
     use super::*;
     use crate::launches::Launch;
-    use wavetap_profile::file::{Counts, ExecCounts, KernelTotals, Profile, ScalarCounts, SiteTotals};
+    use wavetap_profile::file::{KernelTotals, Profile, SiteTotals};
     use wavetap_profile::launches::LaunchShape;
     use wavetap_profile::map::Resources;
 
@@ -394,9 +398,9 @@ mod tests {
             dispatches: 1,
             waves: 32,
             dropped: 3,
-            branches: vec![
-                site(0x1a40, "s_and_saveexec_b64 s[0:1], vcc", Counts::Exec(exec)),
-                site(0x1a44, "s_cbranch_execz 4", Counts::Scalar(ScalarCounts { executions: 32, taken: 0 })),
+            sites: vec![
+                site(0x1a40, "s_and_saveexec_b64 s[0:1], vcc", exec.into()),
+                site(0x1a44, "s_cbranch_execz 4", ScalarCounts { executions: 32, taken: 0 }.into()),
             ],
             ..KernelTotals::default()
         });

@@ -26,9 +26,10 @@ use wavetap_analysis::cfg::{Cfg, Loops};
 use wavetap_analysis::dataflow::{Definition, Definitions, Strides, Wait};
 use wavetap_analysis::kernel::Body;
 use wavetap_base::entity::InstId;
-use wavetap_profile::file::{Counts, KernelTotals};
+use wavetap_profile::file::KernelTotals;
 use wavetap_profile::hex;
 use wavetap_profile::map::Source;
+use wavetap_profile::probes::branches::BranchCounts;
 
 /// Shares below this are left out, and given to the others.
 const LEAST_SHARE: f64 = 0.01;
@@ -239,10 +240,10 @@ impl Context<'_> {
         }
         let [Definition::Inst(formed)] = self.definitions.reaching(id, exec)[..] else { return None };
         let address = self.body.address(formed);
-        let site = self.totals?.branches.iter().find(|site| site.address == address)?;
-        match site.counts {
-            Counts::Exec(counts) if counts.executions > 0 => Some(counts.lanes_after as f64 / counts.executions as f64),
-            _ => None,
+        let mut here = self.totals?.sites.iter().filter(|site| site.address == address);
+        match here.find_map(|site| BranchCounts::of(&site.counts))? {
+            BranchCounts::Exec(counts) => counts.average_lanes().map(|(_, after)| after),
+            BranchCounts::Scalar(_) => None,
         }
     }
 

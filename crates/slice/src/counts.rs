@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use wavetap_analysis::cfg::{Cfg, EdgeKind};
 use wavetap_analysis::kernel::Body;
 use wavetap_base::entity::BlockId;
-use wavetap_profile::file::{Counts, KernelTotals, SiteTotals};
+use wavetap_profile::file::{KernelTotals, SiteTotals};
+use wavetap_profile::probes::branches::BranchCounts;
 
 /// How a number of executions is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,7 +57,7 @@ impl BlockCounts {
         };
         // Without dropped and unfinished waves every wave arrives once; otherwise the sites alone must do.
         let complete = flows && totals.dropped == 0 && totals.unfinished == 0;
-        Self::of_sites(body, cfg, &totals.branches, complete, complete.then_some(totals.waves))
+        Self::of_sites(body, cfg, &totals.sites, complete, complete.then_some(totals.waves))
     }
 
     /// Works out the executions of the blocks of code that is entered unknown times: a function, from counters of which none is missing.
@@ -69,12 +70,12 @@ impl BlockCounts {
         let mut solver = Solver::new(cfg);
         let mut counted = vec![false; cfg.len()];
         for site in sites {
-            let Some(id) = body.at(site.address) else { continue };
+            let (Some(id), Some(counts)) = (body.at(site.address), BranchCounts::of(&site.counts)) else { continue };
             let block = cfg.block_of(id);
             counted[block.index()] = true;
-            match site.counts {
-                Counts::Exec(exec) => solver.block(block, exec.executions.checked_add(exec.empty)),
-                Counts::Scalar(scalar) => {
+            match counts {
+                BranchCounts::Exec(exec) => solver.block(block, exec.executions.checked_add(exec.empty)),
+                BranchCounts::Scalar(scalar) => {
                     solver.block(block, Some(scalar.executions));
                     if cfg.block(block).last == id {
                         solver.edge(block, EdgeKind::Taken, Some(scalar.taken));

@@ -10,23 +10,24 @@ use wavetap_amdgpu::{Branch, Counters, Flags, Implicit, Memory, Reg, Role};
 use wavetap_analysis::kernel::Flow;
 use wavetap_analysis::kernel::assembly::{Listing, Op, branch_scc1, end, op};
 use wavetap_analysis::kernel::random::{Random, random_kernel};
-use wavetap_profile::file::{Counts, KernelTotals, ScalarCounts, SiteTotals};
+use wavetap_profile::file::{KernelTotals, SiteTotals};
 use wavetap_profile::pc_samples::{Place, SampleKind, SampledObject};
+use wavetap_profile::probes::branches::ScalarCounts;
 
-pub(super) fn totals(waves: u64, branches: Vec<SiteTotals>) -> KernelTotals {
+pub(super) fn totals(waves: u64, sites: Vec<SiteTotals>) -> KernelTotals {
     KernelTotals {
         name: "test".to_owned(),
         demangled: "test".to_owned(),
         target: "gfx90a".to_owned(),
         dispatches: 1,
         waves,
-        branches,
+        sites,
         ..KernelTotals::default()
     }
 }
 
 pub(super) fn scalar_site(address: u64, executions: u64, taken: u64) -> SiteTotals {
-    let counts = Counts::Scalar(ScalarCounts { executions, taken });
+    let counts = ScalarCounts { executions, taken }.into();
     SiteTotals { address, instruction: String::new(), source: None, counts }
 }
 

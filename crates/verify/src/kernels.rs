@@ -19,8 +19,10 @@ use wavetap_object::code_object::{
     metadata,
 };
 use wavetap_object::elf::Segment;
-use wavetap_profile::map::{CounterMode, KernelMap, ObjectMap, SiteKind};
+use wavetap_profile::map::{CounterMode, KernelMap, ObjectMap};
+use wavetap_profile::probes::branches;
 use wavetap_profile::record::{COUNTER, HEADER};
+use wavetap_profile::schema::KindSchema;
 
 /// Alignment of a wave's counters in LDS.
 const SLICE_ALIGN: u64 = 8;
@@ -439,12 +441,13 @@ fn waves_per_workgroup(before: &KernelMetadata, target: Target) -> u64 {
     required.unwrap_or(u64::MAX).min(before.max_flat_workgroup_size).div_ceil(u64::from(target.wave_size()))
 }
 
-/// Sites are original instructions, each of its sort and there once, and their counters do not overlap.
+/// Sites are original instructions, each of its kind and there once, and their counters do not overlap.
 fn sites(code: &Program, entry: &KernelMap, findings: &mut Vec<Finding>) {
     let wanted: FxHashSet<u64> = entry.sites.iter().map(|site| site.address).collect();
     let places = entry.addresses.iter().filter(|pair| wanted.contains(&pair.original)).map(|pair| (pair.original, pair.rewritten));
     let places: FxHashMap<u64, u64> = places.collect();
-    if wanted.len() != entry.sites.len() {
+    let different: FxHashSet<(u64, &KindSchema)> = entry.sites.iter().map(|site| (site.address, &*site.kind)).collect();
+    if different.len() != entry.sites.len() {
         findings.push(Finding::new(Rule::Map, "two sites are the same instruction"));
     }
     let mut ranges: Vec<(u32, u32)> = Vec::new();
@@ -452,15 +455,17 @@ fn sites(code: &Program, entry: &KernelMap, findings: &mut Vec<Finding>) {
         let mut complain = |what: &str| findings.push(Finding::new(Rule::Map, format!("a site at {:#x}, {what}", site.address)));
         // Whether it is the same there as in the original is checked with the code.
         let inst = |place: u64| code.bodies().iter().find_map(|body| body.at(place).map(|id| body.inst(id)));
-        match (places.get(&site.address).copied().map(inst), site.kind) {
-            (None, _) => complain("where no instruction is"),
+        match places.get(&site.address).copied().map(inst) {
+            None => complain("where no instruction is"),
             // Said elsewhere.
-            (Some(None), _) => {}
-            (Some(Some(inst)), SiteKind::Scalar) if !matches!(inst.variant.branch, Branch::Conditional(_)) => {
-                complain("which is no branch")
+            Some(None) => {}
+            Some(Some(inst)) if site.kind == *branches::SCALAR && !matches!(inst.variant.branch, Branch::Conditional(_)) => {
+                complain("which is no branch");
             }
-            (Some(Some(inst)), SiteKind::Exec) if !inst.writes().any(|reg| reg.overlaps(Reg::EXEC)) => complain("which leaves EXEC alone"),
-            _ => {}
+            Some(Some(inst)) if site.kind == *branches::EXEC && !inst.writes().any(|reg| reg.overlaps(Reg::EXEC)) => {
+                complain("which leaves EXEC alone");
+            }
+            Some(Some(_)) => {}
         }
         ranges.push((site.offset, site.offset.saturating_add(site.kind.counters() * COUNTER)));
     }

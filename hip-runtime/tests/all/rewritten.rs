@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 
 use crate::expectations::{Scope, TARGETS, differences, expectations, samples, seeds};
 use crate::stand_in::{Compiler, StandIn, root};
-use wavetap::pipeline::{Counters, Options, Probe, rewrite};
-use wavetap::profile::file::{Counts, KernelTotals, Profile};
+use wavetap::pipeline::{Counters, Options, ProbeKind, rewrite};
+use wavetap::profile::file::{KernelTotals, Profile};
 use wavetap::profile::launches::NotCounted;
 use wavetap::profile::map::CounterMode;
+use wavetap::profile::probes::branches;
+use wavetap::profile::schema::Counts;
 
 fn original(name: &str) -> PathBuf {
     root().join("hip-samples/bin").join(name)
@@ -24,7 +26,7 @@ fn rewritten(stand_in: &StandIn, name: &str, counters: Counters) -> PathBuf {
 fn rewritten_file(stand_in: &StandIn, program: &Path, counters: Counters) -> PathBuf {
     let data = fs::read(program).expect("a program");
     let name = program.file_name().expect("a name").to_string_lossy();
-    let options = Options { probes: vec![Probe::Branches], counters, ..Options::default() };
+    let options = Options { probes: vec![ProbeKind::Branches], counters, ..Options::default() };
     let result = rewrite(&data, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert!(result.bytes != data, "{name}: nothing was instrumented");
     let path = stand_in.file(&format!("{name}.{counters:?}"));
@@ -48,8 +50,7 @@ fn counted(stand_in: &StandIn, program: &Path, variables: &[(&str, &str)]) -> (S
 
 /// The sites that were reached.
 fn reached(kernel: &KernelTotals) -> BTreeMap<u64, Counts> {
-    let any = |counts: &Counts| counts.values().iter().any(|value| *value != 0);
-    kernel.branches.iter().filter(|site| any(&site.counts)).map(|site| (site.address, site.counts)).collect()
+    kernel.sites.iter().filter(|site| !site.counts.is_zero()).map(|site| (site.address, site.counts.clone())).collect()
 }
 
 fn named<'p>(profile: &'p Profile, name: &str) -> &'p KernelTotals {
@@ -93,7 +94,7 @@ fn counters_equal_the_trace_and_the_source(mode: Counters, wanted: CounterMode) 
                     if reached(named(&after, &kernel.name)) != seen {
                         complaints.push(format!("{place}: the rewritten kernel branches otherwise"));
                     }
-                    let own: Vec<u64> = kernel.branches.iter().map(|site| site.address).collect();
+                    let own: Vec<u64> = kernel.sites.iter().map(|site| site.address).collect();
                     let seen: BTreeMap<u64, Counts> = seen.into_iter().filter(|(address, _)| own.contains(address)).collect();
                     if reached(kernel) != seen {
                         complaints.push(format!("{place}: counted {:?}, executed {seen:?}", reached(kernel)));
@@ -139,7 +140,7 @@ fn few_records_are_shared_or_drop_waves_visibly() {
         let (_, some, _) = counted(&stand_in, &program, &[("WAVETAP_RECORDS", "3:drop"), ("WAVETAP_PER_WAVE", "1")]);
         for (all, some) in all.kernels.iter().zip(&some.kernels) {
             assert_eq!((some.waves, some.dropped), (all.waves, all.waves - 3 * all.dispatches), "{mode:?}");
-            let executions = |kernel: &KernelTotals| kernel.branches.iter().map(|site| site.counts.executions()).sum::<u64>();
+            let executions = |kernel: &KernelTotals| kernel.sites.iter().filter_map(|site| site.counts.executions()).sum::<u64>();
             assert!(executions(some) < executions(all) && executions(some) > 0, "{mode:?}");
         }
         assert_eq!(some.waves.len() as u64, some.kernels.iter().map(|kernel| 3 * kernel.dispatches).sum::<u64>());
@@ -153,8 +154,8 @@ fn every_wave_is_kept_on_request() {
     let (_, profile, _) = counted(&stand_in, &program, &[("WAVETAP_PER_WAVE", "1")]);
     assert_eq!(profile.waves.len(), 64);
     let kernel = &profile.kernels[0];
-    let site = kernel.branches.iter().position(|site| matches!(site.counts, Counts::Exec(_))).expect("the if");
-    let skip: usize = kernel.branches[..site].iter().map(|site| site.counts.values().len()).sum();
+    let site = kernel.sites.iter().position(|site| *site.counts.kind() == *branches::EXEC).expect("the if");
+    let skip: usize = kernel.sites[..site].iter().map(|site| site.counts.values().len()).sum();
     for wave in profile.waves.iter().filter(|wave| wave.kernel == 0) {
         assert!(wave.workgroup[0] < 16 && wave.workgroup[1..] == [0, 0] && wave.wave < 2 && wave.dispatch == 0, "{wave:?}");
         // The first wave of a workgroup diverges, the second agrees.

@@ -14,12 +14,14 @@ use wavetap::code_object::demangle;
 use wavetap::emulator::{Options, Trace};
 use wavetap::isa::Target;
 use wavetap::pipeline::{self, Listed, Selection};
-use wavetap::profile::file::{Backend, Counts, ExecCounts, KernelTotals, Origin, Profile, ScalarCounts, SiteTotals};
+use wavetap::profile::file::{Backend, KernelTotals, Origin, Profile, SiteTotals};
 use wavetap::profile::map::Refused;
+use wavetap::profile::probes::branches::{BranchCounts, ExecCounts, ScalarCounts};
+use wavetap::profile::schema::Counts;
+use wavetap::report::Report;
 use wavetap::report::counted::Uncounted;
 use wavetap::report::disassembly::{CodeKind, CodeText, Disassembly};
 use wavetap::report::listing::Listing;
-use wavetap::report::{BranchCounts, Report};
 
 /// What was compared.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -42,8 +44,8 @@ fn compare(code: &[CodeText], executed: &BTreeMap<u64, u64>, what: &str, tally: 
     for part in code {
         for inst in &part.instructions {
             let arrivals = match inst.counts {
-                Some(BranchCounts::Exec { executions, empty, .. }) => executions + empty,
-                Some(BranchCounts::Scalar { executions, .. }) => executions,
+                Some(BranchCounts::Exec(counts)) => counts.executions + counts.empty,
+                Some(BranchCounts::Scalar(counts)) => counts.executions,
                 None => continue,
             };
             assert!(part.counted.is_some(), "{what}: {:?}", part.name);
@@ -170,7 +172,7 @@ fn calls() -> (Vec<u8>, String, Profile) {
 fn with_counts(name: &str, object: &str, counts: Counts) -> KernelTotals {
     let mut totals = counts::traced(name, object, 4, &Trace::default());
     totals.demangled = demangle(name).into_owned();
-    totals.branches.push(SiteTotals { address: SCRAMBLE_BRANCH, instruction: String::new(), source: None, counts });
+    totals.sites.push(SiteTotals { address: SCRAMBLE_BRANCH, instruction: String::new(), source: None, counts });
     totals
 }
 
@@ -186,12 +188,12 @@ fn named<'c>(code: &'c [CodeText], name: &str) -> &'c CodeText {
 #[test]
 fn a_function_has_the_counts_of_all_its_kernels() {
     let (data, object, mut profile) = calls();
-    let scalar = |executions, taken| Counts::Scalar(ScalarCounts { executions, taken });
+    let scalar = |executions, taken| Counts::from(ScalarCounts { executions, taken });
     profile.kernels = vec![with_counts(DIRECT, &object, scalar(7, 3)), with_counts(RECURSIVE, &object, scalar(5, 1))];
     let code = disassembled(&data, &profile, &["gfx90a"]);
     let scramble = named(&code, "_Z8scramblej");
     let inst = scramble.instructions.iter().find(|inst| inst.address == SCRAMBLE_BRANCH).expect("it is there");
-    assert_eq!(inst.counts, Some(BranchCounts::Scalar { executions: 12, taken: 4 }));
+    assert_eq!(inst.counts, Some(ScalarCounts { executions: 12, taken: 4 }.into()));
     let counted = scramble.counted.as_ref().expect("there is a profile");
     assert_eq!(counted.kernels.iter().map(|kernel| &*kernel.name).collect::<Vec<_>>(), [DIRECT, RECURSIVE]);
     // The kernel that calls through pointers is not in the profile.
@@ -212,9 +214,9 @@ fn a_function_has_the_counts_of_all_its_kernels() {
         let error = pipeline::disassemble(&data, &Listed { profile: Some(profile), ..Listed::default() }, &mut Disassembly::default());
         error.expect_err("it is refused").to_string()
     };
-    profile.kernels[0].branches[0].counts = scalar(u64::MAX, 0);
+    profile.kernels[0].sites[0].counts = scalar(u64::MAX, 0);
     assert!(fails(&profile).contains("64 bits"));
-    profile.kernels[0].branches[0].counts = Counts::Exec(ExecCounts::default());
+    profile.kernels[0].sites[0].counts = ExecCounts::default().into();
     assert!(fails(&profile).contains("another kind"));
 }
 

@@ -12,14 +12,21 @@ use wavetap::cfg::Program;
 use wavetap::code_object::{Argument, CodeObject, Field, Kernel, KernelMetadata, ValueKind, metadata};
 use wavetap::emit::code_object::{Changes, CodeSymbol, Plan};
 use wavetap::emulator::{CodeAddress, Device, Dispatch, Fault, LoadedObject, Options, Trace};
-use wavetap::instrument::{Analysis, Instrumented, MovedTo, Request, branches};
+use wavetap::instrument::{Analysis, Instrumented, KernelFacts, ProbeKind, Request, SpillTo, instrument};
 use wavetap::isa::Target;
 use wavetap::kernel::{Image, Stop};
 use wavetap::layout::{Code, place};
 use wavetap::offload_bundle::Input;
 use wavetap::profile::control::{self, Control, FLAG_SHARED};
-use wavetap::profile::map::{CounterMode, SiteKind};
+use wavetap::profile::map::CounterMode;
+use wavetap::profile::probes;
 use wavetap::profile::record::{HEADER, Header};
+use wavetap::profile::schema::KindSchema;
+
+/// The branch probe in a kernel.
+fn branches(analysis: &Analysis<'_>, kernel: &Kernel, request: &Request) -> Result<Instrumented, Stop> {
+    instrument(&KernelFacts::of(analysis, kernel, &[ProbeKind::Branches])?, request)
+}
 
 /// Wave-instructions of an original dispatch: made-up arguments may loop for long.
 const FUEL: u64 = 400_000;
@@ -57,9 +64,9 @@ impl Registers {
         let analysis = Analysis::new(program, image);
         match self {
             Registers::Unused => analysis,
-            Registers::Scalar => analysis.borrowing(),
-            Registers::MovedToAccum => analysis.moving(MovedTo::Accum),
-            Registers::MovedToScratch => analysis.moving(MovedTo::Scratch),
+            Registers::Scalar => analysis.scavenging(),
+            Registers::MovedToAccum => analysis.spilling(SpillTo::Agprs),
+            Registers::MovedToScratch => analysis.spilling(SpillTo::Scratch),
         }
     }
 
@@ -100,7 +107,7 @@ fn rewrite(
     mode: CounterMode,
 ) -> Result<Rewritten, Stop> {
     let emit = Plan::new(object, control::SIZE)?;
-    let plan = branches(analysis, &Request { kernel, mode, index: 0, control: emit.control_address(), max_occupancy_loss: None })?;
+    let plan = branches(analysis, kernel, &Request { mode, index: 0, control: emit.control_address(), max_occupancy_loss: None })?;
     let id = program.at(kernel.entry).expect("decoded");
     let code = Code::plan(program, id, image, &plan.edits)?;
     let placed = place(program.body(id).target(), &[&code], emit.code_address())?;
@@ -303,22 +310,19 @@ fn run(target: Target, bytes: &[u8], kernel: &str, launch: &Launch, seed: u64, r
 }
 
 /// What the trace says of a site, in record order.
-fn traced(outcome: &Outcome, address: u64, kind: SiteKind) -> Vec<u64> {
+fn traced(outcome: &Outcome, address: u64, kind: &KindSchema) -> Vec<u64> {
     let place = CodeAddress { object: outcome.object.id, address };
-    match kind {
-        SiteKind::Exec => {
-            let c = outcome.trace.exec_sites.get(&place).copied().unwrap_or_default();
-            vec![c.executions, c.agreements, c.lanes_before, c.lanes_after, c.empty]
-        }
-        SiteKind::Scalar => {
-            let c = outcome.trace.branches.get(&place).copied().unwrap_or_default();
-            vec![c.executions, c.taken]
-        }
+    if *kind == **probes::branches::EXEC {
+        let c = outcome.trace.exec_sites.get(&place).copied().unwrap_or_default();
+        return vec![c.executions, c.agreements, c.lanes_before, c.lanes_after, c.empty];
     }
+    assert_eq!(*kind, **probes::branches::SCALAR);
+    let c = outcome.trace.branches.get(&place).copied().unwrap_or_default();
+    vec![c.executions, c.taken]
 }
 
 /// The sum of all records' counters of a site.
-fn counted(outcome: &Outcome, stride: u32, offset: u32, kind: SiteKind) -> Vec<u64> {
+fn counted(outcome: &Outcome, stride: u32, offset: u32, kind: &KindSchema) -> Vec<u64> {
     let mut sums = vec![0u64; kind.counters() as usize];
     for record in outcome.records.chunks(stride as usize) {
         for (n, sum) in sums.iter_mut().enumerate() {
@@ -432,10 +436,10 @@ fn check(
             assert!(used.iter().all(|h| (h.kernel, h.dispatch) == (0, 77)), "{at}");
             if control.dropped == 0 {
                 for site in &rewritten.plan.sites {
-                    let counted = counted(&outcome, stride, site.offset, site.kind);
-                    let seen = traced(&original, site.address, site.kind);
+                    let counted = counted(&outcome, stride, site.offset, &site.kind);
+                    let seen = traced(&original, site.address, &site.kind);
                     // What the instrumented kernel itself did there is no question of races.
-                    let itself = traced(&outcome, rewritten.moved[&site.address], site.kind);
+                    let itself = traced(&outcome, rewritten.moved[&site.address], &site.kind);
                     assert_eq!(counted, itself, "{at}: {} at {:#x}", site.instruction, site.address);
                     assert!(counted == seen || is_racy(), "{at}: {} at {:#x}: {counted:?}, {seen:?}", site.instruction, site.address);
                     tally.counted += counted[0];
@@ -446,7 +450,7 @@ fn check(
     }
     // Every site of the kernel that the emulator saw is counted.
     let body = program.body(program.at(kernel.entry).expect("decoded"));
-    let plan = branches(&analyses[0], &Request { kernel, mode: CounterMode::Global, index: 0, control: 0, max_occupancy_loss: None });
+    let plan = branches(&analyses[0], kernel, &Request { mode: CounterMode::Global, index: 0, control: 0, max_occupancy_loss: None });
     if let Ok(plan) = plan {
         let seen = original.trace.exec_sites.keys().chain(original.trace.branches.keys());
         for place in seen.filter(|place| body.at(place.address).is_some()) {

@@ -10,7 +10,7 @@ use wavetap::code_object::CodeObject;
 use wavetap::emulator;
 use wavetap::isa::Target;
 use wavetap::offload_bundle::Input;
-use wavetap::pipeline::{self, Inspected, Probe};
+use wavetap::pipeline::{self, Inspected, ProbeKind};
 use wavetap::verify;
 
 /// A kernel that needs no header and no library.
@@ -140,7 +140,7 @@ fn what_cannot_be_rewritten_or_emulated_is_refused_by_name() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let data = compile(folder.path(), &QUICK, false);
     let rewritten =
-        pipeline::rewrite(&data, &pipeline::Options { probes: vec![Probe::Branches], ..Default::default() }).expect("rewritten");
+        pipeline::rewrite(&data, &pipeline::Options { probes: vec![ProbeKind::Branches], ..Default::default() }).expect("rewritten");
     let (original, new) = (Input::parse(&data).expect("a bundle"), Input::parse(&rewritten.bytes).expect("a bundle"));
     assert_eq!(rewritten.maps.len(), QUICK.len());
     for ((before, after), map) in original.code_objects().zip(new.code_objects()).zip(&rewritten.maps) {
@@ -155,7 +155,7 @@ fn what_cannot_be_rewritten_or_emulated_is_refused_by_name() {
         let mut bytes = like.bytes.to_vec();
         let flags = u32::from_le_bytes(bytes[FLAGS..FLAGS + 4].try_into().expect("four bytes")) & !0xff | mach;
         bytes[FLAGS..FLAGS + 4].copy_from_slice(&flags.to_le_bytes());
-        let options = pipeline::Options { probes: vec![Probe::Branches], ..Default::default() };
+        let options = pipeline::Options { probes: vec![ProbeKind::Branches], ..Default::default() };
         let rewritten = pipeline::rewrite(&bytes, &options).expect("refused, and no error");
         assert!(rewritten.bytes == bytes, "{name}: refused and changed");
         let [map] = &rewritten.maps[..] else { panic!("{} maps", rewritten.maps.len()) };

@@ -8,12 +8,18 @@ use llvm_oracle::Oracle;
 use wavetap::cfg::{BodyId, Program};
 use wavetap::code_object::{CodeObject, Kernel};
 use wavetap::dataflow::{RegSet, UsedRegisters, callable_registers};
-use wavetap::instrument::{Analysis, Instrumented, Request, branches};
+use wavetap::instrument::{Analysis, Instrumented, KernelFacts, ProbeKind, Request, instrument};
 use wavetap::isa::{self, Branch, Inst, Reg, RegFile, Role, Target};
-use wavetap::kernel::{Body, CallTarget, Flow, Image};
+use wavetap::kernel::{Body, CallTarget, Flow, Image, Stop};
 use wavetap::layout::{Code, place};
 use wavetap::offload_bundle::Input;
-use wavetap::profile::map::{CounterMode, SiteKind};
+use wavetap::profile::map::CounterMode;
+use wavetap::profile::probes;
+
+/// The branch probe in a kernel.
+fn branches(analysis: &Analysis<'_>, kernel: &Kernel, request: &Request) -> Result<Instrumented, Stop> {
+    instrument(&KernelFacts::of(analysis, kernel, &[ProbeKind::Branches])?, request)
+}
 
 const BASE: u64 = 0x40_0000;
 const CONTROL: u64 = 0x3f_f000;
@@ -58,14 +64,14 @@ fn each(mut check: impl FnMut(&Placed<'_>)) {
             let target = object.target().expect("a known target");
             let image = Image::of(&object).expect("an image");
             let program = Program::of(target, &image);
-            let analyses = [Analysis::new(&program, &image), Analysis::new(&program, &image).borrowing()];
+            let analyses = [Analysis::new(&program, &image), Analysis::new(&program, &image).scavenging()];
             let ways = [(0, CounterMode::Global), (0, CounterMode::Lds), (1, CounterMode::Global), (1, CounterMode::Lds)];
             for kernel in object.kernels() {
                 for (borrowing, mode) in ways {
                     let analysis = &analyses[borrowing];
                     let place_name = format!("{name} {} {} {mode:?} {}", target.name(), kernel.name, ["keeping", "borrowing"][borrowing]);
-                    let request = Request { kernel, mode, index: 3, control: CONTROL, max_occupancy_loss: None };
-                    let plan = branches(analysis, &request).unwrap_or_else(|stop| panic!("{place_name}: {stop}"));
+                    let request = Request { mode, index: 3, control: CONTROL, max_occupancy_loss: None };
+                    let plan = branches(analysis, kernel, &request).unwrap_or_else(|stop| panic!("{place_name}: {stop}"));
                     let id = program.at(kernel.entry).expect("decoded");
                     let code = Code::plan(&program, id, &image, &plan.edits).unwrap_or_else(|stop| panic!("{place_name}: {stop}"));
                     let bytes = place(target, &[&code], BASE).expect("places").bytes[..code.size() as usize].to_vec();
@@ -244,7 +250,7 @@ fn resources_only_grow_and_counters_lie_behind_each_other() {
         let mut offset = 32;
         for site in &plan.sites {
             assert_eq!(site.offset, offset);
-            offset += if site.kind == SiteKind::Exec { 40 } else { 16 };
+            offset += if site.kind == *probes::branches::EXEC { 40 } else { 16 };
             assert!(!site.instruction.is_empty());
         }
         assert_eq!(plan.record_bytes, offset);

@@ -7,13 +7,18 @@ use wavetap::cfg::{BodyId, Cfg, Program};
 use wavetap::code_object::{CodeObject, InitialRegisters, Kernel, initial_registers};
 use wavetap::dataflow::{Liveness, RegSet, Summaries, UsedRegisters, callable_registers, reachable_registers};
 use wavetap::entity::InstId;
-use wavetap::instrument::{Analysis, Request, branches};
+use wavetap::instrument::{Analysis, Instrumented, KernelFacts, ProbeKind, Request, instrument};
 use wavetap::isa::{self, Inst, Reg, Role, Target, Value};
-use wavetap::kernel::{BodyKind, Image};
+use wavetap::kernel::{BodyKind, Image, Stop};
 use wavetap::layout::{Code, place};
 use wavetap::offload_bundle::Input;
 use wavetap::profile::map::{AddressPair, CounterMode};
 use wavetap::verify::{Finding, KernelCode, Rule, check_code};
+
+/// The branch probe in a kernel.
+fn branches(analysis: &Analysis<'_>, kernel: &Kernel, request: &Request) -> Result<Instrumented, Stop> {
+    instrument(&KernelFacts::of(analysis, kernel, &[ProbeKind::Branches])?, request)
+}
 
 const BASE: u64 = 0x40_0000;
 const CONTROL: u64 = 0x3f_f000;
@@ -84,10 +89,10 @@ fn each(mut check: impl FnMut(&Case<'_>)) {
             for kernel in object.kernels() {
                 for (mode, borrow) in [(CounterMode::Global, false), (CounterMode::Lds, false), (CounterMode::Global, true)] {
                     let analysis = Analysis::new(&program, &image);
-                    let analysis = if borrow { analysis.borrowing() } else { analysis };
+                    let analysis = if borrow { analysis.scavenging() } else { analysis };
                     let place_name = format!("{name} {} {} {mode:?}{}", target.name(), kernel.name, if borrow { " borrowing" } else { "" });
-                    let request = Request { kernel, mode, index: 3, control: CONTROL, max_occupancy_loss: None };
-                    let plan = branches(&analysis, &request).unwrap_or_else(|stop| panic!("{place_name}: {stop}"));
+                    let request = Request { mode, index: 3, control: CONTROL, max_occupancy_loss: None };
+                    let plan = branches(&analysis, kernel, &request).unwrap_or_else(|stop| panic!("{place_name}: {stop}"));
                     let id = program.at(kernel.entry).expect("decoded");
                     let code = Code::plan(&program, id, &image, &plan.edits).unwrap_or_else(|stop| panic!("{place_name}: {stop}"));
                     let bytes = place(target, &[&code], BASE).expect("places").bytes;

@@ -4,16 +4,16 @@ use std::path::PathBuf;
 
 use md5::{Digest, Md5};
 use wavetap::cfg::Program;
-use wavetap::code_object::{CONTROL_SYMBOL, CodeObject, Field, KernelDescriptor, demangle, metadata};
+use wavetap::code_object::{CONTROL_SYMBOL, CodeObject, Field, Kernel, KernelDescriptor, demangle, metadata};
 use wavetap::elf::Symbol;
 use wavetap::emit::code_object::{Changes, CodeSymbol, Plan};
 use wavetap::emit::{Packing, Replacement, merge};
-use wavetap::instrument::{Analysis, Instrumented, Request, branches};
-use wavetap::kernel::Image;
+use wavetap::instrument::{Analysis, Instrumented, KernelFacts, ProbeKind, Request, instrument};
+use wavetap::kernel::{Image, Stop};
 use wavetap::layout::{Code, place};
 use wavetap::offload_bundle::Input;
 use wavetap::profile::control::{self, Control};
-use wavetap::profile::map::{AddressPair, CounterMode, KernelMap, ObjectMap, SCHEMA};
+use wavetap::profile::map::{AddressPair, CounterMode, KernelMap, ObjectMap};
 use wavetap::verify::{Rule, check_files, check_object};
 
 fn sample(name: &str) -> Vec<u8> {
@@ -47,7 +47,6 @@ fn rewrite(object: &CodeObject<'_>, mode: CounterMode, damage: &Damage<'_>) -> V
     let emit = Plan::new(object, control::SIZE).expect("planned");
     let mut value = object.metadata().expect("a note").value().expect("values");
     let mut map = ObjectMap {
-        schema: SCHEMA.to_owned(),
         target: object.target_id(),
         original: Md5::digest(object.data()).iter().map(|byte| format!("{byte:02x}")).collect(),
         stride: 0,
@@ -56,8 +55,8 @@ fn rewrite(object: &CodeObject<'_>, mode: CounterMode, damage: &Damage<'_>) -> V
     };
     let mut plans = Vec::new();
     for (index, kernel) in object.kernels().iter().enumerate() {
-        let request = Request { kernel, mode, index: index as u32, control: emit.control_address(), max_occupancy_loss: None };
-        let plan = branches(&analysis, &request).expect("instrumentable");
+        let request = Request { mode, index: index as u32, control: emit.control_address(), max_occupancy_loss: None };
+        let plan = branches(&analysis, kernel, &request).expect("instrumentable");
         let code = Code::plan(&program, program.at(kernel.entry).expect("decoded"), &image, &plan.edits).expect("placeable");
         map.stride = map.stride.max(plan.record_bytes);
         plans.push((kernel, plan, code));
@@ -165,6 +164,11 @@ fn flip(object: &CodeObject<'_>, bytes: &mut [u8], address: u64) {
 }
 
 use CounterMode::{Global, Lds};
+
+/// The branch probe in a kernel.
+fn branches(analysis: &Analysis<'_>, kernel: &Kernel, request: &Request) -> Result<Instrumented, Stop> {
+    instrument(&KernelFacts::of(analysis, kernel, &[ProbeKind::Branches])?, request)
+}
 
 #[test]
 fn damaged_bytes_are_found() {

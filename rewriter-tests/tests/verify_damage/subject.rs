@@ -9,7 +9,7 @@ use wavetap::cfg::Program;
 use wavetap::code_object::CodeObject;
 use wavetap::isa::{self, Branch, Flags, Inst, Reg, RegFile, Target, Value};
 use wavetap::kernel::{BodyKind, Image};
-use wavetap::pipeline::{Counters, Options, Probe, Selection, rewrite};
+use wavetap::pipeline::{Counters, Options, ProbeKind, Selection, rewrite};
 use wavetap::profile::control::MAP_SECTION;
 use wavetap::profile::map::ObjectMap;
 
@@ -93,7 +93,7 @@ impl Subject {
             KERNELS.iter().map(|name| (*name).to_owned()).collect()
         };
         let options = Options {
-            probes: vec![Probe::Branches],
+            probes: vec![ProbeKind::Branches],
             counters,
             selection: Selection { kernels, ..Selection::default() },
             ..Options::default()

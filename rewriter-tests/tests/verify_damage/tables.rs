@@ -1,12 +1,15 @@
 //! Damages of tables: symbols and where loaders find them, the control block, the site table.
 
+use std::sync::Arc;
+
 use wavetap::code_object::{CONTROL_SYMBOL, CodeObject};
 use wavetap::elf::Elf;
 use wavetap::elf::constants::{
     DT_GNU_HASH, DT_HASH, DT_RELASZ, DT_STRSZ, DT_STRTAB, DT_SYMTAB, DynamicTag, SHT_DYNSYM, SHT_SYMTAB, SectionType,
 };
 use wavetap::profile::control::{self, MAP_SECTION};
-use wavetap::profile::map::{ObjectMap, SiteKind};
+use wavetap::profile::map::ObjectMap;
+use wavetap::profile::probes::branches;
 use wavetap::verify::Rule;
 
 use super::Kind;
@@ -191,8 +194,8 @@ pub const KINDS: &[Kind] = &[
         rules: &[Rule::Map],
         harm: |s| {
             table(s, |map| {
-                let site = map.kernels[0].sites.iter_mut().find(|site| site.kind == SiteKind::Exec);
-                site.expect("a site that counts lanes").kind = SiteKind::Scalar;
+                let site = map.kernels[0].sites.iter_mut().find(|site| site.kind == *branches::EXEC);
+                site.expect("a site that counts lanes").kind = Arc::clone(&branches::SCALAR);
             })
         },
     },

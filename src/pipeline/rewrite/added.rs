@@ -12,7 +12,7 @@ use wavetap_analysis::cfg::Program;
 use wavetap_analysis::kernel::{BodyKind, Image, Reason, Refusal, Stop};
 use wavetap_base::error::{Error, Kind, Result};
 use wavetap_instrument::layout::{Code, Segment};
-use wavetap_instrument::{Analysis, Instrumented, Request};
+use wavetap_instrument::{Analysis, Instrumented, KernelFacts, Request};
 use wavetap_object::code_object::{Kernel, KernelDescriptor, KernelMetadata, demangle};
 use wavetap_object::emit::code_object::CodeSymbol;
 use wavetap_profile::map::{AddressPair, CounterMode, Declared, KernelMap, Refused};
@@ -63,16 +63,16 @@ impl<'a> Planner<'a> {
             let detail = "it is empty: its entry is where the code ends";
             return Err(Refusal::at(Reason::Undecodable, kernel.entry, detail).into());
         }
-        let request = |mode| Request { kernel, mode, index, control: self.control, max_occupancy_loss: self.options.max_occupancy_loss };
+        let request = |mode| Request { mode, index, control: self.control, max_occupancy_loss: self.options.max_occupancy_loss };
         if whole.get().is_none() {
             let alone = Program::build(self.target, self.image, [(kernel.name.clone(), BodyKind::Kernel, kernel.entry)]);
             if alone.stands_alone() {
-                return self.plan_in(&alone, &Analysis::new(&alone, self.image), request);
+                return self.plan_in(&alone, &Analysis::new(&alone, self.image), kernel, request);
             }
         }
         let program = program.get_or_init(|| Program::of(self.target, self.image));
         let analysis = whole.get_or_init(|| Analysis::new(program, self.image));
-        self.plan_in(program, analysis, request)
+        self.plan_in(program, analysis, kernel, request)
     }
 
     /// Plans a kernel in the mode asked for. `auto` takes LDS unless that is refused, lets fewer waves run than counters in memory do, or may leave a launch
@@ -81,22 +81,22 @@ impl<'a> Planner<'a> {
         &self,
         program: &Program,
         analysis: &Analysis<'_>,
-        request: impl Fn(CounterMode) -> Request<'k>,
+        kernel: &'k Kernel,
+        request: impl Fn(CounterMode) -> Request,
     ) -> Result<Planned<'k>, Stop> {
+        let facts = KernelFacts::of(analysis, kernel, &self.options.probes)?;
         let plan = |mode| {
             let request = request(mode);
-            let mut instrumented = wavetap_instrument::branches(analysis, &request)?;
-            let id = program.at(request.kernel.entry).ok_or_else(|| Error::internal("an instrumented kernel has no code"))?;
+            let mut instrumented = wavetap_instrument::instrument(&facts, &request)?;
+            let id = program.at(kernel.entry).ok_or_else(|| Error::internal("an instrumented kernel has no code"))?;
             let code = Code::plan(program, id, self.image, &std::mem::take(&mut instrumented.edits))?;
-            Ok::<_, Stop>(Planned { kernel: request.kernel, index: request.index, mode, instrumented, code })
+            Ok::<_, Stop>(Planned { kernel, index: request.index, mode, instrumented, code })
         };
         match self.options.counters {
             Counters::Lds => plan(CounterMode::Lds),
             Counters::Global => plan(CounterMode::Global),
             Counters::Register => plan(CounterMode::Register),
-            Counters::Auto
-                if wavetap_instrument::may_have_dynamic_lds(program, request(CounterMode::Global).kernel, self.names_dynamic_lds)? =>
-            {
+            Counters::Auto if wavetap_instrument::may_have_dynamic_lds(program, kernel, self.names_dynamic_lds)? => {
                 plan(CounterMode::Global)
             }
             Counters::Auto => match (plan(CounterMode::Lds), plan(CounterMode::Global)) {

@@ -3,7 +3,7 @@
 use std::io::{Seek, SeekFrom, Write};
 
 use super::*;
-use crate::pipeline::{Counters, Probe};
+use crate::pipeline::{Counters, ProbeKind};
 use wavetap_object::emit::code_object::CODE_SECTION;
 use wavetap_object::offload_bundle::write_plain;
 
@@ -32,7 +32,7 @@ fn other() -> Vec<u8> {
 }
 
 fn options(counters: Counters) -> Options {
-    Options { probes: vec![Probe::Branches], counters, ..Options::default() }
+    Options { probes: vec![ProbeKind::Branches], counters, ..Options::default() }
 }
 
 #[test]

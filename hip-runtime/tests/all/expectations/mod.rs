@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
-use wavetap::profile::file::{Counts, KernelTotals, SiteTotals};
+use wavetap::profile::file::{KernelTotals, SiteTotals};
+use wavetap::profile::probes::branches::BranchCounts;
 
 use crate::stand_in::root;
 
@@ -99,8 +100,8 @@ pub fn differences(name: &str, kernel: &KernelTotals, expected: &Kernel, scope: 
         wrong.push(format!("{} dispatches of {} waves", kernel.dispatches, kernel.waves));
     }
     let own = format!("{name}.hip");
-    let reached = |site: &&SiteTotals| matches!(site.counts, Counts::Exec(counts) if counts.executions + counts.empty != 0);
-    let mut left: Vec<&SiteTotals> = kernel.branches.iter().filter(reached).collect();
+    let reached = |site: &&SiteTotals| matches!(BranchCounts::of(&site.counts), Some(BranchCounts::Exec(counts)) if counts.executions + counts.empty != 0);
+    let mut left: Vec<&SiteTotals> = kernel.sites.iter().filter(reached).collect();
     // Masks that are formed in two instructions last: they must not take the place of a site.
     let (moved, formed): (Vec<&Vector>, Vec<&Vector>) = expected
         .vector
@@ -110,7 +111,7 @@ pub fn differences(name: &str, kernel: &KernelTotals, expected: &Kernel, scope: 
     for site in formed.iter().chain(&moved) {
         let file = site.file.as_deref().unwrap_or(&own);
         let same = |found: &&SiteTotals| {
-            matches!(found.counts, Counts::Exec(counts)
+            matches!(BranchCounts::of(&found.counts), Some(BranchCounts::Exec(counts))
                 if (counts.executions, counts.agreements, counts.lanes_before) == (site.executions, site.agreements, site.lanes_before)
                     && site.lanes_after.contains(&counts.lanes_after)
                     && counts.empty == 0)
@@ -127,8 +128,11 @@ pub fn differences(name: &str, kernel: &KernelTotals, expected: &Kernel, scope: 
     }
     for site in &expected.scalar {
         let file = site.file.as_deref().unwrap_or(&own);
-        let same = |found: &SiteTotals| matches!(found.counts, Counts::Scalar(counts) if counts.executions == site.executions && site.taken.contains(&counts.taken));
-        if !kernel.branches.iter().any(|found| at(found, file, site.line) && same(found)) {
+        let same = |found: &SiteTotals| {
+            matches!(BranchCounts::of(&found.counts), Some(BranchCounts::Scalar(counts))
+                if counts.executions == site.executions && site.taken.contains(&counts.taken))
+        };
+        if !kernel.sites.iter().any(|found| at(found, file, site.line) && same(found)) {
             wrong.push(format!("not found: {site:?}"));
         }
     }

@@ -1,15 +1,15 @@
-//! Vector registers for inserted code where the original code names all of them: borrowed at each place for the length of a snippet.
+//! Vector registers for inserted code where the original code names all of them: scavenged at each place for the length of a snippet.
 //!
-//! A probe uses few lanes of them. Of registers that are live there, those lanes go to scalar registers that no original code names, and back;
-//! the other lanes are never touched. Registers into which a load is under way are not borrowed before it has arrived, and ones that the kernel's matrix or
-//! transcendental instructions write not at all: their results take longer than other vector instructions'.
+//! A probe uses few lanes of them. Of registers that are live there, those lanes are spilled to scalar registers that no original code names, and
+//! restored; the other lanes are never touched. Registers into which a load is outstanding are not scavenged before it is complete, and ones that
+//! the kernel's matrix or transcendental instructions write not at all: their results take longer than other vector instructions'.
 
-use super::asm::{Asm, c, s, v};
-use super::parts::Part;
-use super::plan::Plan;
+use super::Scavenger;
 use super::registers::{Scalars, Vectors};
-use super::settle;
-use wavetap_amdgpu::{EventHazards, Flags, Reg, Value};
+use crate::asm::{Asm, c, s, v};
+use crate::frame::Frame;
+use crate::hazard_mitigation;
+use wavetap_amdgpu::{EventHazards, Reg, Value};
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::{Reason, Refusal};
 use wavetap_base::entity::ProgramPoint;
@@ -18,50 +18,51 @@ use wavetap_base::error::Result;
 /// Lanes of the counters of a site that narrows EXEC, and of whatever else a probe counts.
 const LANES: u32 = 5;
 /// Scalar registers that lanes of three vector registers take.
-pub(super) const MOST_SLOTS: usize = 15;
+pub(crate) const MOST_SLOTS: usize = 15;
 /// The lanes that always add 1.
 const ONES: [u32; 2] = [0, 4];
 /// Wait states before the first lane is read: the original code may just have written EXEC or the register (4, gfx94x).
 const ENTER_STATES: i64 = 4;
-/// Wait states behind the last lane that is written: the original code may read it by DPP or in a matrix instruction (2).
+/// Wait states after the last lane that is written: the original code may read it by DPP or in a matrix instruction (2).
 const LEAVE_STATES: i64 = 2;
 /// Wait states until the results of every matrix instruction are there (19, gfx950), in two instructions.
 const MATRIX_STATES: [i64; 2] = [16, 4];
 
-/// Where vector registers are borrowed, for all snippets of a kernel.
+/// Scalar registers to spill lanes to, for all snippets of a kernel.
 #[derive(Debug, Clone)]
-pub(super) struct Terms {
-    /// Scalar registers that lanes can be kept in.
-    pub(super) slots: Vec<u16>,
+pub(crate) struct LaneBudget {
+    /// Scalar registers that lanes can be spilled to.
+    pub(crate) slots: Vec<u16>,
     /// One more than the highest vector register of the allocation.
-    pub(super) end: u16,
+    pub(crate) end: u16,
 }
 
 /// Vector registers of one snippet.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Loan {
-    /// What is kept: vector register, lane, scalar register.
-    kept: Vec<(u16, u32, u16)>,
-    /// Loads have to arrive first.
+pub(crate) struct LaneSpills {
+    /// What is spilled: vector register, lane, scalar register.
+    spilled: Vec<(u16, u32, u16)>,
+    /// Loads must complete first.
     wait: bool,
 }
 
-impl Terms {
-    /// Borrows registers at a place. What has not been assigned need not be given back.
-    pub(super) fn lend(
+impl LaneBudget {
+    /// Scavenges registers at a place. What has not been assigned need not be restored.
+    pub(crate) fn scavenge(
         &self,
-        part: &Part<'_>,
+        scavenger: &Scavenger<'_>,
         assigned: &RegSet,
         pending: &RegSet,
         point: ProgramPoint,
-    ) -> Result<(Vectors, Loan), Refusal> {
-        let mut excluded: RegSet = part.body.reads(point.inst).chain(part.body.writes(point.inst)).collect();
-        excluded = excluded.union(slow_results(part));
-        let live = part.liveness.at(point).intersection(*assigned);
+    ) -> Result<(Vectors, LaneSpills), Refusal> {
+        let body = scavenger.function.body;
+        let mut excluded: RegSet = body.reads(point.inst).chain(body.writes(point.inst)).collect();
+        excluded = excluded.union(*scavenger.function.slow_results());
+        let live = scavenger.liveness.at(point).intersection(*assigned);
         let choose = |pending: &RegSet, wait| {
             let mut taken: Vec<u16> = Vec::new();
             let mut needed_again: Vec<u16> = Vec::new();
-            let vectors = Vectors::take(part.body.target(), |count, align| {
+            let vectors = Vectors::take(body.target(), |count, align| {
                 let price = |first: &u16| {
                     let free = |number: &u16| {
                         let reg = Reg::vector(*number, 1);
@@ -80,31 +81,25 @@ impl Terms {
                 Some(first)
             })?;
             let lanes = needed_again.iter().flat_map(|register| (0..LANES).map(move |lane| (*register, lane)));
-            let kept: Vec<_> = lanes.zip(&self.slots).map(|((register, lane), slot)| (register, lane, *slot)).collect();
-            (kept.len() == needed_again.len() * LANES as usize).then_some((vectors, Loan { kept, wait }))
+            let spilled: Vec<_> = lanes.zip(&self.slots).map(|((register, lane), slot)| (register, lane, *slot)).collect();
+            (spilled.len() == needed_again.len() * LANES as usize).then_some((vectors, LaneSpills { spilled, wait }))
         };
         choose(pending, false).or_else(|| choose(&RegSet::EMPTY, true)).ok_or_else(|| {
             let detail = "no vector registers can be borrowed: too few scalar registers are free to keep their lanes in";
-            Refusal::at(Reason::VectorRegisters, part.body.address(point.inst), detail)
+            Refusal::at(Reason::VectorRegisters, body.address(point.inst), detail)
         })
     }
 }
 
-/// Registers that hold results of instructions that take longer than others.
-fn slow_results(part: &Part<'_>) -> RegSet {
-    let slow = part.body.ids().filter(|id| part.body.inst(*id).variant.flags.intersects(Flags::MFMA | Flags::TRANS));
-    slow.flat_map(|id| part.body.writes(id)).collect()
-}
-
-impl Loan {
+impl LaneSpills {
     /// Makes the registers what probes expect. Destroys SCC and the first scalar register.
-    pub(super) fn enter(&self, asm: &mut Asm, plan: &Plan, r: Scalars) -> Result<()> {
-        let Vectors { data, address, .. } = plan.vectors;
+    pub(crate) fn enter(&self, asm: &mut Asm, frame: &Frame<'_>, r: Scalars) -> Result<()> {
+        let Vectors { data, address, .. } = frame.vectors;
         if self.wait {
             asm.wait_all_loads()?;
         }
         asm.states(ENTER_STATES)?;
-        for (register, lane, slot) in &self.kept {
+        for (register, lane, slot) in &self.spilled {
             asm.op("v_readlane_b32", &[s(*slot), v(*register), c(*lane)])?;
         }
         for lane in 0..LANES {
@@ -113,7 +108,7 @@ impl Loan {
             }
             asm.op("v_writelane_b32", &[v(data + 1), c(0), c(lane)])?;
             let offset = lane * wavetap_profile::record::COUNTER;
-            let place = match plan.slice_start {
+            let place = match frame.counter_base {
                 Some(start) => {
                     asm.op("s_add_u32", &[s(r.first), s(start), c(offset)])?;
                     s(r.first)
@@ -125,34 +120,34 @@ impl Loan {
         Ok(())
     }
 
-    /// Gives the registers back.
-    pub(super) fn leave(&self, asm: &mut Asm) -> Result<()> {
-        if self.kept.is_empty() {
+    /// Restores the registers.
+    pub(crate) fn leave(&self, asm: &mut Asm) -> Result<()> {
+        if self.spilled.is_empty() {
             return Ok(());
         }
-        for (register, lane, slot) in &self.kept {
+        for (register, lane, slot) in &self.spilled {
             asm.op("v_writelane_b32", &[v(*register), s(*slot), c(*lane)])?;
         }
         let target = asm.target();
         if target.event_hazards().contains(EventHazards::VALU_PARTIAL_FORWARD) && target.wave_size() == 64 {
-            // EXEC is written next. Original code that used the register behind that together with one that it has just written would have too old a value.
-            asm.op("s_waitcnt_depctr", &[Value::Imm(settle::VECTOR_REGISTERS.bits().into())])?;
+            // EXEC is written next. Original code that used the register after that together with one that it has just written would read a stale value.
+            asm.op("s_waitcnt_depctr", &[Value::Imm(hazard_mitigation::VECTOR_REGISTERS.bits().into())])?;
         }
         asm.states(LEAVE_STATES)
     }
 }
 
 /// Makes registers that nothing needs any more what the end of a wave expects: all lanes of them.
-pub(super) fn at_end(asm: &mut Asm, plan: &Plan) -> Result<()> {
-    let Vectors { data, address, .. } = plan.vectors;
+pub(crate) fn at_end(asm: &mut Asm, frame: &Frame<'_>) -> Result<()> {
+    let Vectors { data, address, .. } = frame.vectors;
     asm.wait_all_loads()?;
     for states in MATRIX_STATES {
         asm.states(states)?;
     }
-    asm.exec_lanes(plan.target.wave_size())?;
+    asm.exec_lanes(frame.target.wave_size())?;
     asm.op("v_mov_b32_e32", &[v(data + 1), c(0)])?;
-    super::prologue::lane_offsets(plan, asm, address)?;
-    match plan.slice_start {
+    crate::frame::prologue::lane_offsets(frame, asm, address)?;
+    match frame.counter_base {
         Some(start) => asm.op("v_add_u32_e32", &[v(address), s(start), v(address)]),
         None => Ok(()),
     }

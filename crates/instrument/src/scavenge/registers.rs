@@ -7,27 +7,27 @@ use wavetap_object::code_object::{Field, KernelDescriptor, KernelMetadata};
 use wavetap_profile::map::Resources;
 
 /// Scalar registers behind the numbered ones that lie in the same allocation: VCC, XNACK_MASK, FLAT_SCRATCH (gfx9).
-pub(super) const NAMED_SGPRS: u32 = 6;
+pub(crate) const NAMED_SGPRS: u32 = 6;
 /// The hardware writes work-item ids to v0, v1 and v2 at most.
-pub(super) const WORK_ITEM_VGPRS: u16 = 3;
+pub(crate) const WORK_ITEM_VGPRS: u16 = 3;
 /// Vector registers that an instruction can name.
-pub(super) const NUMBERED_VGPRS: u16 = 256;
+pub(crate) const NUMBERED_VGPRS: u16 = 256;
 
 /// The vector registers that inserted code keeps for itself. No original code names them, so they hold across calls too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Vectors {
+pub(crate) struct Vectors {
     /// Pair: what is added. High halves 0; low halves of lanes 0 and 4 are 1. Set by the prologue. Lanes from [`super::borrow::RECORD_LANE`] on
     /// serve as memory where scalar registers are borrowed.
-    pub(super) data: u16,
+    pub(crate) data: u16,
     /// Offset of each lane's counter, from the record or in LDS. Set by the prologue.
-    pub(super) address: u16,
+    pub(crate) address: u16,
     /// Pair for the addresses of global memory, on targets that address it in no other way.
-    pub(super) flat: Option<u16>,
+    pub(crate) flat: Option<u16>,
 }
 
 impl Vectors {
     /// Takes each register from `take`, which is told how many in a row and with which alignment.
-    pub(super) fn take(target: Target, mut take: impl FnMut(u16, u16) -> Option<u16>) -> Option<Vectors> {
+    pub(crate) fn take(target: Target, mut take: impl FnMut(u16, u16) -> Option<u16>) -> Option<Vectors> {
         let data = take(2, 2)?;
         let address = take(1, 1)?;
         let flat = if Self::have_addresses(target) { Some(take(2, 2)?) } else { None };
@@ -40,53 +40,53 @@ impl Vectors {
     }
 
     /// For where everything from v3 on is free: behind the work-item ids.
-    pub(super) fn behind_ids(target: Target) -> Vectors {
+    pub(crate) fn behind_ids(target: Target) -> Vectors {
         Vectors { address: WORK_ITEM_VGPRS, data: WORK_ITEM_VGPRS + 1, flat: Self::have_addresses(target).then_some(WORK_ITEM_VGPRS + 3) }
     }
 
     /// Those that hold something from one snippet to the next.
-    pub(super) fn kept(&self) -> impl Iterator<Item = u16> + use<> {
+    pub(crate) fn kept(&self) -> impl Iterator<Item = u16> + use<> {
         [self.data, self.data + 1, self.address].into_iter()
     }
 
     /// All of them.
-    pub(super) fn registers(&self) -> impl Iterator<Item = u16> + use<> {
+    pub(crate) fn registers(&self) -> impl Iterator<Item = u16> + use<> {
         self.kept().chain(self.flat.into_iter().flat_map(|pair| [pair, pair + 1]))
     }
 
     /// One more than the highest register.
-    pub(super) fn end(&self) -> u32 {
+    pub(crate) fn end(&self) -> u32 {
         self.registers().max().map_or(0, |highest| u32::from(highest) + 1)
     }
 }
 
 /// The scalar registers of a snippet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Scalars {
+pub(crate) struct Scalars {
     /// Pair: address of the wave's record, 0 while nothing is counted.
-    pub(super) record: u16,
+    pub(crate) record: u16,
     /// Pair: EXEC as the original code has it, while a probe changes it.
-    pub(super) saved_exec: u16,
+    pub(crate) saved_exec: u16,
     /// Pair: scratch.
-    pub(super) scratch: u16,
+    pub(crate) scratch: u16,
     /// Scratch.
-    pub(super) first: u16,
+    pub(crate) first: u16,
     /// Scratch.
-    pub(super) second: u16,
+    pub(crate) second: u16,
     /// SCC as the original code has it, while a probe changes it.
-    pub(super) saved_scc: u16,
+    pub(crate) saved_scc: u16,
 }
 
 impl Scalars {
     /// All of them.
-    pub(super) fn registers(&self) -> [Reg; 6] {
+    pub(crate) fn registers(&self) -> [Reg; 6] {
         let pairs = [self.record, self.saved_exec, self.scratch].map(|first| Reg::scalar(first, 2));
         let singles = [self.first, self.second, self.saved_scc].map(|first| Reg::scalar(first, 1));
         [pairs[0], pairs[1], pairs[2], singles[0], singles[1], singles[2]]
     }
 
     /// Takes each register from `take`, which is told how many in a row and with which alignment.
-    pub(super) fn take(mut take: impl FnMut(u16, u16) -> Result<u16, Refusal>) -> Result<Scalars, Refusal> {
+    pub(crate) fn take(mut take: impl FnMut(u16, u16) -> Result<u16, Refusal>) -> Result<Scalars, Refusal> {
         let [record, saved_exec, scratch] = [take(2, 2)?, take(2, 2)?, take(2, 2)?];
         // Vector instructions read these two. On some targets that has consequences for the pair that a register is in: no original one may be in it.
         let first = take(2, 2)?;
@@ -96,15 +96,15 @@ impl Scalars {
 
 /// Hands out scalar registers that are in no set given to it.
 #[derive(Debug, Clone)]
-pub(super) struct ScalarPool {
+pub(crate) struct ScalarPool {
     taken: Vec<bool>,
     /// One more than the highest register handed out.
-    pub(super) end: u32,
+    pub(crate) end: u32,
 }
 
 impl ScalarPool {
     /// All numbered scalar registers from `first` on for which `taken` does not hold.
-    pub(super) fn new(target: Target, first: u16, taken: impl Fn(u16) -> bool) -> ScalarPool {
+    pub(crate) fn new(target: Target, first: u16, taken: impl Fn(u16) -> bool) -> ScalarPool {
         // Where no more can be asked for, VCC and what else lies behind the numbered ones has to fit in, too.
         let end = target.fixed_sgprs().map_or(target.addressable_sgprs(), |fixed| fixed - NAMED_SGPRS);
         let taken = (0..end as u16).map(|number| number < first || taken(number)).collect();
@@ -112,7 +112,7 @@ impl ScalarPool {
     }
 
     /// The lowest run of `count` registers that starts at a multiple of `align`.
-    pub(super) fn take(&mut self, count: u16, align: u16) -> Result<u16, Refusal> {
+    pub(crate) fn take(&mut self, count: u16, align: u16) -> Result<u16, Refusal> {
         let run = |first: usize| self.taken.get(first..first + usize::from(count)).is_some_and(|run| run.iter().all(|taken| !taken));
         let first = (0..self.taken.len()).step_by(usize::from(align)).find(|&first| run(first)).ok_or_else(|| {
             let free = self.taken.iter().filter(|taken| !**taken).count();
@@ -126,29 +126,29 @@ impl ScalarPool {
 
 /// What a kernel allocates, and what its code uses of it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Allocation<'a> {
-    pub(super) target: Target,
-    pub(super) descriptor: &'a KernelDescriptor,
+pub(crate) struct Allocation<'a> {
+    pub(crate) target: Target,
+    pub(crate) descriptor: &'a KernelDescriptor,
     /// What its own code and everything it may call names.
-    pub(super) used: UsedRegisters,
+    pub(crate) used: UsedRegisters,
     /// Accumulation registers by the metadata.
-    pub(super) accum: u64,
+    pub(crate) accum: u64,
     /// Whether all that it may call is known, and nothing calls itself.
-    pub(super) bounded_calls: bool,
+    pub(crate) bounded_calls: bool,
     /// Whether FLAT_SCRATCH, which the prologue is asked to set, keeps that value.
-    pub(super) keeps_flat_scratch: bool,
+    pub(crate) keeps_flat_scratch: bool,
 }
 
 impl Allocation<'_> {
     /// Numbered scalar registers inside the allocation.
-    pub(super) fn sgprs(&self) -> u32 {
+    pub(crate) fn sgprs(&self) -> u32 {
         let allocated = self.descriptor.allocated_sgprs(self.target);
         let asked = if self.target.generation() >= 10 { allocated } else { allocated.min(self.descriptor.requested_sgprs()) };
         asked.saturating_sub(NAMED_SGPRS).min(self.target.addressable_sgprs())
     }
 
     /// Numbered vector registers inside the allocation.
-    pub(super) fn vgprs(&self) -> u32 {
+    pub(crate) fn vgprs(&self) -> u32 {
         self.descriptor.accum_offset(self.target).unwrap_or_else(|| self.descriptor.allocated_vgprs(self.target))
     }
 
@@ -161,7 +161,7 @@ impl Allocation<'_> {
     }
 
     /// Refuses a kernel that has two names for the same register: behind `ACCUM_OFFSET`, `v200` and some `a40` are one.
-    pub(super) fn check_names(&self) -> Result<(), Refusal> {
+    pub(crate) fn check_names(&self) -> Result<(), Refusal> {
         let Some(offset) = self.descriptor.accum_offset(self.target) else { return Ok(()) };
         match (self.used.named.highest_vgpr(), self.used.named.highest_agpr()) {
             (Some(vector), Some(_)) if u32::from(vector) >= offset => {
@@ -173,14 +173,14 @@ impl Allocation<'_> {
     }
 
     /// Scalar registers that neither the original code nor the hardware at entry (`initial` ones) has anything in.
-    pub(super) fn free_scalars(&self, initial: u16) -> ScalarPool {
+    pub(crate) fn free_scalars(&self, initial: u16) -> ScalarPool {
         let indexed = if self.used.indexed { self.sgprs() } else { 0 };
         let taken = |number: u16| self.used.named.contains(Reg::scalar(number, 1)) || u32::from(number) < indexed;
         ScalarPool::new(self.target, initial, taken)
     }
 
     /// Chooses the vector registers of inserted code.
-    pub(super) fn choose_vectors(&self) -> Result<Vectors, Refusal> {
+    pub(crate) fn choose_vectors(&self) -> Result<Vectors, Refusal> {
         let indexed = if self.used.indexed { self.vgprs() } else { 0 };
         let free = |number: u16| {
             (WORK_ITEM_VGPRS..NUMBERED_VGPRS).contains(&number)
@@ -198,7 +198,7 @@ impl Allocation<'_> {
     }
 
     /// Grows the allocation in a descriptor so that scalar registers below `sgprs` and vector registers below `vgprs` can be used. It never shrinks.
-    pub(super) fn grow(&self, descriptor: &mut KernelDescriptor, sgprs: u32, vgprs: u32) -> Result<(), Stop> {
+    pub(crate) fn grow(&self, descriptor: &mut KernelDescriptor, sgprs: u32, vgprs: u32) -> Result<(), Stop> {
         let wanted = sgprs + NAMED_SGPRS;
         // What is asked for counts, not what rounding adds to it: inserted code stays inside of what the descriptor says.
         let asked =
@@ -234,13 +234,13 @@ impl Allocation<'_> {
     }
 
     /// The lowest run of `count` accumulation registers that no code names.
-    pub(super) fn free_accum(&self, count: u32) -> Option<u16> {
+    pub(crate) fn free_accum(&self, count: u32) -> Option<u16> {
         let is_free = |number: u16| number < NUMBERED_VGPRS && !self.used.named.contains(Reg::accum(number, 1));
         (0..NUMBERED_VGPRS).find(|first| (*first..first + count as u16).all(is_free))
     }
 
     /// Grows the allocation in a descriptor so that accumulation registers below `accum` can be used. It never shrinks.
-    pub(super) fn grow_accum(&self, descriptor: &mut KernelDescriptor, accum: u32) -> Result<(), Stop> {
+    pub(crate) fn grow_accum(&self, descriptor: &mut KernelDescriptor, accum: u32) -> Result<(), Stop> {
         let wanted = descriptor.accum_offset(self.target).unwrap_or(0) + accum;
         if wanted > self.target.max_vgprs() {
             let detail = format!("{wanted} vector registers are needed, {} can be had", self.target.max_vgprs());
@@ -250,14 +250,14 @@ impl Allocation<'_> {
     }
 
     /// One more than the highest numbered scalar register that the original names: the metadata of hand-written code may count fewer.
-    pub(super) fn named_sgprs(&self, grown: &KernelDescriptor) -> u64 {
+    pub(crate) fn named_sgprs(&self, grown: &KernelDescriptor) -> u64 {
         let highest = self.used.named.highest_sgpr_below(self.target.addressable_sgprs() as u16);
         highest.map_or(0, |highest| u64::from(highest) + 1).min(grown.allocated_sgprs(self.target).into())
     }
 
     /// `.vgpr_count` of the metadata for a grown descriptor with so many accumulation registers by the metadata: they count where they share the allocation. The metadata
     /// of hand-written code may count fewer than are named, or none.
-    pub(super) fn metadata_vgprs(&self, grown: &KernelDescriptor, metadata: &KernelMetadata, vgprs: u32, agprs: u64) -> u64 {
+    pub(crate) fn metadata_vgprs(&self, grown: &KernelDescriptor, metadata: &KernelMetadata, vgprs: u32, agprs: u64) -> u64 {
         let named = |highest: Option<u16>| highest.map_or(0, |highest| u64::from(highest) + 1);
         let (vgprs, agprs) =
             (u64::from(vgprs).max(named(self.used.named.highest_vgpr())), agprs.max(named(self.used.named.highest_agpr())));

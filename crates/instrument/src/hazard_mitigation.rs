@@ -12,7 +12,7 @@ use wavetap_base::error::{Error, Result};
 
 /// Where a snippet is.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// At a kernel's entry: nothing came before. The registers are those that no original code names.
     Entry(RegSet),
     /// In the middle of original code. The registers are those that no original code names.
@@ -22,7 +22,7 @@ pub(super) enum Place {
 }
 
 /// An instruction that waits.
-pub(super) fn wait(target: Target, mnemonic: &str, bits: u16) -> Result<Inst> {
+pub(crate) fn wait(target: Target, mnemonic: &str, bits: u16) -> Result<Inst> {
     let null = Value::Reg(Reg::scalar(scalar::NULL, 1));
     let count = Value::Imm(bits.into());
     // Those of gfx10 and gfx11 for one counter add a register to the count.
@@ -92,9 +92,9 @@ const SCALAR_RESULTS: AluWait = AluWait { sa_sdst: Some(0), ..NOTHING };
 const VECTOR_RESULTS: AluWait = AluWait { va_sdst: Some(0), va_vcc: Some(0), ..NOTHING };
 const MEMORY_SOURCES: AluWait = AluWait { vm_vsrc: Some(0), ..NOTHING };
 /// Vector registers that vector instructions write.
-pub(super) const VECTOR_REGISTERS: AluWait = AluWait { va_vdst: Some(0), ..NOTHING };
+pub(crate) const VECTOR_REGISTERS: AluWait = AluWait { va_vdst: Some(0), ..NOTHING };
 /// All that vector instructions read and write, and what memory instructions have yet to read.
-pub(super) const ALL_REGISTERS: AluWait =
+pub(crate) const ALL_REGISTERS: AluWait =
     AluWait { va_vdst: Some(0), va_sdst: Some(0), vm_vsrc: Some(0), va_vcc: Some(0), sa_sdst: Some(0), ..NOTHING };
 const NOTHING: AluWait =
     AluWait { va_vdst: None, va_sdst: None, va_ssrc: None, hold_cnt: None, vm_vsrc: None, va_vcc: None, sa_sdst: None };
@@ -126,7 +126,7 @@ struct Settler {
 }
 
 /// The items with what is missing between them.
-pub(super) fn settle(target: Target, place: &Place, items: Vec<Item>) -> Result<Vec<Item>> {
+pub(crate) fn settle(target: Target, place: &Place, items: Vec<Item>) -> Result<Vec<Item>> {
     let mut rules = target.event_hazards();
     if target.wave_size() == 32 {
         rules.remove(Rules::VALU_MASK_WRITE);

@@ -3,15 +3,16 @@
 //! It keeps EXEC and puts every register that is set at entry where the original code expects it. SCC, VCC and all other registers are undefined at
 //! entry (AMDGPUUsage, "Initial Kernel Execution State"), so it may use them.
 
-use super::asm::Global;
-use super::asm::{Asm, c, s, s2, v, v2};
-use super::borrow::store_record;
-use super::entry::Entry;
-use super::first_vector;
-use super::homes::Homes;
-use super::plan::{Plan, Slices};
-use super::registers::ScalarPool;
-use super::settle::Place;
+use super::Frame;
+use crate::asm::Global;
+use crate::asm::{Asm, c, s, s2, v};
+use crate::frame::entry::Entry;
+use crate::frame::first_vector;
+use crate::hazard_mitigation::Place;
+use crate::scavenge::registers::ScalarPool;
+use crate::scavenge::scalars::store_record;
+use crate::scavenge::spill_slots::SpillSlots;
+use crate::sink::PrologueRegisters;
 use wavetap_amdgpu::{EventHazards, Inst, Reg, RegFile, Value};
 use wavetap_analysis::kernel::Stop;
 use wavetap_analysis::kernel::edit::{Label, Snippet};
@@ -91,66 +92,72 @@ impl Scratch {
 }
 
 /// The prologue, `first` before all. Also tells one more than the highest scalar register that it uses.
-pub(super) fn prologue(plan: &Plan, entry: &Entry, first: first_vector::Sequence) -> Result<(Snippet, u32), Stop> {
-    let kept = plan.kept.map(|kept| kept.record);
-    let kept_set = plan.own();
-    let taken = |number: u16| kept_set.contains(Reg::scalar(number, 1));
-    let mut pool = ScalarPool::new(plan.target, entry.scalars(), taken);
-    let record = match kept {
+pub(crate) fn prologue(frame: &Frame<'_>, entry: &Entry, first: first_vector::Sequence) -> Result<(Snippet, u32), Stop> {
+    let reserved = frame.reserved.map(|reserved| reserved.record);
+    let own = frame.own();
+    let taken = |number: u16| own.contains(Reg::scalar(number, 1));
+    let mut pool = ScalarPool::new(frame.target, entry.scalars(), taken);
+    let record = match reserved {
         Some(record) => record,
         None => pool.take(2, 2)?,
     };
-    let through = plan.target.event_hazards().contains(EventHazards::VALU_READ_SGPR).then_some(()).and(plan.kept).map(|kept| kept.first);
+    let through = frame
+        .target
+        .event_hazards()
+        .contains(EventHazards::VALU_READ_SGPR)
+        .then_some(())
+        .and(frame.reserved)
+        .map(|reserved| reserved.first);
     let t = Scratch::take(&mut pool, record, through)?;
     let groups = entry.workgroup_id_registers(|| pool.take(1, 1))?;
-    let mut asm = Asm::new(plan.target, Place::Entry(kept_set));
-    let numbered = plan.target.addressable_sgprs() as u16;
+    let mut asm = Asm::new(frame.target, Place::Entry(own));
+    let numbered = frame.target.addressable_sgprs() as u16;
     let numbered = first.iter().flat_map(Inst::writes).filter(|reg| reg.file == RegFile::Scalar && reg.first < numbered);
     let first_end = numbered.map(|reg| u32::from(reg.first) + u32::from(reg.dwords)).max().unwrap_or(0);
     first.into_iter().for_each(|inst| asm.copy(inst));
     let off = asm.new_label();
     let ready = asm.new_label();
-    load(plan, entry, &mut asm, &t)?;
-    if plan.sets_flat_scratch {
-        entry.set_flat_scratch(&mut asm, plan.target, t.sum)?;
+    load(frame, entry, &mut asm, &t)?;
+    if frame.sets_flat_scratch {
+        entry.set_flat_scratch(&mut asm, frame.target, t.sum)?;
     }
-    if let Some(resource) = plan.homes.and_then(Homes::resource) {
+    if let Some(resource) = frame.spill_slots.and_then(SpillSlots::resource) {
         entry.describe_scratch(&mut asm, resource)?;
     }
-    entry.workgroup_ids(&mut asm, plan.target, groups, t.temporary)?;
+    entry.workgroup_ids(&mut asm, frame.target, groups, t.temporary)?;
     asm.op("s_cmp_eq_u64", &[s2(t.field(control::BUFFER)), c(0)])?;
     asm.branch("s_cbranch_scc1", off);
-    wave_index(plan, groups, &mut asm, &t)?;
-    claim(plan, &mut asm, &t, off)?;
-    announce(plan, groups, &mut asm, &t)?;
-    set_up(plan, &mut asm, &t)?;
+    wave_index(frame, groups, &mut asm, &t)?;
+    claim(frame, &mut asm, &t, off)?;
+    store_header(frame, groups, &mut asm, &t)?;
+    init_counters(frame, &mut asm, &t)?;
     asm.branch("s_branch", ready);
     asm.bind(off);
     asm.op("s_mov_b64", &[s2(record), c(0)])?;
-    if plan.homes.is_some() {
+    if frame.spill_slots.is_some() {
         // What goes home has to be something.
-        asm.exec_lanes(plan.target.wave_size())?;
-        plan.vectors.kept().try_for_each(|register| asm.op("v_mov_b32_e32", &[v(register), c(0)]))?;
+        asm.exec_lanes(frame.target.wave_size())?;
+        frame.vectors.kept().try_for_each(|register| asm.op("v_mov_b32_e32", &[v(register), c(0)]))?;
     }
     asm.bind(ready);
-    if plan.kept.is_none() {
-        store_record(&mut asm, plan.vectors, record)?;
+    if frame.reserved.is_none() {
+        store_record(&mut asm, frame.vectors, record)?;
     }
-    if let Some(homes) = plan.homes {
-        homes.keep_first(&mut asm, &plan.vectors, t.temporary)?;
+    if let Some(homes) = frame.spill_slots {
+        homes.keep_first(&mut asm, &frame.vectors, t.temporary)?;
     }
-    let (exec, kept_exec) = (asm.exec(), asm.mask(t.exec));
-    asm.masks("s_mov_b", &[exec, kept_exec])?;
+    let (exec, saved_exec) = (asm.exec(), asm.mask(t.exec));
+    asm.masks("s_mov_b", &[exec, saved_exec])?;
     entry.restore(&mut asm)?;
     Ok((asm.finish()?, pool.end.max(first_end)))
 }
 
 /// Reads what the hardware and the host provide.
-fn load(plan: &Plan, entry: &Entry, asm: &mut Asm, t: &Scratch) -> Result<()> {
+fn load(frame: &Frame<'_>, entry: &Entry, asm: &mut Asm, t: &Scratch) -> Result<()> {
     asm.scalar_load("s_load_dwordx8", t.packet, PACKET_DWORDS, entry.dispatch_ptr()?, 0)?;
-    let (exec, kept_exec) = (asm.exec(), asm.mask(t.exec));
-    asm.masks("s_mov_b", &[kept_exec, exec])?;
-    asm.address(t.control, plan.control);
+    let (exec, saved_exec) = (asm.exec(), asm.mask(t.exec));
+    asm.masks("s_mov_b", &[saved_exec, exec])?;
+    asm.address(t.control, frame.control);
     asm.scalar_load("s_load_dwordx8", t.block, CONTROL_DWORDS, t.control, 0)?;
     // With XNACK, scalar loads that follow each other need something in between where their registers overlap; these do not overlap.
     asm.scalar_load("s_load_dword", t.dispatch, 1, t.control, control::DISPATCH as u32)?;
@@ -160,7 +167,7 @@ fn load(plan: &Plan, entry: &Entry, asm: &mut Asm, t: &Scratch) -> Result<()> {
 
 /// Wave index in the workgroup: the flat work-item id of the first lane, in waves. Left in the first of the id registers. The last workgroups of
 /// a row may be smaller than the packet says, and their work-items are numbered by what they really have.
-fn wave_index(plan: &Plan, [group_x, group_y, _]: [u16; 3], asm: &mut Asm, t: &Scratch) -> Result<()> {
+fn wave_index(frame: &Frame<'_>, [group_x, group_y, _]: [u16; 3], asm: &mut Asm, t: &Scratch) -> Result<()> {
     let [x, y, z] = t.ids;
     let (sizes, grid) = (t.packet + PACKET_WORKGROUP_SIZE, t.packet + PACKET_GRID_SIZE);
     // The packet's sizes and the record index are not needed before the end of this.
@@ -176,18 +183,18 @@ fn wave_index(plan: &Plan, [group_x, group_y, _]: [u16; 3], asm: &mut Asm, t: &S
     asm.op("s_add_u32", &[s(y), s(y), s(z)])?;
     asm.op("s_mul_i32", &[s(y), s(y), s(size_x)])?;
     asm.op("s_add_u32", &[s(x), s(x), s(y)])?;
-    asm.op("s_lshr_b32", &[s(x), s(x), c(plan.target.wave_size().ilog2())])
+    asm.op("s_lshr_b32", &[s(x), s(x), c(frame.target.wave_size().ilog2())])
 }
 
 /// Takes a record: its address in the record pair, or on to `off` with the wave counted as dropped. Leaves one lane active.
-fn claim(plan: &Plan, asm: &mut Asm, t: &Scratch, off: Label) -> Result<()> {
-    let r = plan.vectors;
+fn claim(frame: &Frame<'_>, asm: &mut Asm, t: &Scratch, off: Label) -> Result<()> {
+    let r = frame.vectors;
     let have = asm.new_label();
     let (one, zero) = (v(r.data), v(r.address));
     asm.exec_lanes(1)?;
     asm.op("v_mov_b32_e32", &[one, c(1)])?;
     asm.op("v_mov_b32_e32", &[zero, c(0)])?;
-    asm.global_returning("atomic_add", r.data + 1, plan.at(t.control, t.sum), one, control::HEAD as u32)?;
+    asm.global_returning("atomic_add", r.data + 1, frame.at(t.control, t.sum), one, control::HEAD as u32)?;
     asm.wait_global_results()?;
     asm.op("v_readfirstlane_b32", &[s(t.index), v(r.data + 1)])?;
     let capacity = s(t.field(control::CAPACITY));
@@ -197,7 +204,7 @@ fn claim(plan: &Plan, asm: &mut Asm, t: &Scratch, off: Label) -> Result<()> {
     let share = asm.new_label();
     asm.op("s_and_b32", &[s(t.temporary), s(t.field(control::FLAGS)), c(control::FLAG_SHARED)])?;
     asm.branch("s_cbranch_scc1", share);
-    asm.global("atomic_add", plan.at(t.control, t.sum), one, control::DROPPED as u32)?;
+    asm.global("atomic_add", frame.at(t.control, t.sum), one, control::DROPPED as u32)?;
     asm.branch("s_branch", off);
     asm.bind(share);
     asm.op("s_add_u32", &[s(t.temporary), capacity, Value::InlineInt(-1)])?;
@@ -205,91 +212,65 @@ fn claim(plan: &Plan, asm: &mut Asm, t: &Scratch, off: Label) -> Result<()> {
     asm.bind(have);
     let stride = s(t.field(control::STRIDE));
     let buffer = t.field(control::BUFFER);
-    multiply_high(plan, asm, t.temporary, s(t.index), stride)?;
+    multiply_high(frame, asm, t.temporary, s(t.index), stride)?;
     asm.op("s_mul_i32", &[s(t.index), s(t.index), stride])?;
     asm.op("s_add_u32", &[s(t.record), s(buffer), s(t.index)])?;
     asm.op("s_addc_u32", &[s(t.record + 1), s(buffer + 1), s(t.temporary)])
 }
 
 /// The high half of a product; lane 0 is active.
-fn multiply_high(plan: &Plan, asm: &mut Asm, into: u16, a: Value, b: Value) -> Result<()> {
-    if wavetap_amdgpu::has_operation(plan.target, "s_mul_hi_u32") {
+fn multiply_high(frame: &Frame<'_>, asm: &mut Asm, into: u16, a: Value, b: Value) -> Result<()> {
+    if wavetap_amdgpu::has_operation(frame.target, "s_mul_hi_u32") {
         return asm.op("s_mul_hi_u32", &[s(into), a, b]);
     }
-    let product = v(plan.vectors.data);
+    let product = v(frame.vectors.data);
     asm.op("v_mov_b32_e32", &[product, a])?;
     asm.op("v_mul_hi_u32", &[product, product, b])?;
     asm.op("v_readfirstlane_b32", &[s(into), product])
 }
 
-/// A scalar register as a source of vector instructions.
-fn to_vector(asm: &mut Asm, t: &Scratch, source: u16) -> Result<Value> {
-    let Some(through) = t.through else { return Ok(s(source)) };
-    asm.op("s_mov_b32", &[s(through), s(source)])?;
-    Ok(s(through))
-}
-
 /// Stores the record's header and counts the wave as begun.
-fn announce(plan: &Plan, [x, y, z]: [u16; 3], asm: &mut Asm, t: &Scratch) -> Result<()> {
-    let r = plan.vectors;
-    let lanes = plan.target.wave_size();
-    asm.op("s_mov_b32", &[s(t.temporary), c(plan.kernel)])?;
+fn store_header(frame: &Frame<'_>, [x, y, z]: [u16; 3], asm: &mut Asm, t: &Scratch) -> Result<()> {
+    let r = frame.vectors;
+    let lanes = frame.target.wave_size();
+    asm.op("s_mov_b32", &[s(t.temporary), c(frame.kernel)])?;
     asm.exec_lanes(lanes)?;
-    lane_number(plan, asm, r.data + 1)?;
+    lane_number(frame, asm, r.data + 1)?;
     asm.op("v_lshlrev_b32_e32", &[v(r.data + 1), c(FIELD_SHIFT), v(r.data + 1)])?;
-    lane_offsets(plan, asm, r.address)?;
+    lane_offsets(frame, asm, r.address)?;
     for (lane, field) in (0..).zip([t.temporary, t.dispatch, x, y, z, t.ids[0]]) {
-        let field = to_vector(asm, t, field)?;
+        let field = asm.to_vector(field, t.through)?;
         asm.op("v_writelane_b32", &[v(r.data), field, c(lane)])?;
     }
     asm.exec_lanes(HEADER_LANES)?;
-    asm.global("store_dword", Global { offsets: r.data + 1, ..plan.at(t.record, t.sum) }, v(r.data), 0)?;
+    asm.global("store_dword", Global { offsets: r.data + 1, ..frame.at(t.record, t.sum) }, v(r.data), 0)?;
     asm.exec_lanes(1)?;
     asm.op("v_mov_b32_e32", &[v(r.data), c(1)])?;
     // Lane 0 of the address register is 0.
-    asm.global("atomic_add", plan.at(t.record, t.sum), v(r.data), record::BEGAN)?;
+    asm.global("atomic_add", frame.at(t.record, t.sum), v(r.data), record::BEGAN)?;
     asm.exec_lanes(lanes)
 }
 
-/// Sets up what probes expect of the vector registers, and zeroes the wave's LDS slice. All lanes are active.
-fn set_up(plan: &Plan, asm: &mut Asm, t: &Scratch) -> Result<()> {
-    let r = plan.vectors;
+/// Sets up what probes expect of the vector registers, and the sink's counters. All lanes are active.
+fn init_counters(frame: &Frame<'_>, asm: &mut Asm, t: &Scratch) -> Result<()> {
+    let r = frame.vectors;
     asm.op("v_mov_b32_e32", &[v(r.data + 1), c(0)])?;
-    if let Some(Slices { slice, extra }) = plan.slices {
-        // The workgroup's LDS ends with the slices; where they start is rounded up, for which `extra` has room.
-        let start = t.packet + PACKET_GROUP_SEGMENT_SIZE;
-        asm.op("s_sub_u32", &[s(start), s(start), c(extra)])?;
-        asm.op("s_add_u32", &[s(start), s(start), c(7)])?;
-        asm.op("s_and_b32", &[s(start), s(start), c(!7)])?;
-        asm.op("s_mul_i32", &[s(t.temporary), s(t.ids[0]), c(slice)])?;
-        asm.op("s_add_u32", &[s(start), s(start), s(t.temporary)])?;
-        if let Some(kept) = plan.slice_start {
-            asm.op("s_mov_b32", &[s(kept), s(start)])?;
-        }
-        let start = to_vector(asm, t, start)?;
-        // On gfx8 this writes VCC, too.
-        asm.op("v_add_u32_e32", &[v(r.address), start, v(r.address)])?;
-        asm.op("v_mov_b32_e32", &[v(r.data), c(0)])?;
-        asm.open_lds(None)?;
-        for (offset, lanes) in plan.chunks() {
-            asm.exec_lanes(lanes)?;
-            asm.lds("ds_write_b64", r.address, v2(r.data), offset)?;
-        }
-        asm.exec_lanes(plan.target.wave_size())?;
-    }
+    let lds_size = t.packet + PACKET_GROUP_SEGMENT_SIZE;
+    let registers = PrologueRegisters { lds_size, wave: t.ids[0], temporary: t.temporary, through: t.through };
+    frame.sink.prologue(frame, asm, registers)?;
     asm.op("v_mov_b32_e32", &[v(r.data), c(ONE)])
 }
 
 /// The offset of each lane's counter among the counters.
-pub(super) fn lane_offsets(plan: &Plan, asm: &mut Asm, into: u16) -> Result<()> {
-    lane_number(plan, asm, into)?;
+pub(crate) fn lane_offsets(frame: &Frame<'_>, asm: &mut Asm, into: u16) -> Result<()> {
+    lane_number(frame, asm, into)?;
     asm.op("v_lshlrev_b32_e32", &[v(into), c(COUNTER_SHIFT), v(into)])
 }
 
 /// Each lane's number, whatever EXEC was at entry.
-fn lane_number(plan: &Plan, asm: &mut Asm, into: u16) -> Result<()> {
+fn lane_number(frame: &Frame<'_>, asm: &mut Asm, into: u16) -> Result<()> {
     asm.op("v_mbcnt_lo_u32_b32", &[v(into), Value::InlineInt(-1), c(0)])?;
-    if plan.target.wave_size() == 32 {
+    if frame.target.wave_size() == 32 {
         return Ok(());
     }
     asm.op("v_mbcnt_hi_u32_b32", &[v(into), Value::InlineInt(-1), v(into)])

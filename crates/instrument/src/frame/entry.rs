@@ -1,6 +1,6 @@
 //! What a wave finds in its registers at entry: asking for more of it, and putting the rest back where the original code expects it.
 
-use super::asm::{Asm, c, s, s2, v};
+use crate::asm::{Asm, c, s, s2, v};
 use wavetap_amdgpu::{Reg, Target, Value, scalar};
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::{Reason, Refusal, Stop};
@@ -60,13 +60,13 @@ fn clustered_ids(asm: &mut Asm, [x, y, z]: [u16; 3], other: u16) -> Result<()> {
 }
 
 /// Whether waves begin at a kernel's entry whether its arguments are preloaded or not (gfx125x), and not after code that loads them.
-pub(super) fn begins_with_arguments(target: Target) -> bool {
+pub(crate) fn begins_with_arguments(target: Target) -> bool {
     target.has_kernarg_preload() && !target.has_preload_prologue()
 }
 
 /// What inserted code needs of the prologue so that it reaches the wave's scratch memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ScratchAccess {
+pub(crate) enum ScratchAccess {
     /// Nothing: the hardware does it, or no scratch memory is accessed.
     Given,
     /// FLAT_SCRATCH leads there.
@@ -77,7 +77,7 @@ pub(super) enum ScratchAccess {
 
 impl ScratchAccess {
     /// What inserted code needs that accesses scratch memory.
-    pub(super) fn of(target: Target) -> ScratchAccess {
+    pub(crate) fn of(target: Target) -> ScratchAccess {
         match (wavetap_amdgpu::has_operation(target, "scratch_store_dword"), target.architected_flat_scratch()) {
             (false, _) => ScratchAccess::Buffer,
             (true, true) => ScratchAccess::Given,
@@ -88,7 +88,7 @@ impl ScratchAccess {
 
 /// Entry registers before and after more of them were asked for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     old: InitialRegisters,
     new: InitialRegisters,
 }
@@ -96,7 +96,7 @@ pub(super) struct Entry {
 impl Entry {
     /// Asks in `descriptor` for the dispatch packet's address, all workgroup ids and all work-item ids; and for what the prologue needs for scratch memory, but
     /// for the four registers that describe all of it: those the original has to have.
-    pub(super) fn extend(target: Target, descriptor: &mut KernelDescriptor, scratch: ScratchAccess) -> Result<Entry, Stop> {
+    pub(crate) fn extend(target: Target, descriptor: &mut KernelDescriptor, scratch: ScratchAccess) -> Result<Entry, Stop> {
         // Without the preload the original code is run from its entry, where it begins by loading the arguments itself (AMDGPUUsage, "Preloaded Kernel
         // Arguments"). The count of user SGPRs stays, so that what follows them stays where it is. Where waves begin at the entry they find the arguments as before.
         if !begins_with_arguments(target) {
@@ -135,22 +135,22 @@ impl Entry {
     }
 
     /// The registers that the original asked for.
-    pub(super) fn original(&self) -> &InitialRegisters {
+    pub(crate) fn original(&self) -> &InitialRegisters {
         &self.old
     }
 
     /// How many scalar registers are set at entry, or expected to be by the original code.
-    pub(super) fn scalars(&self) -> u16 {
+    pub(crate) fn scalars(&self) -> u16 {
         self.old.total.max(self.new.total)
     }
 
     /// The pair with the dispatch packet's address.
-    pub(super) fn dispatch_ptr(&self) -> Result<u16> {
+    pub(crate) fn dispatch_ptr(&self) -> Result<u16> {
         self.new.dispatch_ptr.ok_or_else(|| Error::internal("the dispatch packet's address was not enabled"))
     }
 
     /// The registers in which the prologue has the workgroup ids: those that are set at entry, or new ones from `take`.
-    pub(super) fn workgroup_id_registers(&self, mut take: impl FnMut() -> Result<u16, Refusal>) -> Result<[u16; 3], Stop> {
+    pub(crate) fn workgroup_id_registers(&self, mut take: impl FnMut() -> Result<u16, Refusal>) -> Result<[u16; 3], Stop> {
         if self.new.workgroup_ids_in_ttmp {
             return Ok([take()?, take()?, take()?]);
         }
@@ -161,7 +161,7 @@ impl Entry {
     }
 
     /// Puts the workgroup ids into these registers, where they are not there. Destroys SCC and the other register.
-    pub(super) fn workgroup_ids(&self, asm: &mut Asm, target: Target, [x, y, z]: [u16; 3], other: u16) -> Result<()> {
+    pub(crate) fn workgroup_ids(&self, asm: &mut Asm, target: Target, [x, y, z]: [u16; 3], other: u16) -> Result<()> {
         if !self.new.workgroup_ids_in_ttmp {
             return Ok(());
         }
@@ -174,7 +174,7 @@ impl Entry {
     }
 
     /// Lets FLAT_SCRATCH lead to the wave's scratch memory, as an original prologue would (AMDGPUUsage, "Flat Scratch"). Destroys SCC and a pair.
-    pub(super) fn set_flat_scratch(&self, asm: &mut Asm, target: Target, pair: u16) -> Result<()> {
+    pub(crate) fn set_flat_scratch(&self, asm: &mut Asm, target: Target, pair: u16) -> Result<()> {
         let (Some(base), Some(offset)) = (self.new.flat_scratch_init, self.new.private_segment_wave_offset) else {
             return Err(Error::internal("what FLAT_SCRATCH is made of was not enabled"));
         };
@@ -190,7 +190,7 @@ impl Entry {
 
     /// Lets four scalar registers describe the wave's scratch memory, as an original prologue would: what the hardware gives describes that of all waves
     /// (AMDGPUUsage, "Private Segment Buffer"). Destroys SCC.
-    pub(super) fn describe_scratch(&self, asm: &mut Asm, to: u16) -> Result<()> {
+    pub(crate) fn describe_scratch(&self, asm: &mut Asm, to: u16) -> Result<()> {
         let (Some(all), Some(offset)) = (self.new.private_segment_buffer, self.new.private_segment_wave_offset) else {
             return Err(Error::internal("what describes scratch memory was not enabled"));
         };
@@ -200,7 +200,7 @@ impl Entry {
     }
 
     /// Reads the work-item ids of the first active lane into three scalar registers. Destroys SCC.
-    pub(super) fn first_lane_ids(&self, asm: &mut Asm, into: [u16; 3]) -> Result<()> {
+    pub(crate) fn first_lane_ids(&self, asm: &mut Asm, into: [u16; 3]) -> Result<()> {
         match self.new.work_item_ids {
             WorkItemIds::Separate { .. } => {
                 for (vector, register) in (0..).zip(into) {
@@ -220,7 +220,7 @@ impl Entry {
     }
 
     /// Makes the registers look as they would without what was added: the last thing a prologue does.
-    pub(super) fn restore(&self, asm: &mut Asm) -> Result<()> {
+    pub(crate) fn restore(&self, asm: &mut Asm) -> Result<()> {
         if let (WorkItemIds::Packed { count }, WorkItemIds::Packed { count: 3 }) = (self.old.work_item_ids, self.new.work_item_ids)
             && count < 3
         {
@@ -255,7 +255,7 @@ impl Entry {
     }
 
     /// The scalar registers in which the original code finds something.
-    pub(super) fn original_scalars(&self) -> RegSet {
+    pub(crate) fn original_scalars(&self) -> RegSet {
         values(&self.old).into_iter().filter_map(|(first, width)| Some(Reg::scalar(first?, width as u8))).collect()
     }
 }

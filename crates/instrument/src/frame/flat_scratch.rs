@@ -25,7 +25,7 @@ enum Known {
 
 /// Whether FLAT_SCRATCH, once it leads to the wave's scratch memory, does so as long as a kernel runs, whatever the kernel and the functions do that it may call, as far as these
 /// are known: nothing changes it, or the kernel alone does before its first branch, and gives it the value that it has. `entry` are the original's registers.
-pub(super) fn stays(program: &Program, kernel: BodyId, entry: &InitialRegisters) -> bool {
+pub(crate) fn stays(program: &Program, kernel: BodyId, entry: &InitialRegisters) -> bool {
     if program.callees(kernel).bodies.into_iter().any(|id| program.body(id).sets_flat_scratch()) {
         return false;
     }

@@ -2,14 +2,14 @@
 //! original's are moved away around each snippet, all lanes of them, into accumulation registers or the wave's scratch memory, and so is what inserted code
 //! keeps from one snippet to the next.
 //!
-//! Homes come in two rows: first those of the original's values, then those of ours. A snippet needs nothing that is unused everywhere; only EXEC, which
+//! SpillSlots come in two rows: first those of the original's values, then those of ours. A snippet needs nothing that is unused everywhere; only EXEC, which
 //! says what lanes a move takes along, has to be put into scalar registers that are dead at that place.
 
-use super::MovedTo;
-use super::asm::{Asm, BUFFER_STORE, c, s, scratch_operation, v};
-use super::entry::ScratchAccess;
-use super::parts::Part;
 use super::registers::{Allocation, NUMBERED_VGPRS, ScalarPool, Vectors, WORK_ITEM_VGPRS};
+use super::{Scavenger, SpillTo};
+use crate::asm::{Asm, BUFFER_STORE, c, s, scratch_operation, v};
+use crate::facts::ClonedFunction;
+use crate::frame::entry::ScratchAccess;
 use wavetap_amdgpu::{Flags, Reg, Target, Value, scalar};
 use wavetap_analysis::dataflow::RegSet;
 use wavetap_analysis::kernel::{Reason, Refusal, Stop};
@@ -20,7 +20,7 @@ use wavetap_object::code_object::{Field, KernelDescriptor, KernelMetadata};
 /// Bytes of a lane's register.
 const LANE: u32 = 4;
 /// Scalar registers that describe a buffer (AMD ISA guides, "Buffer resource descriptor").
-pub(super) const RESOURCE: u8 = 4;
+pub(crate) const RESOURCE: u8 = 4;
 /// No wave has so much scratch memory for a lane.
 const MOST_SCRATCH: u32 = 1 << 23;
 /// Wait states behind an accumulation register that was written, until it is read (3, gfx908), and behind the last vector register that was moved back: the
@@ -29,9 +29,9 @@ const MOVE_STATES: i64 = 3;
 
 /// Where registers are moved to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Homes {
+pub(crate) enum SpillSlots {
     /// Accumulation registers from this one on.
-    Accum(u16),
+    Agprs(u16),
     /// The wave's scratch memory behind what the original has of it.
     Scratch {
         /// Each lane's offset of the first.
@@ -41,16 +41,16 @@ pub(super) enum Homes {
     },
 }
 
-/// How many homes there are.
-pub(super) fn count(vectors: &Vectors) -> u32 {
+/// How many slots there are.
+pub(crate) fn count(vectors: &Vectors) -> u32 {
     (vectors.registers().count() + vectors.kept().count()) as u32
 }
 
 /// Chooses vector registers that can be moved: not ones that matrix instructions access, or whose values are under way longer than those of other vector
 /// instructions.
-pub(super) fn choose(target: Target, parts: &[Part<'_>]) -> Result<Vectors, Refusal> {
+pub(crate) fn choose(target: Target, functions: &[ClonedFunction<'_>]) -> Result<Vectors, Refusal> {
     let mut slow = RegSet::EMPTY;
-    for (body, id) in parts.iter().flat_map(|part| part.body.ids().map(|id| (part.body, id))) {
+    for (body, id) in functions.iter().flat_map(|function| function.body.ids().map(|id| (function.body, id))) {
         let flags = body.inst(id).variant.flags;
         if flags.contains(Flags::MFMA) {
             body.reads(id).for_each(|reg| slow.insert(reg));
@@ -70,23 +70,23 @@ pub(super) fn choose(target: Target, parts: &[Part<'_>]) -> Result<Vectors, Refu
     chosen.ok_or_else(|| Refusal::new(Reason::VectorRegisters, "matrix and transcendental instructions use all vector registers"))
 }
 
-impl Homes {
-    /// So many homes for a kernel; `free` are scalar registers that no original code names.
-    pub(super) fn find(
-        to: MovedTo,
+impl SpillSlots {
+    /// So many slots for a kernel; `free` are scalar registers that no original code names.
+    pub(crate) fn find(
+        to: SpillTo,
         allocation: &Allocation<'_>,
         metadata: &KernelMetadata,
         count: u32,
         free: &mut ScalarPool,
-    ) -> Result<Homes, Refusal> {
+    ) -> Result<SpillSlots, Refusal> {
         let refuse = |detail: &str| Err(Refusal::new(Reason::VectorRegisters, detail));
         match to {
-            MovedTo::Accum if !allocation.target.has_accum() => refuse("the target has no accumulation registers"),
-            MovedTo::Accum => match allocation.free_accum(count) {
-                Some(first) => Ok(Homes::Accum(first)),
+            SpillTo::Agprs if !allocation.target.has_accum() => refuse("the target has no accumulation registers"),
+            SpillTo::Agprs => match allocation.free_accum(count) {
+                Some(first) => Ok(SpillSlots::Agprs(first)),
                 None => refuse("no accumulation registers are free"),
             },
-            MovedTo::Scratch => {
+            SpillTo::Scratch => {
                 let access = ScratchAccess::of(allocation.target);
                 if access == ScratchAccess::FlatScratch && !allocation.keeps_flat_scratch {
                     return refuse("the original code sets FLAT_SCRATCH itself, in another way than a prologue does");
@@ -107,18 +107,18 @@ impl Homes {
                     _ => return refuse("too much scratch memory"),
                 };
                 if access != ScratchAccess::Buffer {
-                    return Ok(Homes::Scratch { offset, resource: None });
+                    return Ok(SpillSlots::Scratch { offset, resource: None });
                 }
                 match free.take(RESOURCE.into(), RESOURCE.into()) {
-                    Ok(resource) => Ok(Homes::Scratch { offset, resource: Some(resource) }),
+                    Ok(resource) => Ok(SpillSlots::Scratch { offset, resource: Some(resource) }),
                     Err(_) => refuse("no four scalar registers in a row are unused that could describe it"),
                 }
             }
         }
     }
 
-    /// Makes room for so many homes in a descriptor; gives the metadata's `.agpr_count` and `.private_segment_fixed_size`.
-    pub(super) fn allocate(
+    /// Makes room for so many slots in a descriptor; gives the metadata's `.agpr_count` and `.private_segment_fixed_size`.
+    pub(crate) fn allocate(
         self,
         allocation: &Allocation<'_>,
         metadata: &KernelMetadata,
@@ -126,12 +126,12 @@ impl Homes {
         count: u32,
     ) -> Result<(u64, u64), Stop> {
         match self {
-            Homes::Accum(first) => {
+            SpillSlots::Agprs(first) => {
                 let end = u32::from(first) + count;
                 allocation.grow_accum(descriptor, end)?;
                 Ok((metadata.agpr_count.max(end.into()), metadata.private_segment_fixed_size))
             }
-            Homes::Scratch { offset, .. } => {
+            SpillSlots::Scratch { offset, .. } => {
                 let bytes = offset + count * LANE;
                 descriptor.set(Field::ENABLE_PRIVATE_SEGMENT, 1)?;
                 if descriptor.get(Field::PRIVATE_SEGMENT_FIXED_SIZE) != 0 {
@@ -143,11 +143,13 @@ impl Homes {
     }
 
     /// Whether a register has to hold the offset: instructions have no place for it, or none that is large enough.
-    pub(super) fn need_base(self, target: Target, count: u32) -> bool {
+    pub(crate) fn need_base(self, target: Target, count: u32) -> bool {
         match self {
-            Homes::Accum(_) => false,
-            Homes::Scratch { offset, resource: Some(_) } => offset + count * LANE > wavetap_amdgpu::largest_offset(target, BUFFER_STORE),
-            Homes::Scratch { offset, resource: None } => {
+            SpillSlots::Agprs(_) => false,
+            SpillSlots::Scratch { offset, resource: Some(_) } => {
+                offset + count * LANE > wavetap_amdgpu::largest_offset(target, BUFFER_STORE)
+            }
+            SpillSlots::Scratch { offset, resource: None } => {
                 let (mnemonic, operands) = scratch_operation(true, 0, None);
                 wavetap_amdgpu::build(target, mnemonic, &operands).is_err()
                     || offset + count * LANE > wavetap_amdgpu::largest_offset(target, "scratch_store_dword")
@@ -156,30 +158,30 @@ impl Homes {
     }
 
     /// The first of the scalar registers that describe scratch memory, where it takes some.
-    pub(super) fn resource(self) -> Option<u16> {
+    pub(crate) fn resource(self) -> Option<u16> {
         match self {
-            Homes::Scratch { resource, .. } => resource,
-            Homes::Accum(_) => None,
+            SpillSlots::Scratch { resource, .. } => resource,
+            SpillSlots::Agprs(_) => None,
         }
     }
 
-    /// Moves each register to its home, or back. All lanes are active.
-    fn each(self, asm: &mut Asm, registers: impl Iterator<Item = u16>, row: u32, way: Way, base: Option<u16>) -> Result<()> {
-        if let (Homes::Scratch { .. }, true) = (self, asm.target().supports_xnack()) {
+    /// Moves each register to its slot, or back. All lanes are active.
+    fn each(self, asm: &mut Asm, registers: impl Iterator<Item = u16>, row: u32, direction: Direction, base: Option<u16>) -> Result<()> {
+        if let (SpillSlots::Scratch { .. }, true) = (self, asm.target().supports_xnack()) {
             // Memory instructions in a row may be replayed together: a load must not be in a row with a store of the same register.
             asm.op("s_nop", &[Value::Imm(0)])?;
         }
-        for (home, register) in (row..).zip(registers) {
+        for (slot, register) in (row..).zip(registers) {
             match self {
-                Homes::Accum(first) => {
-                    let accum = Value::Reg(Reg::accum(first + home as u16, 1));
-                    match way {
-                        Way::Out => asm.op("v_accvgpr_write_b32", &[accum, v(register)])?,
-                        Way::Back => asm.op("v_accvgpr_read_b32", &[v(register), accum])?,
+                SpillSlots::Agprs(first) => {
+                    let accum = Value::Reg(Reg::accum(first + slot as u16, 1));
+                    match direction {
+                        Direction::Out => asm.op("v_accvgpr_write_b32", &[accum, v(register)])?,
+                        Direction::Back => asm.op("v_accvgpr_read_b32", &[v(register), accum])?,
                     }
                 }
-                Homes::Scratch { offset, resource } => {
-                    let (is_store, place) = (way == Way::Out, home * LANE + if base.is_some() { 0 } else { offset });
+                SpillSlots::Scratch { offset, resource } => {
+                    let (is_store, place) = (direction == Direction::Out, slot * LANE + if base.is_some() { 0 } else { offset });
                     match resource {
                         Some(resource) => asm.scratch_buffer(is_store, register, resource, base, place)?,
                         None => asm.scratch(is_store, register, base, place)?,
@@ -187,16 +189,16 @@ impl Homes {
                 }
             }
         }
-        match (self, way) {
-            (Homes::Scratch { .. }, Way::Back) => asm.wait_global_results(),
+        match (self, direction) {
+            (SpillSlots::Scratch { .. }, Direction::Back) => asm.wait_global_results(),
             _ => Ok(()),
         }
     }
 
-    /// Lets `base` lead to the homes.
+    /// Lets `base` lead to the slots.
     fn lead(self, asm: &mut Asm, base: Option<u16>) -> Result<()> {
         match (self, base) {
-            (Homes::Scratch { offset, resource }, Some(base)) => {
+            (SpillSlots::Scratch { offset, resource }, Some(base)) => {
                 // The register of a buffer instruction counts the bytes of all lanes, which take turns dword by dword; its immediate those of each.
                 let lanes = resource.map_or(1, |_| asm.target().wave_size());
                 asm.op("s_mov_b32", &[s(base), c(offset * lanes)])
@@ -205,26 +207,26 @@ impl Homes {
         }
     }
 
-    /// What is kept from one snippet to the next goes home for the first time; all lanes are active. `base` is free to be used.
-    pub(super) fn keep_first(self, asm: &mut Asm, vectors: &Vectors, base: u16) -> Result<()> {
+    /// What is kept from one snippet to the next goes to its slot for the first time; all lanes are active. `base` is free to be used.
+    pub(crate) fn keep_first(self, asm: &mut Asm, vectors: &Vectors, base: u16) -> Result<()> {
         let base = self.need_base(asm.target(), count(vectors)).then_some(base);
         self.lead(asm, base)?;
         asm.states(MOVE_STATES)?;
-        self.each(asm, vectors.kept(), own_row(vectors), Way::Out, base)
+        self.each(asm, vectors.kept(), own_row(vectors), Direction::Out, base)
     }
 
     /// What a snippet needs for its moves, none of it from `own` scalar registers.
-    pub(super) fn moves(
+    pub(crate) fn moves(
         self,
         vectors: &Vectors,
         own: &RegSet,
-        part: &Part<'_>,
+        scavenger: &Scavenger<'_>,
         pending: &RegSet,
         point: ProgramPoint,
-        end: u32,
     ) -> Result<Moves, Refusal> {
-        let target = part.body.target();
-        let live = part.liveness.at(point);
+        let (body, end) = (scavenger.function.body, scavenger.end);
+        let target = body.target();
+        let live = scavenger.liveness.at(point);
         let wanted = target.wave_size() as usize / 32 + usize::from(self.need_base(target, count(vectors)));
         let numbers = || (0..end as u16).chain([scalar::VCC, scalar::VCC + 1]);
         let dead = |number: &u16| !live.overlaps(Reg::scalar(*number, 1)) && !own.overlaps(Reg::scalar(*number, 1));
@@ -239,62 +241,62 @@ impl Homes {
         let mut found = found.into_iter();
         let exec = found.by_ref().take(target.wave_size() as usize / 32).collect();
         let base = found.next();
-        let moves = Moves { homes: self, exec, base, wait };
+        let moves = Moves { slots: self, exec, base, wait };
         if moves.exec.len() + usize::from(base.is_some()) < wanted {
             let detail = format!(
                 "{wanted} scalar registers that are dead there are needed to move vector registers away, there are {}",
                 moves.exec.len() + usize::from(base.is_some())
             );
-            return Err(Refusal::at(Reason::VectorRegisters, part.body.address(point.inst), detail));
+            return Err(Refusal::at(Reason::VectorRegisters, body.address(point.inst), detail));
         }
         Ok(moves)
     }
 }
 
-/// First home of what inserted code keeps.
+/// First slot of what inserted code needs from one snippet to the next.
 fn own_row(vectors: &Vectors) -> u32 {
     vectors.registers().count() as u32
 }
 
-/// Towards the home or back.
+/// To the slot or from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Direction {
     Out,
     Back,
 }
 
 /// The moves of one snippet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Moves {
-    homes: Homes,
+pub(crate) struct Moves {
+    slots: SpillSlots,
     /// Scalar registers for the halves of EXEC while all lanes are active.
     exec: Vec<u16>,
-    /// Scalar register that leads to the homes.
+    /// Scalar register that leads to the slots.
     base: Option<u16>,
     /// Loads have to arrive first.
     wait: bool,
 }
 
 impl Moves {
-    /// The original's values go home and ours come. Keeps SCC, EXEC and all scalar registers that are live.
-    pub(super) fn enter(&self, asm: &mut Asm, vectors: &Vectors) -> Result<()> {
+    /// The original's values go to their slots and ours come. Keeps SCC, EXEC and all scalar registers that are live.
+    pub(crate) fn enter(&self, asm: &mut Asm, vectors: &Vectors) -> Result<()> {
         if self.wait {
             asm.wait_all_loads()?;
         }
         self.all_lanes(asm, |asm| {
-            self.homes.each(asm, vectors.registers(), 0, Way::Out, self.base)?;
-            self.homes.each(asm, vectors.kept(), own_row(vectors), Way::Back, self.base)
+            self.slots.each(asm, vectors.registers(), 0, Direction::Out, self.base)?;
+            self.slots.each(asm, vectors.kept(), own_row(vectors), Direction::Back, self.base)
         })
     }
 
-    /// What was changed of ours goes home.
-    pub(super) fn keep(&self, asm: &mut Asm, vectors: &Vectors) -> Result<()> {
-        self.all_lanes(asm, |asm| self.homes.each(asm, vectors.kept(), own_row(vectors), Way::Out, self.base))
+    /// What was changed of ours goes to its slot.
+    pub(crate) fn keep(&self, asm: &mut Asm, vectors: &Vectors) -> Result<()> {
+        self.all_lanes(asm, |asm| self.slots.each(asm, vectors.kept(), own_row(vectors), Direction::Out, self.base))
     }
 
     /// The original's values come back. Keeps what [`Moves::enter`] keeps.
-    pub(super) fn leave(&self, asm: &mut Asm, vectors: &Vectors) -> Result<()> {
-        self.all_lanes(asm, |asm| self.homes.each(asm, vectors.registers(), 0, Way::Back, self.base))?;
+    pub(crate) fn leave(&self, asm: &mut Asm, vectors: &Vectors) -> Result<()> {
+        self.all_lanes(asm, |asm| self.slots.each(asm, vectors.registers(), 0, Direction::Back, self.base))?;
         asm.states(MOVE_STATES)
     }
 
@@ -303,7 +305,7 @@ impl Moves {
             asm.op("s_mov_b32", &[s(*register), s(half)])?;
         }
         asm.exec_lanes(u32::MAX)?;
-        self.homes.lead(asm, self.base)?;
+        self.slots.lead(asm, self.base)?;
         asm.states(MOVE_STATES)?;
         moves(asm)?;
         for (half, register) in (scalar::EXEC..).zip(&self.exec) {

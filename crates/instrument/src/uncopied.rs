@@ -1,4 +1,4 @@
-//! Functions that run as they were: what instrumented code calls and has no copy of.
+//! Functions that run as they were: what instrumented code calls and has no clone of.
 
 use std::collections::BTreeSet;
 
@@ -7,26 +7,27 @@ use wavetap_analysis::cfg::{BodyId, Program};
 use wavetap_analysis::kernel::{Body, BodyKind, Flow, Reason, Refusal};
 
 /// The functions that may run as they were, without counting, when a kernel runs.
-pub(super) struct Originals {
+#[derive(Debug)]
+pub(crate) struct Uncopied {
     /// All that are reached through a function that is not copied, be there copies of them or not; where a pointer is called, all that are reached.
     functions: BTreeSet<BodyId>,
     /// Whether there may be others: an unknown pointer may lead to any.
     unknown: bool,
 }
 
-impl Originals {
-    pub(super) fn of(program: &Program, kernel: BodyId, is_copied: impl Fn(BodyId) -> bool) -> Originals {
+impl Uncopied {
+    pub(crate) fn of(program: &Program, kernel: BodyId, is_copied: impl Fn(BodyId) -> bool) -> Uncopied {
         let callees = program.callees(kernel);
         let mut functions = BTreeSet::new();
         for callee in callees.bodies.into_iter().filter(|callee| callees.unknown || !is_copied(*callee)) {
             functions.insert(callee);
             functions.extend(program.callees(callee).bodies);
         }
-        Originals { functions, unknown: callees.unknown }
+        Uncopied { functions, unknown: callees.unknown }
     }
 
     /// Refuses a kernel that could end inside one of them, where no epilogue is.
-    pub(super) fn check_return(&self, program: &Program) -> Result<(), Refusal> {
+    pub(crate) fn check_return(&self, program: &Program) -> Result<(), Refusal> {
         let any = program.ids().filter(|id| self.unknown && program.body(*id).kind() == BodyKind::Function);
         for id in self.functions.iter().copied().chain(any) {
             let body = program.body(id);
@@ -39,7 +40,7 @@ impl Originals {
     }
 
     /// Their names; `?` for those that are not known.
-    pub(super) fn names(&self, program: &Program) -> Vec<String> {
+    pub(crate) fn names(&self, program: &Program) -> Vec<String> {
         let mut names: Vec<String> = self.functions.iter().map(|callee| program.body(*callee).name().to_owned()).collect();
         names.sort_unstable();
         if self.unknown {

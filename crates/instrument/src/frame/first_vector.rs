@@ -3,14 +3,14 @@
 
 use smallvec::SmallVec;
 
-use super::asm::{c, s2, v};
-use super::entry::Entry;
+use crate::asm::{c, s2, v};
+use crate::frame::entry::Entry;
 use wavetap_amdgpu::{EventHazards, Flags, Inst, Latency, Role, Value};
 use wavetap_analysis::kernel::{Body, Flow};
 use wavetap_base::error::Result;
 
 /// The instructions of such a sequence.
-pub(super) type Sequence = SmallVec<[Inst; 4]>;
+pub(crate) type Sequence = SmallVec<[Inst; 4]>;
 
 /// The most instructions of a sequence.
 const MOST: usize = 4;
@@ -23,7 +23,7 @@ const SCOPE_SHADER_ENGINE: u8 = 1;
 
 /// The sequence: that of the original, so that it stays one that its runtime knows, or that of LLVM since August 2026. None
 /// where none is needed.
-pub(super) fn sequence(body: &Body, entry: &Entry) -> Result<Sequence> {
+pub(crate) fn sequence(body: &Body, entry: &Entry) -> Result<Sequence> {
     let target = body.target();
     if !target.event_hazards().contains(EventHazards::FIRST_VECTOR) {
         return Ok(Sequence::new());
@@ -80,8 +80,8 @@ fn is_harmless_memory(inst: &Inst) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::entry::ScratchAccess;
     use super::*;
+    use crate::frame::entry::ScratchAccess;
     use wavetap_amdgpu::{Reg, Target};
     use wavetap_analysis::kernel::{BodyKind, Image};
     use wavetap_object::code_object::{Field, KernelDescriptor};

@@ -1,0 +1,277 @@
+//! What is known of one kernel before anything is chosen: its code and that of the functions it gets clones of, analysed once, for every counter
+//! mode and register strategy.
+//!
+//! A function is cloned for each kernel that reaches it by calls whose targets are known: the clone counts into that kernel's record, and its
+//! inserted code uses the registers that were chosen for the kernel, which nothing that the kernel can reach names. Functions have no state of
+//! their own to share, so clones cost code and nothing else; calls in them cost what they did. A function that cannot be cloned, or is reached
+//! through an unknown pointer, runs as it was.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use crate::Analysis;
+use crate::guards;
+use crate::probe::ProbeKind;
+use crate::probe::table::{PlacedSite, SiteTable};
+use crate::scavenge::LiveOut;
+use crate::uncopied::Uncopied;
+use wavetap_amdgpu::{Flags, Reg, Target};
+use wavetap_analysis::cfg::{BodyId, Cfg, Program};
+use wavetap_analysis::dataflow::{Assigned, Indexing, Liveness, RegSet, UsedRegisters, Waits, callable_registers, reachable_registers};
+use wavetap_analysis::kernel::{Body, BodyKind, CallTarget, Flow, Neighbours, Reason, Refusal, Stop};
+use wavetap_base::entity::InstId;
+use wavetap_object::code_object::{Field, Kernel, KernelDescriptor, KernelMetadata};
+
+/// A function that is instrumented, the kernel itself or one of which it gets a clone, with what is known of it.
+#[derive(Debug)]
+pub(crate) struct ClonedFunction<'a> {
+    pub(crate) body: &'a Body,
+    pub(crate) cfg: Cfg,
+    pub(crate) neighbours: Neighbours,
+    liveness: Liveness,
+    indexing: Indexing,
+    /// Its sites.
+    pub(crate) sites: Vec<PlacedSite>,
+    pending: OnceCell<Vec<RegSet>>,
+    assigned: OnceCell<Assigned>,
+    slow_results: OnceCell<RegSet>,
+}
+
+impl<'a> ClonedFunction<'a> {
+    /// Analyses a function; refuses one that changes how inserted instructions execute.
+    fn of(analysis: &Analysis<'a>, id: BodyId, descriptor: &KernelDescriptor) -> Result<ClonedFunction<'a>, Stop> {
+        let body = analysis.program.body(id);
+        let cfg = Cfg::build(body);
+        guards::check_ends(analysis.program, body)?;
+        guards::check_mode(body)?;
+        guards::check_scheduling(analysis.program, body)?;
+        guards::check_allocation(body, descriptor)?;
+        guards::check_dealloc(body, &cfg)?;
+        let liveness = Liveness::compute(body, &cfg, &analysis.summaries);
+        let (indexing, neighbours) = (Indexing::of(body), Neighbours::of(body));
+        let (pending, assigned, slow_results) = Default::default();
+        Ok(ClonedFunction { body, cfg, neighbours, liveness, indexing, sites: Vec::new(), pending, assigned, slow_results })
+    }
+
+    /// Refuses an insertion at an instruction where vector registers may be indexed at run time, or vector instructions may be skipped.
+    pub(crate) fn check_modes(&self, id: InstId) -> Result<(), Stop> {
+        Ok(guards::check_modes(self.body, &self.indexing, id)?)
+    }
+
+    /// The instructions that end the wave.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = InstId> + '_ {
+        self.body.ids().filter(|&inst| self.body.flow(inst) == Flow::End)
+    }
+
+    /// Before each instruction, the registers into which loads are outstanding.
+    pub(crate) fn pending(&self, analysis: &Analysis<'_>) -> &[RegSet] {
+        self.pending.get_or_init(|| Waits::compute(self.body, &self.cfg, &analysis.waits).all_pending_writes())
+    }
+
+    /// Which registers hold anything, where the kernel starts with these.
+    pub(crate) fn assigned(&self, at_entry: &RegSet) -> &Assigned {
+        self.assigned.get_or_init(|| Assigned::compute(self.body, &self.cfg, at_entry))
+    }
+
+    /// Registers that hold results of instructions that take longer than others.
+    pub(crate) fn slow_results(&self) -> &RegSet {
+        let is_slow = |id: &InstId| self.body.inst(*id).variant.flags.intersects(Flags::MFMA | Flags::TRANS);
+        self.slow_results.get_or_init(|| self.body.ids().filter(is_slow).flat_map(|id| self.body.writes(id)).collect())
+    }
+}
+
+/// What is known of one kernel.
+#[derive(Debug)]
+pub struct KernelFacts<'k, 'a> {
+    pub(crate) analysis: &'k Analysis<'a>,
+    pub(crate) kernel: &'k Kernel,
+    pub(crate) metadata: &'k KernelMetadata,
+    pub(crate) id: BodyId,
+    pub(crate) target: Target,
+    /// The kernel, and the functions that it gets clones of.
+    pub(crate) functions: Vec<ClonedFunction<'a>>,
+    /// Liveness in them where it is known that their callers are the kernel and each other.
+    for_callers: OnceCell<Vec<Liveness>>,
+    /// Their sites.
+    pub(crate) table: SiteTable,
+    /// The functions that may run as they were.
+    pub(crate) uncopied: Uncopied,
+    /// Work-items of the largest workgroup.
+    pub(crate) workgroup_size: u32,
+    /// Whether all workgroups have that many.
+    pub(crate) size_is_required: bool,
+    /// Static LDS in bytes.
+    pub(crate) lds_bytes: u32,
+    /// The registers that the kernel and everything it may call can touch.
+    pub(crate) used: UsedRegisters,
+    /// Whether all that it may call is known, and nothing calls itself.
+    pub(crate) has_bounded_calls: bool,
+}
+
+impl<'k, 'a> KernelFacts<'k, 'a> {
+    /// Analyses a kernel, and finds what these probes measure in it.
+    ///
+    /// # Errors
+    /// Refused if it cannot be instrumented correctly in any way.
+    pub fn of(analysis: &'k Analysis<'a>, kernel: &'k Kernel, probes: &[ProbeKind]) -> Result<KernelFacts<'k, 'a>, Stop> {
+        let program = analysis.program;
+        let id = find(program, kernel)?;
+        let target = program.body(id).target();
+        let mut own = ClonedFunction::of(analysis, id, &kernel.descriptor)?;
+        guards::check_preload(own.body, &own.liveness, &kernel.descriptor)?;
+        let mut table = SiteTable::default();
+        own.sites = table.add(&own, probes)?;
+        let clones = clones(analysis, id, &kernel.descriptor, probes);
+        let uncopied = Uncopied::of(program, id, |function| clones.contains_key(&function));
+        let mut functions = vec![own];
+        for mut function in clones.into_values() {
+            function.sites = table.add(&function, probes)?;
+            functions.push(function);
+        }
+        let missing = || Refusal::new(Reason::WorkgroupSize, "the metadata does not name the kernel");
+        let metadata = kernel.metadata.as_ref().ok_or_else(missing)?;
+        let required = metadata.reqd_workgroup_size.map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z)).filter(|&size| size != 0);
+        let workgroup_size = match required.unwrap_or(u64::MAX).min(metadata.max_flat_workgroup_size) {
+            size if (1..=u64::from(target.max_workgroup())).contains(&size) => size as u32,
+            other => return Err(Refusal::new(Reason::WorkgroupSize, format!("workgroups of up to {other} work-items")).into()),
+        };
+        let callable = || *analysis.callable.get_or_init(|| callable_registers(program, analysis.image));
+        Ok(KernelFacts {
+            analysis,
+            kernel,
+            metadata,
+            id,
+            target,
+            functions,
+            for_callers: OnceCell::new(),
+            table,
+            uncopied,
+            workgroup_size,
+            size_is_required: required.is_some(),
+            lds_bytes: lds_bytes(metadata.group_segment_fixed_size, &kernel.descriptor)?,
+            used: reachable_registers(program, id, callable),
+            has_bounded_calls: has_bounded_calls(program, id),
+        })
+    }
+
+    /// What is live in each function.
+    pub(crate) fn liveness(&self, live_out: LiveOut) -> Vec<&Liveness> {
+        match live_out {
+            LiveOut::All => self.functions.iter().map(|function| &function.liveness).collect(),
+            LiveOut::Callers => self.for_callers.get_or_init(|| for_callers(self.analysis, &self.functions)).iter().collect(),
+        }
+    }
+
+    /// Whether it calls functions that are known.
+    pub(crate) fn calls_known_functions(&self) -> bool {
+        self.analysis.program.call_sites(self.id).any(|(_, callee)| callee.is_some())
+    }
+}
+
+/// The functions that a kernel gets clones of: all that it reaches by calls of known functions that can be cloned. Their sites are not in a table yet.
+fn clones<'a>(
+    analysis: &Analysis<'a>,
+    kernel: BodyId,
+    descriptor: &KernelDescriptor,
+    probes: &[ProbeKind],
+) -> BTreeMap<BodyId, ClonedFunction<'a>> {
+    let program = analysis.program;
+    let mut found = BTreeMap::new();
+    if !wavetap_amdgpu::has_operation(program.body(kernel).target(), "s_call_b64") {
+        return found;
+    }
+    let mut work = vec![kernel];
+    while let Some(id) = work.pop() {
+        for (_, target) in program.body(id).calls() {
+            let CallTarget::Known(address) = target else { continue };
+            let Some(callee) = program.at(address).filter(|callee| !found.contains_key(callee)) else { continue };
+            if let Some(function) = clone(analysis, callee, descriptor, probes) {
+                found.insert(callee, function);
+                work.push(callee);
+            }
+        }
+    }
+    found
+}
+
+/// A function to be cloned, if nothing in it must stay where it is or prevents that code is inserted.
+fn clone<'a>(analysis: &Analysis<'a>, id: BodyId, descriptor: &KernelDescriptor, probes: &[ProbeKind]) -> Option<ClonedFunction<'a>> {
+    let body = analysis.program.body(id);
+    if body.kind() != BodyKind::Function || body.ids().any(|inst| body.flow(inst) == Flow::IndirectJump) {
+        return None;
+    }
+    let function = ClonedFunction::of(analysis, id, descriptor).ok()?;
+    let sites = SiteTable::default().add(&function, probes).ok()?;
+    let fits = sites.iter().map(|placed| placed.site.inst).chain(function.ends()).all(|inst| function.check_modes(inst).is_ok());
+    fits.then_some(function)
+}
+
+/// Liveness in cloned functions, where their callers are the kernel and each other: a scalar register is dead where a function returns if no caller
+/// reads it afterwards. In functions that may call themselves, or go to another one at their end, all is live at their ends.
+fn for_callers(analysis: &Analysis<'_>, functions: &[ClonedFunction<'_>]) -> Vec<Liveness> {
+    let Some(kernel) = functions.first() else { return Vec::new() };
+    let target = kernel.body.target();
+    let numbered = (0..target.addressable_sgprs() as u16).map(|number| Reg::scalar(number, 1));
+    let narrowed: RegSet = numbered.chain([Reg::VCC]).collect();
+    let entry = |(index, function): (usize, &ClonedFunction<'_>)| (function.body.entry_address(), index);
+    let by_entry: FxHashMap<u64, usize> = functions.iter().enumerate().map(entry).collect();
+    let keeps_all = |function: &ClonedFunction<'_>| {
+        let calls_itself = |id| analysis.program.callees(id).bodies.contains(&id);
+        function.body.calls().any(|(inst, _)| matches!(function.body.flow(inst), Flow::TailCall(_)))
+            || analysis.program.at(function.body.entry_address()).is_none_or(calls_itself)
+    };
+    // What is live where each returns: more and more.
+    let at_return = |function| if keeps_all(function) { RegSet::ALL } else { RegSet::ALL.difference(narrowed) };
+    let mut at_return: Vec<RegSet> = functions.iter().map(at_return).collect();
+    let mut all: Vec<Liveness> = functions.iter().map(|function| function.liveness.clone()).collect();
+    let mut work: Vec<usize> = (0..functions.len()).collect();
+    while let Some(index) = work.pop() {
+        let ClonedFunction { body, cfg, .. } = &functions[index];
+        all[index] = Liveness::returning_to(body, cfg, &analysis.summaries, at_return[index]);
+        for (inst, target) in body.calls() {
+            let CallTarget::Known(address) = target else { continue };
+            let Some(&callee) = by_entry.get(&address) else { continue };
+            let live = match body.flow(inst) {
+                Flow::Call(_) => *all[index].after(inst),
+                _ => RegSet::ALL,
+            };
+            if !live.is_subset(&at_return[callee]) {
+                at_return[callee].add_all(&live);
+                if !work.contains(&callee) {
+                    work.push(callee);
+                }
+            }
+        }
+    }
+    all
+}
+
+/// The kernel's decoded body.
+pub(crate) fn find(program: &Program, kernel: &Kernel) -> Result<BodyId, Stop> {
+    if let Some(id) = program.at(kernel.entry) {
+        if program.body(id).kind() == BodyKind::Kernel {
+            return Ok(id);
+        }
+        return Err(Refusal::at(Reason::KernelReturns, kernel.entry, "the kernel is also called as a function").into());
+    }
+    let error = program.undecodable().iter().find(|(_, address, _)| *address == kernel.entry).map(|(_, _, error)| error);
+    let detail = error.map_or_else(|| "its code was not decoded".to_owned(), ToString::to_string);
+    Err(Refusal { reason: Reason::Undecodable, detail, address: error.and_then(wavetap_base::error::Error::offset) }.into())
+}
+
+/// Static LDS: the runtime takes it from the metadata. The descriptor says the same or nothing.
+fn lds_bytes(metadata: u64, descriptor: &KernelDescriptor) -> Result<u32, Stop> {
+    let stated = descriptor.get(Field::GROUP_SEGMENT_FIXED_SIZE);
+    match u32::try_from(metadata) {
+        Ok(bytes) => Ok(bytes.max(stated)),
+        Err(_) => Err(Refusal::new(Reason::LdsSize, format!("{metadata} bytes of static LDS")).into()),
+    }
+}
+
+/// Whether all that a kernel may call is known, and nothing calls itself.
+fn has_bounded_calls(program: &Program, kernel: BodyId) -> bool {
+    let callees = program.callees(kernel);
+    !callees.unknown && callees.bodies.iter().all(|callee| !program.callees(*callee).bodies.contains(callee))
+}

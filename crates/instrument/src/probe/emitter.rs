@@ -1,0 +1,127 @@
+//! Writing the code of one site: registers come and go, the probe computes in between.
+
+use crate::asm::{Asm, c, v};
+use crate::facts::ClonedFunction;
+use crate::frame::{Frame, branch_if_disabled, restore_exec, restore_scc, save_scc};
+use crate::scavenge::registers::Scalars;
+use crate::scavenge::{Scavenger, SnippetRegisters};
+use crate::sink::Counters;
+use wavetap_amdgpu::{Reg, Value};
+use wavetap_analysis::kernel::Stop;
+use wavetap_analysis::kernel::edit::Snippet;
+use wavetap_base::entity::ProgramPoint;
+use wavetap_base::error::Result;
+
+/// What becomes of SCC in a snippet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scc {
+    /// The instruction at the point overwrites it: it is free.
+    Overwritten,
+    /// It is preserved where something reads it.
+    Preserved,
+    /// It is preserved, and the measurement reads what was saved of it.
+    Read,
+}
+
+/// Writes the snippets of one site.
+pub(crate) struct Emitter<'e, 's> {
+    pub(crate) frame: &'e Frame<'s>,
+    pub(crate) scavenger: &'e Scavenger<'e>,
+    /// Where the site's counters are.
+    pub(crate) counters: Counters,
+    /// The snippets so far.
+    pub(crate) inserts: &'e mut Vec<(ProgramPoint, Snippet)>,
+}
+
+impl Emitter<'_, '_> {
+    /// The function that the site is in.
+    pub(crate) fn function(&self) -> &ClonedFunction<'_> {
+        self.scavenger.function
+    }
+
+    /// Code at a point that measures, in waves that count.
+    pub(crate) fn measure(
+        &mut self,
+        point: ProgramPoint,
+        scc: Scc,
+        measure: impl FnOnce(&mut Measurement<'_>) -> Result<()>,
+    ) -> Result<(), Stop> {
+        let (frame, registers) = self.scavenger.at(self.frame, point)?;
+        let keeps_scc = match scc {
+            Scc::Overwritten => false,
+            Scc::Preserved => self.scavenger.liveness.at(point).overlaps(Reg::SCC),
+            Scc::Read => true,
+        };
+        let r = registers.scalars();
+        let mut asm = frame.asm();
+        let done = asm.new_label();
+        registers.enter(&mut asm, frame.vectors)?;
+        if keeps_scc {
+            save_scc(&mut asm, r)?;
+        }
+        branch_if_disabled(&mut asm, r, done)?;
+        registers.spill_lanes(&mut asm, &frame)?;
+        let mut measurement = Measurement { asm, r, frame: &frame, registers: &registers, counters: self.counters };
+        measure(&mut measurement)?;
+        let Measurement { mut asm, .. } = measurement;
+        registers.restore_lanes(&mut asm)?;
+        asm.bind(done);
+        if keeps_scc {
+            restore_scc(&mut asm, r)?;
+        }
+        registers.leave(&mut asm, frame.vectors)?;
+        self.inserts.push((point, asm.finish()?));
+        Ok(())
+    }
+
+    /// Code at a point before an instruction that writes EXEC: saves it for [`Measurement::load_saved_exec`].
+    pub(crate) fn save_exec(&mut self, point: ProgramPoint) -> Result<(), Stop> {
+        let (frame, registers) = self.scavenger.at(self.frame, point)?;
+        let mut asm = frame.asm();
+        registers.save_exec(&mut asm, frame.vectors)?;
+        self.inserts.push((point, asm.finish()?));
+        Ok(())
+    }
+}
+
+/// The part of a snippet that runs in waves that count. The scalar registers may be used as they say; SCC is free.
+pub(crate) struct Measurement<'m> {
+    pub(crate) asm: Asm,
+    pub(crate) r: Scalars,
+    frame: &'m Frame<'m>,
+    registers: &'m SnippetRegisters,
+    counters: Counters,
+}
+
+impl Measurement<'_> {
+    /// EXEC as an operand.
+    pub(crate) fn exec(&self) -> Value {
+        self.asm.exec()
+    }
+
+    /// The pair that holds the original code's EXEC while the snippet changes it.
+    pub(crate) fn saved_exec(&self) -> Value {
+        self.asm.mask(self.r.saved_exec)
+    }
+
+    /// Puts what [`Emitter::save_exec`] saved into the saved-EXEC pair.
+    pub(crate) fn load_saved_exec(&mut self) -> Result<()> {
+        self.registers.load_saved_exec(&mut self.asm, self.frame.vectors)
+    }
+
+    /// What counter `lane` of the site increases by. Lanes 0 and 4 hold 1 from the start; nothing else may be put there.
+    pub(crate) fn value(&mut self, lane: u32, value: Value) -> Result<()> {
+        self.asm.op("v_writelane_b32", &[v(self.frame.vectors.data), value, c(lane)])
+    }
+
+    /// Makes the counters reachable: before [`Measurement::add`]. Destroys SCC and the scratch pair.
+    pub(crate) fn reach(&mut self) -> Result<()> {
+        self.frame.sink.reach(self.frame, &mut self.asm, self.r, self.counters)
+    }
+
+    /// Adds each active lane's value to its counter, and restores EXEC from the saved pair. Destroys SCC, the scratch pair and the first register.
+    pub(crate) fn add(&mut self) -> Result<()> {
+        self.frame.sink.add(self.frame, &mut self.asm, self.r, self.counters)?;
+        restore_exec(&mut self.asm, self.r)
+    }
+}

@@ -1,0 +1,82 @@
+//! What is measured: one file for each probe.
+//!
+//! A probe finds its sites in a function and writes, with an [`Emitter`], the code that measures each of them. It knows nothing of where counters
+//! are kept ([`crate::sink`]) or where registers come from ([`crate::scavenge`]).
+
+mod branches;
+mod emitter;
+pub(crate) mod table;
+
+pub(crate) use emitter::{Emitter, Measurement, Scc};
+
+use std::sync::Arc;
+
+use crate::facts::ClonedFunction;
+use wavetap_analysis::kernel::Stop;
+use wavetap_base::entity::InstId;
+use wavetap_profile::schema::KindSchema;
+
+/// What can be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ProbeKind {
+    /// Divergence of branches: every instruction that narrows EXEC, and every scalar branch.
+    Branches,
+}
+
+impl ProbeKind {
+    /// All of them.
+    pub const ALL: [ProbeKind; 1] = [ProbeKind::Branches];
+
+    /// Its name, as on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            ProbeKind::Branches => "branches",
+        }
+    }
+
+    /// What it measures, for people.
+    #[must_use]
+    pub fn summary(self) -> &'static str {
+        match self {
+            ProbeKind::Branches => "Divergence of branches on lanes, and how often scalar branches are taken",
+        }
+    }
+
+    /// The probe of that name.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<ProbeKind> {
+        ProbeKind::ALL.into_iter().find(|probe| probe.name() == name)
+    }
+
+    /// How it measures.
+    pub(crate) fn probe(self) -> &'static dyn Probe {
+        match self {
+            ProbeKind::Branches => &branches::Branches,
+        }
+    }
+}
+
+/// A place that a probe measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ProbeSite {
+    /// The instruction.
+    pub(crate) inst: InstId,
+    /// What it counts.
+    pub(crate) kind: &'static Arc<KindSchema>,
+}
+
+/// Something to measure.
+pub(crate) trait Probe: Sync {
+    /// Its sites in a function, by address.
+    ///
+    /// # Errors
+    /// Refused if one of them cannot be measured correctly.
+    fn sites(&self, function: &ClonedFunction<'_>) -> Result<Vec<ProbeSite>, Stop>;
+
+    /// Writes the code of one site.
+    ///
+    /// # Errors
+    /// Refused if there are no registers for it; failed if an instruction cannot be built.
+    fn emit(&self, site: &ProbeSite, emitter: &mut Emitter<'_, '_>) -> Result<(), Stop>;
+}

@@ -1,0 +1,203 @@
+//! Where inserted code gets its registers.
+//!
+//! Scalar registers are reserved for it where the original code leaves enough of them unused; otherwise each snippet scavenges some, whose values
+//! are spilled to lanes of a vector register ([`scalars`]). Vector registers are unused ones, or lanes of the original's are spilled to scalar
+//! registers ([`lane_spills`]), or whole registers to accumulation registers or scratch memory ([`spill_slots`]). [`STRATEGIES`] is the order in
+//! which this is tried.
+
+pub(crate) mod lane_spills;
+pub(crate) mod registers;
+pub(crate) mod scalars;
+pub(crate) mod spill_slots;
+
+use crate::asm::Asm;
+use crate::facts::ClonedFunction;
+use crate::frame::Frame;
+use lane_spills::{LaneBudget, LaneSpills};
+use registers::{Scalars, Vectors};
+use scalars::ScalarSource;
+use spill_slots::{Moves, SpillSlots};
+use wavetap_analysis::dataflow::{Assigned, Liveness, RegSet};
+use wavetap_analysis::kernel::{Refusal, Stop};
+use wavetap_base::entity::ProgramPoint;
+use wavetap_base::error::Result;
+use wavetap_profile::map;
+
+/// Where inserted code spills what is in the vector registers that it scavenges whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpillTo {
+    /// Accumulation registers that no code names.
+    Agprs,
+    /// Scratch memory after what the kernel itself has of it.
+    Scratch,
+}
+
+/// Where a kernel's inserted code gets vector registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum VgprStrategy {
+    /// No original code names them.
+    Unused,
+    /// Lanes of them are spilled to scalar registers.
+    SpillLanes,
+    /// They are spilled whole.
+    Spill(SpillTo),
+}
+
+/// What counts as live where a copied function returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LiveOut {
+    /// Everything.
+    All,
+    /// What its callers read afterwards.
+    Callers,
+}
+
+/// The strategy that is left when no other works.
+pub(crate) const LAST_RESORT: VgprStrategy = VgprStrategy::Spill(SpillTo::Scratch);
+
+/// What is tried where there are not enough unused vector registers, or taking them costs too much occupancy. Each asks for few more registers or
+/// none, and takes longer than those before it.
+pub(crate) const STRATEGIES: [VgprStrategy; 3] = [VgprStrategy::SpillLanes, VgprStrategy::Spill(SpillTo::Agprs), LAST_RESORT];
+
+impl From<VgprStrategy> for map::VectorSource {
+    fn from(strategy: VgprStrategy) -> map::VectorSource {
+        match strategy {
+            VgprStrategy::Unused => map::VectorSource::Unused,
+            VgprStrategy::SpillLanes => map::VectorSource::Lanes,
+            VgprStrategy::Spill(SpillTo::Agprs) => map::VectorSource::Accumulation,
+            VgprStrategy::Spill(SpillTo::Scratch) => map::VectorSource::Scratch,
+        }
+    }
+}
+
+/// The registers of one snippet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SnippetRegisters {
+    scalars: ScalarSource,
+    vectors: VectorSource,
+}
+
+/// Where the vector registers of a snippet come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum VectorSource {
+    /// No original code names them.
+    Unused,
+    /// A few lanes of them are spilled.
+    SpillLanes(LaneSpills),
+    /// They are spilled whole.
+    Spill(Moves),
+}
+
+impl SnippetRegisters {
+    /// The scalar registers.
+    pub(crate) fn scalars(&self) -> Scalars {
+        self.scalars.scalars()
+    }
+
+    /// Whether lanes of the vector registers are spilled: then nothing is in them that the last snippet left.
+    pub(crate) fn spills_lanes(&self) -> bool {
+        matches!(self.vectors, VectorSource::SpillLanes(_))
+    }
+
+    /// Makes the registers usable, but for lanes that are spilled. The first thing a snippet does; preserves SCC.
+    pub(crate) fn enter(&self, asm: &mut Asm, vectors: Vectors) -> Result<()> {
+        if let VectorSource::Spill(moves) = &self.vectors {
+            moves.enter(asm, &vectors)?;
+        }
+        self.scalars.enter(asm, vectors)
+    }
+
+    /// Restores the registers. The last thing a snippet does; preserves SCC.
+    pub(crate) fn leave(&self, asm: &mut Asm, vectors: Vectors) -> Result<()> {
+        self.scalars.leave(asm, vectors)?;
+        match &self.vectors {
+            VectorSource::Spill(moves) => moves.leave(asm, &vectors),
+            _ => Ok(()),
+        }
+    }
+
+    /// A whole snippet that saves EXEC across the instruction that writes it.
+    pub(crate) fn save_exec(&self, asm: &mut Asm, vectors: Vectors) -> Result<()> {
+        let VectorSource::Spill(moves) = &self.vectors else { return self.scalars.save_exec(asm, vectors) };
+        moves.enter(asm, &vectors)?;
+        self.scalars.save_exec(asm, vectors)?;
+        moves.keep(asm, &vectors)?;
+        moves.leave(asm, &vectors)
+    }
+
+    /// See [`ScalarSource::load_saved_exec`].
+    pub(crate) fn load_saved_exec(&self, asm: &mut Asm, vectors: Vectors) -> Result<()> {
+        self.scalars.load_saved_exec(asm, vectors)
+    }
+
+    /// Makes spilled lanes usable, once it is certain that something will be counted. Destroys SCC and the first scalar register.
+    pub(crate) fn spill_lanes(&self, asm: &mut Asm, frame: &Frame<'_>) -> Result<()> {
+        match &self.vectors {
+            VectorSource::SpillLanes(spills) => spills.enter(asm, frame, self.scalars()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Restores lanes after [`SnippetRegisters::spill_lanes`].
+    pub(crate) fn restore_lanes(&self, asm: &mut Asm) -> Result<()> {
+        match &self.vectors {
+            VectorSource::SpillLanes(spills) => spills.leave(asm),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Finds the registers of a function's snippets.
+pub(crate) struct Scavenger<'a> {
+    pub(crate) function: &'a ClonedFunction<'a>,
+    /// What is live in it.
+    pub(crate) liveness: &'a Liveness,
+    /// Scalar registers: the same everywhere, or else scavenged for as long as the snippet runs.
+    pub(crate) reserved: Option<Scalars>,
+    /// Where lanes of vector registers are spilled.
+    pub(crate) lanes: Option<&'a LaneBudget>,
+    /// Where vector registers are spilled whole.
+    pub(crate) slots: Option<SpillSlots>,
+    /// Before each instruction, the registers into which loads are outstanding; empty where nothing is scavenged.
+    pub(crate) pending: &'a [RegSet],
+    /// Which registers hold anything; none where nothing is scavenged.
+    pub(crate) assigned: Option<&'a Assigned>,
+    /// One more than the highest numbered scalar register of the allocation.
+    pub(crate) end: u32,
+}
+
+impl Scavenger<'_> {
+    /// The registers of a snippet, and the frame with its vector registers.
+    pub(crate) fn at<'s>(&self, frame: &Frame<'s>, point: ProgramPoint) -> Result<(Frame<'s>, SnippetRegisters), Stop> {
+        let ClonedFunction { body, cfg, .. } = self.function;
+        let pending = self.pending.get(point.inst.index()).unwrap_or(&RegSet::EMPTY);
+        let assigned = self.assigned.map_or(RegSet::ALL, |assigned| assigned.at(body, cfg, point));
+        let scalars = match self.reserved {
+            Some(scalars) => ScalarSource::Reserved(scalars),
+            None => {
+                let accessed: RegSet = body.reads(point.inst).chain(body.writes(point.inst)).collect();
+                let taken = accessed.union(frame.own());
+                let scavenged = ScalarSource::scavenge(self.end, self.liveness.at(point), &assigned, pending, &taken);
+                scavenged.map_err(|refusal| Refusal { address: Some(body.address(point.inst)), ..refusal })?
+            }
+        };
+        if let Some(slots) = self.slots {
+            let moves = slots.moves(&frame.vectors, &frame.own(), self, pending, point)?;
+            return Ok((*frame, SnippetRegisters { scalars, vectors: VectorSource::Spill(moves) }));
+        }
+        let Some(lanes) = self.lanes else { return Ok((*frame, SnippetRegisters { scalars, vectors: VectorSource::Unused })) };
+        let (vectors, spills) = lanes.scavenge(self, &assigned, pending, point)?;
+        Ok((Frame { vectors, ..*frame }, SnippetRegisters { scalars, vectors: VectorSource::SpillLanes(spills) }))
+    }
+
+    /// The registers of a snippet before the end of a wave: nothing needs the original's vector registers any more.
+    pub(crate) fn at_end<'s>(&self, frame: &Frame<'s>, point: ProgramPoint) -> Result<(Frame<'s>, SnippetRegisters), Stop> {
+        match (self.lanes, self.reserved) {
+            (Some(_), Some(scalars)) => {
+                let vectors = VectorSource::SpillLanes(LaneSpills::default());
+                Ok((*frame, SnippetRegisters { scalars: ScalarSource::Reserved(scalars), vectors }))
+            }
+            _ => self.at(frame, point),
+        }
+    }
+}
