@@ -1,6 +1,7 @@
 //! Code objects as a compiler writes them.
 
-use crate::hip_compiler::{Random, SOURCE, Workshop, compiler_is_there, tool};
+use crate::hip_compiler::{SOURCE, Workshop, compiler_is_there, tool};
+use crate::random::Random;
 use wavetap::code_object::{CodeObject, Field, LineTable, WorkItemIds, demangle, initial_registers, metadata};
 use wavetap::isa::Target;
 
@@ -220,7 +221,7 @@ fn truncated_and_mutated_objects_never_panic() {
     for len in (0..whole.len()).step_by(64) {
         assert!(CodeObject::parse(&whole[..len]).is_err(), "{len} of {} bytes", whole.len());
     }
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let mut refused = 0;
     for _ in 0..3000 {
         let mut bytes = whole.clone();

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::hip_compiler::{Random, SOURCE, Workshop, compiler_is_there, tool};
+use crate::hip_compiler::{SOURCE, Workshop, compiler_is_there, tool};
+use crate::random::Random;
 use wavetap::code_object::{CONTROL_SYMBOL, CodeObject, Field, metadata};
 use wavetap::elf::Elf;
 use wavetap::elf::constants::{PF_R, PF_W, PF_X, PT_LOAD, PT_NOTE, SHT_GNU_HASH, SHT_HASH, SHT_NOTE, SymbolSection};
@@ -275,7 +276,7 @@ fn mutated_objects_are_refused_or_written_but_never_panic() {
     let elf = Elf::parse(&whole).expect("parses");
     let dynamic = elf.section(".dynamic").expect("linked").offset as usize;
     let places = [0..0x238, dynamic..dynamic + 0x80, elf.header.sections_offset as usize..whole.len()];
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     let (mut written, mut refused) = (0, 0);
     for _ in 0..6000 {
         let mut bytes = whole.clone();

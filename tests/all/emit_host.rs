@@ -1,6 +1,7 @@
 //! Rewritten host files: they must start, and their runtime must be handed the new bundle.
 
-use crate::hip_compiler::{BARE, Random, SOURCE, Workshop, compiler_is_there, tool};
+use crate::hip_compiler::{BARE, SOURCE, Workshop, compiler_is_there, tool};
+use crate::random::Random;
 use wavetap::elf::Elf;
 use wavetap::elf::constants::{PF_R, PT_GNU_PROPERTY, PT_INTERP, PT_LOAD, PT_NOTE, PT_PHDR};
 use wavetap::emit::{Packing, Replacement, merge};
@@ -436,7 +437,7 @@ fn mutated_host_files_are_refused_or_written_but_never_panic() {
         let elf = Elf::parse(&whole).expect("parses");
         let (table, sections) = (elf.segments.len() * 56 + 64, elf.header.sections_offset as usize);
         let places = [0..table, sections..sections + elf.sections.len() * 64];
-        let mut random = Random(4);
+        let mut random = Random::new(4);
         let mut written = 0;
         for _ in 0..1500 {
             let mut bytes = whole.clone();

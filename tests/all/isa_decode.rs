@@ -1,5 +1,6 @@
 //! Decoding: what instructions read and write, and that no input makes it fail otherwise than with an error.
 
+use crate::random::Random;
 use wavetap::error::Kind;
 use wavetap::isa::{
     self, Access, Branch, Coding, Condition, Counter, Counters, Flags, Implicit, Inst, Memory, Reg, RegFile, Role, Target, Value, WaitCount,
@@ -32,23 +33,15 @@ fn v(first: u16, dwords: u8) -> Reg {
     Reg::vector(first, dwords)
 }
 
-/// xorshift64*: the same words on every run.
-fn next(state: &mut u64) -> u64 {
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    state.wrapping_mul(0x2545_f491_4f6c_dd1d)
-}
-
 #[test]
 fn random_words_decode_to_themselves_or_are_malformed() {
-    let mut state = 1;
+    let mut random = Random::new(1);
     // Nothing of what was there before stays.
     let mut reused = Inst::blank();
     for target in Target::all().filter(|target| target.has_instructions()) {
         let mut decoded = 0;
         for _ in 0..100_000 {
-            let word = [next(&mut state).to_le_bytes(), next(&mut state).to_le_bytes()].concat();
+            let word = [random.next().to_le_bytes(), random.next().to_le_bytes()].concat();
             let in_place = isa::decode_into(&mut reused, target, &word);
             match isa::decode(target, &word) {
                 Ok(inst) => {
@@ -83,12 +76,12 @@ fn random_words_decode_to_themselves_or_are_malformed() {
 
 #[test]
 fn changed_bits_of_real_rows_never_panic() {
-    let mut state = 7;
+    let mut random = Random::new(7);
     for target in Target::all().filter(|target| target.has_instructions()) {
         for variant in isa::variants(target) {
             for _ in 0..20 {
-                let word = variant.matches ^ u128::from(next(&mut state) & next(&mut state) & next(&mut state));
-                let bytes = [&word.to_le_bytes()[..], &next(&mut state).to_le_bytes()].concat();
+                let word = variant.matches ^ u128::from(random.next() & random.next() & random.next());
+                let bytes = [&word.to_le_bytes()[..], &random.next().to_le_bytes()].concat();
                 for length in 0..12 {
                     if let Ok(inst) = isa::decode(target, &bytes[..length]) {
                         assert_eq!(isa::encode(target, &inst).unwrap(), bytes[..usize::from(inst.size)]);

@@ -1,4 +1,5 @@
-//! The library's tests, by what they are about: one program, since each more takes seconds to link, and since all cores are busy to the end.
+//! The library's tests, by what they are about: one program, since each more takes seconds to link, and since all cores
+//! are busy to the end.
 //!
 //! `cargo test -p wavetap --test all timing::` runs those of one module.
 
@@ -39,6 +40,7 @@ mod isa_decode;
 mod memory_scopes;
 mod memory_scopes_newer;
 mod offload_bundle;
+mod random;
 mod real_libraries;
 mod slice;
 mod timed;

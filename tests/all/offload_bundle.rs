@@ -1,6 +1,7 @@
 //! Host files and bundles as a compiler writes them.
 
-use crate::hip_compiler::{BARE, Random, SOURCE, Workshop, compiler_is_there};
+use crate::hip_compiler::{BARE, SOURCE, Workshop, compiler_is_there};
+use crate::random::Random;
 use wavetap::code_object::CodeObject;
 use wavetap::offload_bundle::{Container, Input, Pointer};
 
@@ -98,7 +99,7 @@ fn truncated_and_mutated_host_files_never_panic() {
             let (bundle, wrapper) = (input.bundles[0].offset as usize, input.wrappers()[0].file_offset as usize);
             [0..0x800, bundle..bundle + 0x100, wrapper..wrapper + 24, whole.len() - 0xa00..whole.len()]
         };
-        let mut random = Random(2);
+        let mut random = Random::new(2);
         for _ in 0..2000 {
             let mut bytes = whole.clone();
             for _ in 0..1 + random.below(3) {

@@ -2,19 +2,9 @@
 
 use std::num::NonZero;
 
+use crate::random::Random;
 use crate::timed::{Kernel, assembler_is_there};
 use wavetap::emulator::Timing;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-}
 
 /// One instruction, or a few. What is written to memory does not depend on the order of waves: sums by atomics, and what a lane works out by itself.
 fn instruction(random: &mut Random, lanes: u32) -> String {
@@ -67,7 +57,7 @@ fn random_kernels_keep_the_books() {
     if !assembler_is_there() {
         return;
     }
-    let mut random = Random(0x5eed);
+    let mut random = Random::new(0x5eed);
     let memory: Vec<u32> = (0..0x2000).map(|n| n * 7).collect();
     for round in 0..24 {
         let (target, lanes) = [("gfx90a", 64), ("gfx900", 64), ("gfx1030", 32), ("gfx1100", 64)][round % 4];

@@ -1,4 +1,5 @@
-//! The stand-in runtime's tests, by what they are about: one program, since each more takes seconds to link, and since all cores are busy to the end.
+//! The stand-in runtime's tests, by what they are about: one program, since each more takes seconds to link, and since
+//! all cores are busy to the end.
 
 mod api;
 mod expectations;

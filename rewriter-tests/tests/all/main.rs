@@ -1,4 +1,5 @@
-//! The tests that need neither a process nor a harness of their own, by what they are about: one program, since each more takes seconds to link, and since all
+//! The tests that need neither a process nor a harness of their own, by what they are about: one program, since each
+//! more takes seconds to link, and since all
 //! cores are busy to the end.
 //!
 //! `cargo test -p rewriter-tests --test all wrong_inputs::` runs those of one module.

@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use rewriter_tests::random::Random;
 use rewriter_tests::{full, place};
 use wavetap::cfg::{Cfg, Program};
 use wavetap::code_object::CodeObject;
@@ -47,18 +48,6 @@ fn take_object_apart(data: &[u8]) -> Result<usize> {
 
 fn sample(name: &str) -> Vec<u8> {
     fs::read(place::samples().join(name)).expect("a prebuilt sample")
-}
-
-/// A small sequence of numbers that is the same on every machine (xorshift64*).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % limit
-    }
 }
 
 #[test]
@@ -133,7 +122,7 @@ fn random_damage_never_panics() {
     let file = sample("two_kernels");
     let input = Input::parse(&file).unwrap();
     let object = input.code_objects().next().unwrap().bytes;
-    let mut random = Random(0x7761_7665_7461_7031);
+    let mut random = Random::new(0x7761_7665_7461_7031);
     let (mut errors, mut results) = (0, 0);
     for round in 0..rounds {
         // The whole file seldom: its tables are a small part of it.

@@ -10,7 +10,7 @@ use wavetap::slice::blame::Blame;
 use wavetap::slice::{KernelSlice, Slice};
 
 use super::assembled::{Placed, address, assemble, assembler_is_there, instructions, slice as unsampled};
-use crate::hip_compiler::Random;
+use crate::random::Random;
 
 /// Two kernels that share instructions; the first has a wait twice.
 const ONE: &str = " s_load_dwordx2 s[2:3], s[0:1], 0x10\n s_waitcnt lgkmcnt(0)\n global_load_dword v1, v0, s[2:3]\n s_waitcnt vmcnt(0)\n v_lshlrev_b32_e32 v2, 2, v1\n \
@@ -311,7 +311,7 @@ fn damaged_files_are_sliced_or_refused() {
         trace(&object, "two"),
         json("pc_sample_stochastic", &[stochastic(address(&object, "two", "s_endpgm", 0), true)]),
     ];
-    let mut random = Random(23);
+    let mut random = Random::new(23);
     let mut below = |limit: usize| (random.next() % limit as u64) as usize;
     let (mut sliced, mut refused) = (0, 0);
     for round in 0..600 {
