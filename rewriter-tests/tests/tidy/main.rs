@@ -2,6 +2,7 @@
 //! have no place here.
 
 mod crates;
+mod licences;
 mod source;
 
 use std::fs;
