@@ -24,6 +24,7 @@ pub fn kinds() -> [&'static Arc<KindSchema>; 1] {
 
 /// The counters of a basic block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlockCounts {
     /// Executions by a wave, with EXEC = 0 too.
     pub executions: u64,

@@ -14,9 +14,11 @@ const BLOCKS_SHOWN: usize = 12;
 
 /// One counted basic block.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Block {
     /// Original virtual address of its first instruction.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub address: u64,
     /// Its first instruction as printed.
     pub instruction: String,

@@ -11,6 +11,7 @@ pub use blocks::Block;
 
 /// What probes other than that of branches measured in a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sections {
     /// Basic blocks by address; empty where they were not counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
