@@ -1,11 +1,9 @@
 //! The emulator's own counts, in the form of a profile: the oracle that a profile of counters is compared with.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
 use std::sync::Arc;
 
-use md5::{Digest, Md5};
-use wavetap::code_object::{CodeObject, LineTable, demangle};
+use wavetap::code_object::{CodeObject, LineTable, demangle, digest};
 use wavetap::emulator::{DispatchStats, Trace};
 use wavetap::error::Result;
 use wavetap::isa::{self, Target};
@@ -164,14 +162,7 @@ impl Names {
 pub(crate) fn identity(loaded: &Loaded) -> Result<(String, String)> {
     Ok(match &loaded.counters {
         Some(counters) => (counters.map.original.clone(), counters.map.target.clone()),
-        None => (hex(&Md5::digest(&loaded.bytes)), CodeObject::parse(&loaded.bytes)?.target_id()),
-    })
-}
-
-fn hex(digest: &[u8]) -> String {
-    digest.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
+        None => (digest(&loaded.bytes), CodeObject::parse(&loaded.bytes)?.target_id()),
     })
 }
 

@@ -3,6 +3,7 @@
 
 mod crates;
 mod docs;
+mod licences;
 mod mnemonics;
 mod source;
 
