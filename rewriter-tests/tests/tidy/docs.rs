@@ -227,7 +227,8 @@ fn no_page_has_words_of_our_own() {
 
 /// Rust files of the product, without its tests.
 fn product() -> Vec<(PathBuf, String)> {
-    let tested = |file: &Path| file.iter().any(|part| matches!(part.to_str(), Some("tests" | "rewriter-tests" | "benches" | "fuzz" | "build.rs")));
+    let tested =
+        |file: &Path| file.iter().any(|part| matches!(part.to_str(), Some("tests" | "rewriter-tests" | "benches" | "fuzz" | "build.rs")));
     let code = |text: String| text.split_once("#[cfg(test)]\nmod ").map_or(text.clone(), |(code, _)| code.to_owned());
     let files: Vec<_> = texts(&["rs"]).into_iter().filter(|(file, _)| !tested(file)).map(|(file, text)| (file, code(text))).collect();
     assert!(files.len() > 100, "the product was not found");
