@@ -172,6 +172,28 @@ fn files_that_pages_name_exist() {
 }
 
 #[test]
+fn tests_that_pages_name_exist() {
+    // A test is `tests/NAME.rs`, or `tests/NAME/main.rs`.
+    let program = |file: PathBuf| {
+        let names: Vec<&str> = file.iter().filter_map(|part| part.to_str()).collect();
+        match names.as_slice() {
+            [.., "tests", name] => name.strip_suffix(".rs").map(str::to_owned),
+            [.., "tests", name, "main.rs"] => Some((*name).to_owned()),
+            _ => None,
+        }
+    };
+    let programs: BTreeSet<String> = project_files().into_iter().filter_map(program).collect();
+    let mut complaints = Vec::new();
+    for (file, (text, _)) in &pages() {
+        let named = names(text, "--test ", |c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+        let named = named.iter().map(|option| option.trim_start_matches("--test ")).filter(|name| !name.is_empty());
+        let missing = named.filter(|name| !programs.contains(*name));
+        complaints.extend(missing.map(|name| format!("{}: no test program {name}", file.display())));
+    }
+    no_complaints(complaints);
+}
+
+#[test]
 fn every_page_is_in_the_book() {
     let pages = pages();
     let summary = Path::new("docs/SUMMARY.md");
@@ -227,7 +249,8 @@ fn no_page_has_words_of_our_own() {
 
 /// Rust files of the product, without its tests.
 fn product() -> Vec<(PathBuf, String)> {
-    let tested = |file: &Path| file.iter().any(|part| matches!(part.to_str(), Some("tests" | "rewriter-tests" | "benches" | "build.rs")));
+    let tested =
+        |file: &Path| file.iter().any(|part| matches!(part.to_str(), Some("tests" | "rewriter-tests" | "benches" | "fuzz" | "build.rs")));
     let code = |text: String| text.split_once("#[cfg(test)]\nmod ").map_or(text.clone(), |(code, _)| code.to_owned());
     let files: Vec<_> = texts(&["rs"]).into_iter().filter(|(file, _)| !tested(file)).map(|(file, text)| (file, code(text))).collect();
     assert!(files.len() > 100, "the product was not found");
