@@ -66,7 +66,8 @@ impl List {
                 let of = self.of.as_deref().ok_or("values without their type ('of')")?;
                 writeln!(out, "pub(super) const {name}: [{of}; {}] = [", self.words.len())?;
                 self.words.iter().try_for_each(|word| writeln!(out, "    {of}::{},", word.variant()))?;
-                Ok(out.push_str("];\n"))
+                out.push_str("];\n");
+                Ok(())
             }
             _ => Err("a list is an enum, flags, both, or values".into()),
         }
