@@ -17,8 +17,9 @@ packages, which are installed with apt where they are missing (as root or throug
 
   --full        also the long tests: more seeds, whole libraries of 27 targets (fetches 65 MB of them first, with apt and with
                 pip), 10 million random words for each target, every variant of the samples, the test kernels on every target that the
-                compiler knows, Triton's kernels (docs/triton.md;
-                fetched with pip) and, if WAVETAP_PROGRAMS names their folder (docs/programs.md), public programs
+                compiler knows, Triton's kernels (docs/guide/triton.md; fetched with pip), the documentation as a book
+                (installs mdbook with cargo where it is missing, 2 to 5 minutes) and, if WAVETAP_PROGRAMS names their
+                folder (docs/results/programs.md), public programs
   --no-install  install nothing: fail when a package is missing
 HELP
 }
@@ -93,6 +94,17 @@ fi
 if [ "$full" = 1 ]; then
     # Fetches the pinned Triton from PyPI.
     step triton rewriter-tests/triton/run.sh
+fi
+if [ "$full" = 1 ]; then
+    # Tests check links and that every page is in the book; this checks that mdBook agrees.
+    if ! command -v mdbook >/dev/null; then
+        if [ "$install" = 1 ]; then
+            echo "test.sh: installing mdbook below target/tools"
+            step mdbook cargo install mdbook --locked --no-default-features --root target/tools
+        fi
+        PATH=$PWD/target/tools/bin:$PATH
+    fi
+    step book mdbook build docs
 fi
 step fmt cargo fmt --all --check
 step clippy cargo clippy --quiet --workspace --all-targets --locked -- -D warnings

@@ -75,7 +75,7 @@ pub enum Format {
 /// takes. With --extract the code objects are written to files.
 ///
 /// "VGPRs 41 of 48" means that the kernel uses 41 vector registers of a lane and is given 48. Occupancy is the number of waves that a SIMD holds at once;
-/// "next step" says what the kernel would have to do with for more.
+/// "next step" says what the kernel would have to get by with for more.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   wavetap inspect hip-samples/bin/divergence
@@ -103,11 +103,11 @@ pub struct InspectArgs {
 /// Without --kernel or --function every byte of every executable section is listed: what is no instruction as `.long`, what control does not reach as
 /// such, padding once with the number of its words.
 ///
-/// The columns V, A and S are the vector, accumulation and scalar registers that are live behind the instruction. A note "waits for 1e08" names the
-/// operations that a wait waits for, "waited for at 1e14" the way back.
+/// The columns V, A and S are the VGPRs, AGPRs and SGPRs that are live after the instruction. A note "waits for 1e08" names the
+/// operations that a wait waits for, "waited for at 1e14" where an operation is waited for.
 ///
 /// With --counters each counted branch shows what `wavetap report` says of it: executions, how often all active lanes agreed, active lanes before and
-/// after; of a scalar branch how often it was taken. A function's counts are those of all kernels that its heading names, added up. Blocks of which it is
+/// after; of a uniform branch how often it was taken. A function's counts are those of all kernels that its heading names, added up. Blocks of which it is
 /// certain say how often they were executed, or "not executed in this run".
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -180,7 +180,7 @@ pub struct EntryArgs {
 ///
 /// IN is a linked HIP executable or shared library, an offload bundle or a code object (.co, .hsaco); object files and static archives are refused. OUT is of
 /// the same kind and behaves as IN does; it counts when `wavetap run` gives it a place to put the counts. A kernel that cannot be instrumented correctly is
-/// left as it was, and named. Where nothing is selected (no kernel matches --kernel, or there is no code for --target), OUT is a copy of IN, and stderr says so.
+/// refused: it stays unchanged, and is listed with the reason. Where nothing is selected (no kernel matches --kernel, or there is no code for --target), OUT is a copy of IN, and stderr says so.
 ///
 /// OUT appears when it is complete, with IN's permissions; IN is never changed.
 #[derive(Debug, Args)]
@@ -216,7 +216,7 @@ pub struct RewriteArgs {
   wavetap run -- ./app input.txt
   wavetap run -o app.profile -- ./app.counting
   wavetap run -o rank%p.profile -- mpirun -n 4 ./app.counting        one profile for each process
-  wavetap run --timing -- ./app                                     modelled cycles and stalls, behind what ./app prints
+  wavetap run --timing -- ./app                                     modelled cycles and stalls, after what ./app prints
   wavetap run --timing --latency vmem=400 --latency l2=600 -- ./app
   wavetap run --timing --format json --report time.json -- ./app
   wavetap run --samples samples.json --sample-interval 256 -- ./app  stall samples as rocprofv3 writes them")]
@@ -248,7 +248,7 @@ pub struct RunArgs {
 
 /// Rewrite an application, run it, and report on its branches
 ///
-/// Code that it loads, or that what it starts has, is rewritten when it is loaded: libraries, modules, what a just-in-time compiler made.
+/// Code that the application, or a process it starts, loads is rewritten when it is loaded: libraries, modules, the output of a just-in-time compiler.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  wavetap profile ./app input.txt\n  wavetap profile --report app.json --format json -- ./app --its-own-flag\n  \
@@ -256,7 +256,7 @@ pub struct RunArgs {
                   wavetap profile --target gfx942 -- python app.py                             kernels that Triton compiles"
 )]
 pub struct ProfileArgs {
-    /// Also keep the collected counts in this file (with %p in its name: a file for each process, with the process's id in its place)
+    /// Also write the collected counts to this file (with %p in its name: a file for each process, with the process's id in its place)
     #[arg(short, long, value_name = "PROFILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
@@ -273,9 +273,9 @@ pub struct ProfileArgs {
     pub app: AppArgs,
 }
 
-/// Run an application with each way of counting: do they agree, and what does each cost?
+/// Run an application in each counter mode: do the counts agree, and what does each mode cost?
 ///
-/// The application runs once as it is and once for each mode, each time with the emulator's trace, which the counts must equal. Its output is shown once; in the later runs its stdin is empty.
+/// The application runs once unmodified and once in each mode, each time with the emulator's trace, which the counts must equal. Its output is shown once; in the later runs its stdin is empty.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  wavetap compare --modes lds,global -- hip-samples/bin/nested_loops")]
 pub struct CompareArgs {
@@ -300,14 +300,14 @@ pub struct CompareArgs {
 pub struct SliceArgs {
     /// The original file
     pub file: PathBuf,
-    /// Counts of a run: they say how often each wait was passed
+    /// Counts of a run: they say how often each wait was executed
     #[arg(long, value_name = "PROFILE")]
     pub counters: Option<PathBuf>,
     /// Where waves of the original were seen: PC samples of rocprofv3 as JSON or CSV (host trap or stochastic), of wavetap run --samples, or stats_*.csv of a thread
     /// trace. If it is given more than once, the most trusted that saw a kernel counts: thread trace, stochastic, host trap, CSV
     #[arg(long, value_name = "FILE")]
     pub samples: Vec<PathBuf>,
-    /// By which rule a stall is divided among its causes
+    /// The rule by which a stall is divided among its causes
     #[arg(long, value_enum, default_value_t = BlameChoice::Exposed, value_name = "RULE")]
     pub blame: BlameChoice,
     #[command(flatten)]
@@ -369,9 +369,9 @@ pub struct MergeArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  wavetap verify app app.counting")]
 pub struct VerifyArgs {
-    /// The file as it was
+    /// The file before it was rewritten
     pub original: PathBuf,
-    /// What `wavetap rewrite` made of it
+    /// The output of `wavetap rewrite`
     pub rewritten: PathBuf,
     #[command(flatten)]
     pub output: OutputArgs,
@@ -410,7 +410,7 @@ pub struct InstrumentArgs {
     /// What to count
     #[arg(long, value_delimiter = ',', value_parser = probes(), default_value = ProbeKind::Branches.name(), value_name = "PROBES")]
     pub probe: Vec<ProbeKind>,
-    /// Leave kernels alone that would lose more than so many waves per SIMD to their counters
+    /// Refuse kernels that would lose more than N waves per SIMD to their counters
     #[arg(long, value_name = "N")]
     pub max_occupancy_loss: Option<u32>,
 
@@ -483,7 +483,7 @@ impl From<BundleChoice> for Packing {
 /// Whether to model time.
 #[derive(Debug, Clone, Default, Args)]
 pub struct TimingArgs {
-    /// Emulator: model how many cycles the kernels take and what their waves wait for, and report it (`profile` runs the application a second time for it, as it is and with
+    /// Emulator: model how many cycles the kernels take and what their waves wait for, and report it (`profile` runs the application a second time for it, unmodified and with
     /// empty stdin). A model, not a measurement
     #[arg(long)]
     pub timing: bool,
@@ -509,7 +509,7 @@ pub struct OutputArgs {
     /// Write the report to this file instead of stdout
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Text: names of kernels and functions whole, however long (JSON and YAML always have them)
+    /// Text: full names of kernels and functions, however long (JSON and YAML always have them)
     #[arg(long)]
     pub long_names: bool,
     /// Replace files that exist

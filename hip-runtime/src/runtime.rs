@@ -211,6 +211,8 @@ impl Runtime {
                 tolerated: default.tolerated,
                 passes: default.passes,
                 trace: self.tracer.is_some(),
+                // The strict mode executes instructions one by one anyway.
+                trace_lanes: self.tracer.is_some() && self.settings.strict,
                 origins: self.origins.is_some(),
                 threads: self.settings.threads,
                 timing: self.settings.timing.clone(),

@@ -1,15 +1,15 @@
 //! The emulator's own counts, in the form of a profile: the oracle that a profile of counters is compared with.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
+use std::sync::Arc;
 
-use md5::{Digest, Md5};
-use wavetap::code_object::{CodeObject, LineTable, demangle};
-use wavetap::emulator::DispatchStats;
+use wavetap::code_object::{CodeObject, LineTable, demangle, digest};
+use wavetap::emulator::{DispatchStats, Trace};
 use wavetap::error::Result;
 use wavetap::isa::{self, Target};
 use wavetap::profile::file::{Backend, KernelTotals, Origin, Profile, SiteTotals, Work};
-use wavetap::profile::map::Source;
+use wavetap::profile::map::{Site, Source};
+use wavetap::profile::schema::KindSchema;
 
 use crate::images::Loaded;
 use crate::kernarg::Shape;
@@ -67,11 +67,12 @@ impl Tracer {
         work.global_bytes += stats.global_bytes;
         work.lds_bytes += stats.lds_bytes;
         let Some(trace) = &stats.trace else { return Ok(place) };
-        let sites = trace.sites(id);
         let code = CodeObject::parse(&loaded.bytes)?;
         let original = Originals::of(loaded, kernel, &code);
-        for (address, counts) in sites {
-            let Some(address) = original.address(address) else { continue };
+        let found = trace.sites(id).into_iter().filter_map(|(address, counts)| Some((original.address(address)?, counts)));
+        let of_map = original.sites.iter().filter(|site| !Trace::finds(&site.kind));
+        let of_map = of_map.filter_map(|site| Some((site.address, trace.counts(&site.kind, id, &site.rewritten)?)));
+        for (address, counts) in found.chain(of_map) {
             let kind = counts.kind();
             match totals.sites.binary_search_by_key(&(address, &*kind.probe, &*kind.name), SiteTotals::key) {
                 Ok(at) => totals.sites[at].counts.merge(&counts)?,
@@ -97,15 +98,33 @@ pub(crate) struct Originals {
     texts: HashMap<u64, String>,
     /// Where original code ends.
     original_end: u64,
+    /// The sites that are counted.
+    sites: Vec<CountedSite>,
+}
+
+/// A site of a rewritten kernel.
+struct CountedSite {
+    /// Original address.
+    address: u64,
+    kind: Arc<KindSchema>,
+    /// Where its instruction is now.
+    rewritten: Vec<u64>,
 }
 
 impl Originals {
     pub(crate) fn of(loaded: &Loaded, kernel: &str, code: &CodeObject<'_>) -> Self {
         let map = loaded.counters.as_ref().and_then(|counters| counters.map.kernels.iter().find(|mapped| mapped.name == kernel));
-        let Some(map) = map else { return Originals { rewritten: None, texts: HashMap::new(), original_end: 0 } };
+        let Some(map) = map else {
+            return Originals { rewritten: None, texts: HashMap::new(), original_end: 0, sites: Vec::new() };
+        };
+        let mut moved: HashMap<u64, Vec<u64>> = HashMap::new();
+        map.addresses.iter().for_each(|pair| moved.entry(pair.original).or_default().push(pair.rewritten));
+        let rewritten = |address: u64| moved.get(&address).cloned().unwrap_or_default();
+        let site = |site: &Site| CountedSite { address: site.address, kind: Arc::clone(&site.kind), rewritten: rewritten(site.address) };
         Originals {
             rewritten: Some(map.addresses.iter().map(|pair| (pair.rewritten, pair.original)).collect()),
             original_end: code.elf().section(".text").map_or(0, |section| section.address + section.size),
+            sites: map.sites.iter().map(site).collect(),
             texts: map.sites.iter().map(|site| (site.address, site.instruction.clone())).collect(),
         }
     }
@@ -143,14 +162,7 @@ impl Names {
 pub(crate) fn identity(loaded: &Loaded) -> Result<(String, String)> {
     Ok(match &loaded.counters {
         Some(counters) => (counters.map.original.clone(), counters.map.target.clone()),
-        None => (hex(&Md5::digest(&loaded.bytes)), CodeObject::parse(&loaded.bytes)?.target_id()),
-    })
-}
-
-fn hex(digest: &[u8]) -> String {
-    digest.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
+        None => (digest(&loaded.bytes), CodeObject::parse(&loaded.bytes)?.target_id()),
     })
 }
 

@@ -125,12 +125,31 @@ impl Case {
     /// # Errors
     /// What went otherwise than the case says, with the line.
     pub fn run(&self) -> Result<(), Failure> {
+        self.run_checking(&|_| Ok(()))
+    }
+
+    /// [`Case::run`], with a check of each JSON document that the programs print, and of each that is in the folder at the end.
+    ///
+    /// # Errors
+    /// As [`Case::run`], and what the check says.
+    pub fn run_checking(&self, check: &dyn Fn(&str) -> Result<(), Failure>) -> Result<(), Failure> {
         let temporary = tempfile::tempdir().map_err(|e| e.to_string())?;
         let mut running = Running { case: self, folder: temporary.path().to_path_buf(), last: None };
         for line in &self.lines {
-            running.act(line).map_err(|e| format!("{}:{}: {}: {}\n{e}", self.path.display(), line.number, line.name, line.value))?;
+            let place = |e: Failure| format!("{}:{}: {}: {}\n{e}", self.path.display(), line.number, line.name, line.value);
+            running.act(line).map_err(place)?;
+            if line.name == "RUN" {
+                running.check(check).map_err(place)?;
+            }
         }
-        running.settle()
+        running.settle()?;
+        let mut files = Vec::new();
+        walk(temporary.path(), &mut files)?;
+        for file in files {
+            let json = fs::read(&file).ok().filter(|bytes| bytes.starts_with(b"{")).and_then(|bytes| String::from_utf8(bytes).ok());
+            json.map_or(Ok(()), |text| check(&text)).map_err(|e| format!("{}: {}\n{e}", self.path.display(), file.display()))?;
+        }
+        Ok(())
     }
 }
 
@@ -211,6 +230,12 @@ impl Running<'_> {
             }
             _ => Err("no such line, or not with these words: see how-cases-work.case".into()),
         }
+    }
+
+    /// Checks what the last program printed, if that is a JSON document.
+    fn check(&self, check: &dyn Fn(&str) -> Result<(), Failure>) -> Result<(), Failure> {
+        let text = self.finished()?.out();
+        if text.starts_with('{') { check(&text) } else { Ok(()) }
     }
 
     /// The last program must have ended with 0 where the case said nothing else.

@@ -6,17 +6,17 @@
 //! such functions.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use wavetap::code_object::{CodeObject, Kernel};
-use wavetap::emulator::{CodeAddress, Device, Dispatch, Fault, FaultKind, ObjectId, Options, Trace};
+use wavetap::emulator::{Device, Dispatch, Fault, FaultKind, ObjectId, Options, Trace};
 use wavetap::isa::{EventHazards, Target};
 use wavetap::pipeline::{self, Counters, ProbeKind};
 use wavetap::profile::collect::Collector;
 use wavetap::profile::control::{self, Control, FLAG_SHARED};
 use wavetap::profile::file::{Backend, KernelTotals};
 use wavetap::profile::map::{KernelMap, ObjectMap, Refused, VectorSource};
-use wavetap::profile::probes::branches;
+use wavetap::profile::probes::blocks::{self, BlockCounts};
+use wavetap::profile::probes::branches::{self, BranchCounts};
 use wavetap::profile::schema::{Counts, KindSchema};
 use wavetap::verify;
 
@@ -38,6 +38,20 @@ const GIBIBYTE: u64 = 1 << 30;
 const WIDTH_OF_GAP: usize = 64;
 /// Scratch of a lane where calls go to a depth that the compiler does not know.
 const STACK: u32 = 16 << 10;
+
+const BRANCHES: &[ProbeKind] = &[ProbeKind::Branches];
+/// How objects are rewritten.
+const MODES: [(&str, Counters, &[ProbeKind]); 4] = [
+    ("lds", Counters::Lds, BRANCHES),
+    ("global", Counters::Global, BRANCHES),
+    ("lds --probe branches,blocks", Counters::Lds, &[ProbeKind::Branches, ProbeKind::Blocks]),
+    ("global --probe blocks", Counters::Global, &[ProbeKind::Blocks]),
+];
+
+/// With how many of the seeds the last of them are run.
+fn further_seeds() -> usize {
+    if crate::full() { usize::MAX } else { 1 }
+}
 
 /// What makes the kernel arguments, given the addresses of the buffers.
 pub type Arguments<'a> = dyn Fn(&Kernel, &[u64]) -> Result<Vec<u8>, Failure> + 'a;
@@ -131,6 +145,8 @@ struct Rewritten {
     mode: &'static str,
     bytes: Vec<u8>,
     map: ObjectMap,
+    /// It measures other things as well, or something else: one seed is enough where time is short.
+    is_further: bool,
 }
 
 /// An object and what became of it.
@@ -182,22 +198,18 @@ impl<'a> Subject<'a> {
 
     fn selected(original: &'a [u8], target: Target, kernels: &[String]) -> Result<Subject<'a>, Failure> {
         let selection = pipeline::Selection { kernels: kernels.to_vec(), ..pipeline::Selection::default() };
-        let rewrite = |(mode, counters): (&'static str, Counters)| {
-            let options = pipeline::Options {
-                probes: vec![ProbeKind::Branches],
-                counters,
-                selection: selection.clone(),
-                ..pipeline::Options::default()
-            };
+        let rewrite = |&(mode, counters, probes): &(&'static str, Counters, &[ProbeKind])| {
+            let options =
+                pipeline::Options { probes: probes.to_vec(), counters, selection: selection.clone(), ..pipeline::Options::default() };
             let mut rewritten = pipeline::rewrite(original, &options).map_err(|e| format!("rewrite --counters {mode}: {e}"))?;
             let report = verify::check_files(original, &rewritten.bytes).map_err(|e| format!("verify, {mode}: {e}"))?;
             if let Some((place, finding)) = report.findings.first() {
                 return Err(format!("verify, {mode}: {place}: {finding}"));
             }
             let map = rewritten.maps.pop().ok_or("no map")?;
-            Ok(Rewritten { mode, bytes: rewritten.bytes, map })
+            Ok(Rewritten { mode, bytes: rewritten.bytes, map, is_further: probes != BRANCHES })
         };
-        let rewritten = [("lds", Counters::Lds), ("global", Counters::Global)].into_iter().map(rewrite).collect::<Result<_, Failure>>()?;
+        let rewritten = MODES.iter().map(rewrite).collect::<Result<_, Failure>>()?;
         Ok(Subject { original, target, rewritten })
     }
 
@@ -243,7 +255,7 @@ impl<'a> Subject<'a> {
         let mut compared = Compared::default();
         for rewritten in &self.rewritten {
             let Some(index) = rewritten.map.kernels.iter().position(|kernel| kernel.name == launch.kernel) else { continue };
-            for seed in seeds.clone() {
+            for seed in seeds.clone().take(if rewritten.is_further { further_seeds() } else { usize::MAX }) {
                 let at = |e: Failure| format!("--counters {}, seed {seed}: {e}", rewritten.mode);
                 let side = Side { rewritten, index, seed };
                 compared.add(self.beside(launch, &original, &side).map_err(at)?);
@@ -263,7 +275,7 @@ impl<'a> Subject<'a> {
         let mut compared = 0;
         for rewritten in &self.rewritten {
             let Some(index) = rewritten.map.kernels.iter().position(|kernel| kernel.name == launch.kernel) else { continue };
-            for seed in seeds.clone() {
+            for seed in seeds.clone().take(if rewritten.is_further { further_seeds() } else { usize::MAX }) {
                 let counting = Some(Counting { map: &rewritten.map, index: index as u32, records: Records::Own });
                 let (place, text) = match run(&rewritten.bytes, self.target, launch, &options(launch, seed, FUEL_FACTOR), counting) {
                     Err(Stopped::Failure(failure)) => return Err(failure),
@@ -359,6 +371,7 @@ impl<'a> Subject<'a> {
         let mut moved: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         map.addresses.iter().for_each(|pair| moved.entry(pair.original).or_default().push(pair.rewritten));
         let whole = counted.uncounted_callees.is_empty();
+        let mut is_as_original = true;
         for site in &counted.sites {
             let seen = seen(original, &[site.address], site.counts.kind());
             compared.sites += 1;
@@ -368,6 +381,7 @@ impl<'a> Subject<'a> {
             if site.counts == seen {
                 continue;
             }
+            is_as_original = false;
             let itself = moved.get(&site.address).map(|new| self::seen(outcome, new, site.counts.kind()));
             if itself.as_ref() != Some(&site.counts) || !(elsewhere || is_unordered()) {
                 let (address, name) = (site.address, &site.instruction);
@@ -377,9 +391,13 @@ impl<'a> Subject<'a> {
                 ));
             }
         }
-        let sites = original.trace.exec_sites.keys().chain(original.trace.branches.keys()).filter(|place| place.object == original.object);
-        for place in sites {
-            let known = counted.sites.iter().any(|site| site.address == place.address);
+        if whole && is_as_original && counted.sites.iter().any(|site| *site.counts.kind() == *blocks::BLOCK) {
+            whole_blocks(original, counted)?;
+        }
+        let counts_branches = map.sites.iter().any(|site| site.kind.probe == branches::PROBE);
+        let sites = original.trace.exec_sites.keys().chain(original.trace.branches.keys());
+        for place in sites.filter(|place| counts_branches && place.object == original.object) {
+            let known = counted.sites.iter().any(|site| site.address == place.address && site.counts.kind().probe == branches::PROBE);
             // A function without a symbol may lie in the middle of the kernel.
             if !known && (whole || (own.contains(&place.address) && moved.contains_key(&place.address))) {
                 return Err(format!("the emulator saw a site at {:#x} that is not counted", place.address));
@@ -454,21 +472,47 @@ struct Counting<'m> {
 }
 
 fn options(launch: &Launch<'_>, seed: u64, factor: u64) -> Options {
-    Options { strict: true, seed, fuel: launch.fuel * factor, trace: true, tolerated: launch.tolerated, ..Options::default() }
+    Options {
+        strict: true,
+        seed,
+        fuel: launch.fuel * factor,
+        trace: true,
+        trace_lanes: true,
+        tolerated: launch.tolerated,
+        ..Options::default()
+    }
 }
 
 /// What a trace has of a site that is at these addresses.
-fn seen(outcome: &Outcome, addresses: &[u64], kind: &Arc<KindSchema>) -> Counts {
-    let places = addresses.iter().map(|&address| CodeAddress { object: outcome.object, address });
-    let mut sum = Counts::zero(kind);
-    for place in places {
-        let exec = outcome.trace.exec_sites.get(&place).filter(|_| *kind == *branches::EXEC);
-        let scalar = outcome.trace.branches.get(&place).filter(|_| *kind == *branches::SCALAR);
-        for counts in exec.map(|counts| Counts::from(*counts)).into_iter().chain(scalar.map(|counts| Counts::from(*counts))) {
-            sum.merge(&counts).expect("counts of one dispatch");
+fn seen(outcome: &Outcome, addresses: &[u64], kind: &KindSchema) -> Counts {
+    outcome.trace.counts(kind, outcome.object, addresses).expect("all that is counted is traced")
+}
+
+/// Every instruction that the emulator saw is in a block, and was executed as often as that: the blocks are all there are, and no control enters or leaves
+/// one in its middle. The counts of branches follow from those of the blocks that they are in.
+fn whole_blocks(seen: &Outcome, counted: &KernelTotals) -> Result<(), Failure> {
+    let blocks: BTreeMap<u64, BlockCounts> =
+        counted.sites.iter().filter_map(|site| Some((site.address, BlockCounts::of(&site.counts)?))).collect();
+    let block = |address: u64| blocks.range(..=address).next_back().ok_or_else(|| format!("{address:#x} is in no block"));
+    for (place, executed) in seen.trace.executed.iter().filter(|(place, _)| place.object == seen.object) {
+        let (start, counts) = block(place.address)?;
+        if counts.executions != *executed {
+            let counted = counts.executions;
+            return Err(format!("{:#x} was executed {executed} times, its block at {start:#x} {counted}", place.address));
         }
     }
-    sum
+    for site in &counted.sites {
+        let executions = match BranchCounts::of(&site.counts) {
+            Some(BranchCounts::Exec(exec)) => exec.executions + exec.empty,
+            Some(BranchCounts::Scalar(scalar)) => scalar.executions,
+            None => continue,
+        };
+        let (start, counts) = block(site.address)?;
+        if counts.executions != executions {
+            return Err(format!("the branch at {:#x}: {executions}, its block at {start:#x}: {}", site.address, counts.executions));
+        }
+    }
+    Ok(())
 }
 
 /// Runs a kernel of a bare code object. Buffers come before the object, so that they lie at the same addresses whatever the object's size, and far from it: a wild

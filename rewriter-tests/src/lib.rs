@@ -14,7 +14,8 @@
 //! - [`sample`]: a sample on one target in one counter mode, original and instrumented;
 //! - [`place`]: folders and files of the project;
 //! - [`random`]: random numbers that are the same everywhere;
-//! - [`real_code`]: the code of real objects.
+//! - [`real_code`]: the code of real objects;
+//! - [`words`]: words that the documentation does not use.
 
 use std::process::ExitCode;
 
@@ -36,6 +37,7 @@ pub mod place;
 pub mod random;
 pub mod real_code;
 pub mod sample;
+pub mod words;
 
 /// Why a test failed: what a person reads.
 pub type Failure = String;

@@ -1,23 +1,22 @@
 //! Random numbers that are the same everywhere, so that a seed means one test.
 
-/// A deterministic generator (SplitMix64); any seed is as good as another.
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+/// A deterministic generator; any seed is as good as another.
 #[derive(Debug, Clone)]
-pub struct Random(u64);
+pub struct Random(SplitMix64);
 
 impl Random {
     /// The numbers of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Random {
-        Random(seed)
+        Random(SplitMix64::seed_from_u64(seed))
     }
 
     /// The next 64 random bits.
     pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.next_u64()
     }
 
     /// A number below `bound`, which is not 0.

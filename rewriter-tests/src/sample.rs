@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use tempfile::TempDir;
 use wavetap::profile::file::Profile;
+use wavetap::profile::probes::{blocks, branches};
 
 use crate::case::Case;
 use crate::command::{self, Finished};
@@ -16,6 +17,9 @@ use crate::{Failure, counts, place};
 /// Seeds of the strict mode that every sample runs with, and with `--full`.
 const SEEDS: std::ops::Range<u64> = 0..3;
 const FULL_SEEDS: std::ops::Range<u64> = 0..20;
+
+/// Both probes.
+const BOTH: &str = "branches,blocks";
 
 /// One sample, target and counter mode.
 #[derive(Debug, Clone)]
@@ -79,10 +83,36 @@ impl SampleTest {
     /// What differed, with the commands to repeat it.
     pub fn run(&self) -> Result<(), Failure> {
         let rewritten = self.rewritten()?;
-        for seed in if crate::full() { FULL_SEEDS } else { SEEDS } {
+        let seeds = if crate::full() { FULL_SEEDS } else { SEEDS };
+        for seed in seeds.clone() {
             self.compare(&rewritten.path().join(&self.sample), seed).map_err(|e| format!("seed {seed}: {e}"))?;
         }
+        let rewritten = self.rewritten_with(BOTH)?;
+        for seed in seeds.take(if crate::full() { usize::MAX } else { 1 }) {
+            self.compare_blocks(&rewritten.path().join(&self.sample), seed).map_err(|e| format!("--probe {BOTH}, seed {seed}: {e}"))?;
+        }
         Ok(())
+    }
+
+    /// Both probes: the branches as in the original, the blocks as the emulator sees them in this run.
+    fn compare_blocks(&self, rewritten: &Path, seed: u64) -> Result<(), Failure> {
+        let original = self.original(seed)?;
+        let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+        let (file, traced) = (folder.path().join("counted.profile"), folder.path().join("trace.profile"));
+        let outputs = ["-o".into(), file.clone().into(), "--trace".into(), traced.clone().into()];
+        let counted = self.run_once(rewritten, seed, &outputs)?.exited(original.finished.code)?;
+        if counted.stdout != original.finished.stdout {
+            return Err(counted.failure("the instrumented run wrote something else than the original"));
+        }
+        let (profile, trace) = (counts::read_profile(&file)?, counts::read_profile(&traced)?);
+        let wrong = |what: &str, e: Failure| counted.failure(&format!("{what}: {e}"));
+        if !profile.kernels.iter().flat_map(|kernel| &kernel.sites).any(|site| site.counts.kind().probe == blocks::PROBE) {
+            return Err(counted.failure("no blocks were counted"));
+        }
+        counts::same_as_trace(&profile, &trace).map_err(|e| wrong("the counts are not those of the trace", e))?;
+        let mut branches = profile.clone();
+        branches.kernels.iter_mut().for_each(|kernel| kernel.sites.retain(|site| site.counts.kind().probe == branches::PROBE));
+        counts::same_as_trace(&branches, &original.trace).map_err(|e| wrong("the branches are not those of the original", e))
     }
 
     fn compare(&self, rewritten: &Path, seed: u64) -> Result<(), Failure> {
@@ -130,17 +160,23 @@ impl SampleTest {
 
     /// The rewritten executable (all targets at once), in a folder of its own.
     fn rewritten(&self) -> Result<Arc<TempDir>, Failure> {
-        static ALL: Made<(String, String), TempDir> = OnceLock::new();
-        once(ALL.get_or_init(Mutex::default), (self.sample.clone(), self.mode.clone()), || {
+        self.rewritten_with("branches")
+    }
+
+    fn rewritten_with(&self, probes: &'static str) -> Result<Arc<TempDir>, Failure> {
+        static ALL: Made<(String, String, &str), TempDir> = OnceLock::new();
+        once(ALL.get_or_init(Mutex::default), (self.sample.clone(), self.mode.clone(), probes), || {
             let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
             let (input, output): (PathBuf, PathBuf) = (place::samples().join(&self.sample), folder.path().join(&self.sample));
-            let args: [OsString; 6] = [
+            let args: [OsString; 8] = [
                 "rewrite".into(),
                 input.clone().into(),
                 "-o".into(),
                 output.clone().into(),
                 "--counters".into(),
                 OsString::from(&self.mode),
+                "--probe".into(),
+                probes.into(),
             ];
             command::run(&command::wavetap()?, &args, &[], place::root())?.exited(0)?;
             crate::accept::rewritten(&input, &output)?;

@@ -2,10 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
 use libtest_mimic::{Failed, Trial};
 use rewriter_tests::case::{self, Case};
 use rewriter_tests::{Failure, full, place, sample};
+
+#[path = "schemas/mod.rs"]
+mod validator;
+
+use validator::Validator;
 
 fn main() -> ExitCode {
     rewriter_tests::run_trials(trials())
@@ -27,10 +33,19 @@ fn trials() -> Result<Vec<Trial>, Failure> {
             }
         } else {
             let long = needs_full(&case)?;
-            trials.push(Trial::test(case.name.clone(), move || case.run().map_err(Failed::from)).with_ignored_flag(long && !full()));
+            trials.push(
+                Trial::test(case.name.clone(), move || case.run_checking(&is_as_its_schema_says).map_err(Failed::from))
+                    .with_ignored_flag(long && !full()),
+            );
         }
     }
     Ok(trials)
+}
+
+/// Every JSON document that a case makes is what the committed schema says.
+fn is_as_its_schema_says(text: &str) -> Result<(), Failure> {
+    static VALIDATOR: LazyLock<Result<Validator, Failure>> = LazyLock::new(Validator::new);
+    VALIDATOR.as_ref().map_err(Clone::clone)?.check(text).map(|_| ())
 }
 
 fn needs_full(case: &Case) -> Result<bool, Failure> {

@@ -7,6 +7,7 @@
 
 use rewriter_tests::cores::on_all_cores;
 use rewriter_tests::fillings;
+use rewriter_tests::random::Random;
 use wavetap::isa::{self, Inst, Reg, RegFile, Target, Variant};
 
 const WORDS: u64 = 100_000;
@@ -33,27 +34,20 @@ fn number(variable: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} is {text:?}, expected a number")))
 }
 
-/// A small generator (xorshift64*): the test needs variety, not secrets, and the same words on every run.
-struct Random(u64);
+/// Random words that are likely to mean something.
+struct Words(Random);
 
-impl Random {
+impl Words {
     fn of(target: Target) -> Self {
         let seed = number("WAVETAP_RANDOM_SEED").unwrap_or(0);
-        // Other words for each target, and never the state 0.
+        // Other words for each target.
         let name = target.name().bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-        Random(name.wrapping_add(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+        Words(Random::new(name))
     }
 
     fn bytes(&mut self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
-        bytes.chunks_exact_mut(8).for_each(|eight| eight.copy_from_slice(&self.next().to_le_bytes()));
+        bytes.chunks_exact_mut(8).for_each(|eight| eight.copy_from_slice(&self.0.bits().to_le_bytes()));
         bytes
     }
 
@@ -69,8 +63,8 @@ impl Random {
     }
 
     fn word(&mut self, variants: &[&Variant]) -> [u8; BYTES] {
-        let variant = variants[(self.next() % variants.len() as u64) as usize];
-        match self.next() >> 62 {
+        let variant = self.0.of(variants);
+        match self.0.bits() >> 62 {
             0 => self.bytes(),
             1 => self.filling(variant, FAMILY),
             _ => self.filling(variant, u32::MAX),
@@ -143,7 +137,7 @@ fn whatever_decodes_encodes_to_itself_and_prints() {
     for_every_target(|target| {
         let words = number("WAVETAP_RANDOM_WORDS").unwrap_or(WORDS) / wave_sizes(target).count() as u64;
         let variants: Vec<&Variant> = isa::variants(target).collect();
-        let mut random = Random::of(target);
+        let mut random = Words::of(target);
         let (mut decoded, mut most) = (0, 0);
         for _ in 0..words {
             let bytes = random.word(&variants);
@@ -163,7 +157,7 @@ fn whatever_decodes_encodes_to_itself_and_prints() {
 #[test]
 fn an_instruction_that_is_cut_short_is_an_error() {
     for_every_target(|target| {
-        let (mut random, mut likely) = (Random::of(target), fillings::Random::new(1));
+        let (mut random, mut likely) = (Words::of(target), fillings::Random::new(1));
         let (mut cut, mut never) = (0, Vec::new());
         for variant in isa::variants(target) {
             let found = (0..ATTEMPTS).find_map(|attempt| {

@@ -7,14 +7,14 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::object::{Object, Opened, digest, every_object, place_name, target_id};
+use super::object::{Object, Opened, every_object, place_name, target_id};
 use super::options::Selection;
 use wavetap_amdgpu::Target;
 use wavetap_analysis::cfg::{BodyId, Cfg, Program};
 use wavetap_analysis::kernel::{Body, Flow, Image};
 use wavetap_base::error::{Error, Result, ResultExt};
 use wavetap_instrument::end_of_wave;
-use wavetap_object::code_object::{CodeObject, Field, Kernel, demangle};
+use wavetap_object::code_object::{CodeObject, Field, Kernel, demangle, digest};
 use wavetap_object::offload_bundle::Input;
 use wavetap_profile::file::{KernelTotals, Origin, Profile, SiteTotals};
 use wavetap_profile::map::{EVERY_KERNEL, Refused};

@@ -1,10 +1,10 @@
 //! Bundles, entries, targets, kernels and what they need of the machine.
 
 use super::kernel_facts::kernel_facts;
-use super::object::{Opened, digest, entry_id, every_object, place};
+use super::object::{Opened, entry_id, every_object, place};
 use super::options::Selection;
 use wavetap_base::error::{Error, Kind, Result, ResultExt};
-use wavetap_object::code_object::{CodeObject, DESCRIPTOR_SUFFIX, MalformedPart, PartKind, demangle, processor_name};
+use wavetap_object::code_object::{CodeObject, DESCRIPTOR_SUFFIX, MalformedPart, PartKind, demangle, digest, processor_name};
 use wavetap_object::elf::{self, Elf, Symbol};
 use wavetap_object::offload_bundle::{Bundle, Container, Found, Input};
 use wavetap_report::inspect::{

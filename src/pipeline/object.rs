@@ -1,13 +1,11 @@
 //! A code object that was found in an input, decoded.
 
-use md5::{Digest, Md5};
-
 use super::options::Selection;
 use wavetap_amdgpu::Target;
 use wavetap_analysis::cfg::Program;
 use wavetap_analysis::kernel::Image;
 use wavetap_base::error::{Error, Kind, Result, ResultExt};
-use wavetap_object::code_object::{CodeObject, LineTable, PartKind};
+use wavetap_object::code_object::{CodeObject, LineTable, PartKind, digest};
 use wavetap_object::offload_bundle::{Found, Input};
 use wavetap_profile::map::Source;
 use wavetap_slice::chains::Inlined;
@@ -163,11 +161,6 @@ fn bundled<'i>(input: &'i Input<'_>) -> impl Iterator<Item = Found<'i>> {
 /// The id an object was bundled under, or its own.
 pub(super) fn target_id(found: &Found<'_>, code: &CodeObject<'_>) -> String {
     found.target.map_or_else(|| code.target_id(), ToString::to_string)
-}
-
-/// MD5 in lower-case hex.
-pub(super) fn digest(bytes: &[u8]) -> String {
-    Md5::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Where a code object lies, for errors.

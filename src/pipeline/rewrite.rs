@@ -11,12 +11,12 @@ use std::sync::{Arc, Mutex};
 
 use rustc_hash::{FxHashMap, FxHasher};
 
-use super::object::{digest, place, place_name, source, target_id};
+use super::object::{place, place_name, source, target_id};
 use super::options::Options;
 use wavetap_amdgpu::Target;
 use wavetap_analysis::kernel::Image;
 use wavetap_base::error::{Error, Kind, Result, ResultExt};
-use wavetap_object::code_object::{CodeObject, Kernel, LineTable, MalformedPart, PartKind, demangle, metadata};
+use wavetap_object::code_object::{CodeObject, Kernel, LineTable, MalformedPart, PartKind, demangle, digest, metadata};
 use wavetap_object::emit::code_object::{Changes, Plan};
 use wavetap_object::emit::{Kept, Merger, Output, Scratch};
 use wavetap_object::offload_bundle::{Found, Input};

@@ -24,10 +24,10 @@ pub struct BackendArgs {
     /// Emulator: report what the hardware leaves undefined (missing waits and wait states, reads of undefined registers and LDS) as errors
     #[arg(long)]
     pub strict: bool,
-    /// Emulator: go on after findings of the kinds uninitialised, lds-race, missing-wait, hazard, overread; report each place once, exit code 1. Other faults still end the run (implies --strict)
+    /// Emulator: continue after findings of the kinds uninitialised, lds-race, missing-wait, hazard, overread; report each place once, exit code 1. Other faults still end the run (implies --strict)
     #[arg(long)]
     pub strict_continue: bool,
-    /// Emulator: go on after the findings that this file names, unreported. A line is KIND KERNEL, and ADDRESS if wanted: a kind as above or `*`; a name with `*` for any characters (implies --strict)
+    /// Emulator: continue after the findings that this file names, unreported. A line is KIND KERNEL, and ADDRESS if wanted: a kind as above or `*`; a name with `*` for any characters (implies --strict)
     #[arg(long, value_name = "FILE")]
     pub suppressions: Option<PathBuf>,
     /// Emulator: seed of everything that is random (order of waves, undefined contents)
@@ -42,7 +42,7 @@ pub struct BackendArgs {
     /// Give this many records to the waves of a dispatch; more waves than that share them
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub records: Option<u32>,
-    /// Keep every wave's counts besides the totals
+    /// Keep every wave's counts in addition to the totals
     #[arg(long)]
     pub per_wave: bool,
 }

@@ -6,7 +6,7 @@ use super::core::{Core, LANES, Step, active, undefined};
 use super::op::{Op, Semantics, Source, Ty};
 use super::vector_memory::Place;
 
-/// Which bytes of a buffer are in range. `docs/buffer-bounds.md` has the rules of all targets, and where they are from.
+/// Which bytes of a buffer are in range. `docs/reference/buffer-bounds.md` has the rules of all targets, and where they are from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bounds {
     /// The index, or the end of the dword in the element.

@@ -157,7 +157,7 @@ pub(super) struct Launch {
     pub wait_states: WaitStates,
     /// The hazards that are checked, of those that are not counted in slots.
     pub event_hazards: EventHazards,
-    /// Waves of a workgroup may not share a first-level cache that keeps their operations in order (`docs/memory-scopes.md`).
+    /// Waves of a workgroup may not share a first-level cache that keeps their operations in order (`docs/reference/memory-scopes.md`).
     pub apart: bool,
     /// The hardware sets up scratch.
     pub architected_scratch: bool,

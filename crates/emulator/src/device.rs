@@ -29,6 +29,8 @@ pub struct Options {
     pub fuel: u64,
     /// Collects a [`super::Trace`] for each dispatch.
     pub trace: bool,
+    /// Has the trace count the active lanes of every instruction, which takes longer.
+    pub trace_lanes: bool,
     /// Collects [`super::Origins`] for each dispatch, which then runs on one thread and takes many times as long.
     pub origins: bool,
     /// Models the time that dispatches take ([`DispatchStats::time`]).
@@ -46,6 +48,7 @@ impl Default for Options {
             seed: 0,
             fuel: 50_000_000_000,
             trace: false,
+            trace_lanes: false,
             origins: false,
             timing: None,
             threads: 0,

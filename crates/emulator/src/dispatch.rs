@@ -142,7 +142,7 @@ impl Plan {
         let descriptor = Descriptor::read(&memory.view(), dispatch.kernel_object)?;
         let lanes = if descriptor.has(property::WAVEFRONT_SIZE32) { 32 } else { 64 };
         let Some(target) = target.with_wave_size(lanes) else {
-            return setup(format!("the descriptor asks for waves of {lanes}, which {} lacks", target.name()));
+            return setup(format!("the descriptor asks for wave{lanes}, which {} lacks", target.name()));
         };
         if target.has_shared_vgprs() && lanes == 64 && descriptor.rsrc3 & 0xf != 0 {
             return setup("vector registers that the halves of a wave share are not emulated");

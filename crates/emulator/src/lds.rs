@@ -47,7 +47,7 @@ fn check(core: &Core, offset: u64, size: usize, lane: usize) -> Step<usize> {
 const NO_INDEX: u64 = 1 << 30;
 
 /// Whether an access that is out of bounds is one that the hardware drops, and that is no finding: loads there return 0, stores and atomics do nothing. Compilers
-/// mask lanes so, with an address that no LDS has (Triton: 0x7fffffff). `docs/strict-mode.md` has the sources.
+/// mask lanes so, with an address that no LDS has (Triton: 0x7fffffff). `docs/reference/strict-mode.md` has the sources.
 ///
 /// Strict mode takes what is nearer to the allocation than [`NO_INDEX`], before it or after it, for a wrong index. Otherwise
 /// everything after the last unit of the allocation is dropped; the rest of that unit exists on hardware, and its contents

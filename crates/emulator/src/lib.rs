@@ -5,11 +5,11 @@
 //!
 //! In strict mode (see [`Options::strict`]) everything the hardware leaves open is made unkind: undefined registers, LDS and scratch hold seeded random bits, a
 //! result that no wait has guaranteed must not be touched, stores become visible to other waves late, required wait states and forbidden sequences are checked, so are races in
-//! LDS and uses of what was never written, and waves run in seeded random order. `docs/strict-mode.md` says what is checked and what is not.
+//! LDS and uses of what was never written, and waves run in seeded random order. `docs/reference/strict-mode.md` says what is checked and what is not.
 //!
 //! Common instructions go short ways that give the same results (`vector_fast`, `global_fast`, `lds_fast`, `scratch_fast`), and outside strict mode the workgroups of
 //! a long dispatch are divided among threads (`workers`). Which operations have no meaning here, and
-//! why, is in `docs/emulator-missing.md`.
+//! why, is in `docs/results/emulator-missing.md`.
 //!
 //! A [`Device`] has memory, loaded code objects and a way to run a dispatch:
 //!

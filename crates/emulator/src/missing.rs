@@ -46,7 +46,7 @@ const REASONS: &[(&[&str], &str)] = &[
     (&["v_cvt_sr_pk_", "v_cvt_sr_bf8_f16", "v_cvt_sr_fp8_f16"], "which of the random bits are added is not documented"),
     (
         &["ds_load_tr", "global_load_tr"],
-        "loads that transpose numbers of 4, 6 and 8 bits, and those of gfx12 in waves of 64: which lane gets which is not documented exactly",
+        "loads that transpose numbers of 4, 6 and 8 bits, and those of gfx12 in wave64: which lane gets which is not documented exactly",
     ),
     (
         &[

@@ -54,6 +54,8 @@ pub(super) struct Count {
     begun: i64,
     /// Branches only.
     taken: u64,
+    /// Active lanes before it, where they are traced.
+    lanes: u64,
     exec: ExecCounts,
 }
 
@@ -420,7 +422,7 @@ impl<'a> Worker<'a> {
         let mut core = Core { memory, lds, wave, launch, random, stats, clock, barrier, work };
         // The place of the next instruction if the last one is followed by it: code is mostly decoded in the order in which it runs.
         let mut next = usize::MAX;
-        let one_by_one = launch.strict || origins.is_some();
+        let one_by_one = launch.strict || origins.is_some() || options.trace_lanes;
         let mut left = quantum;
         while left > 0 {
             let pc = core.wave.pc;
@@ -466,7 +468,7 @@ impl<'a> Worker<'a> {
                 let checked = core.passed(checked).and_then(|()| strict::before(&mut core, op));
                 checked.map_err(|stop| Box::new(Stopped { stop: *stop, op: Some(index), pc }))?;
             }
-            let before = if op.site == Site::Exec { core.wave.exec() } else { 0 };
+            let before = if op.site == Site::Exec || options.trace_lanes { core.wave.exec() } else { 0 };
             core.wave.jumped = false;
             if let Some(book) = origins {
                 book.before(core.wave, op, index);
@@ -492,7 +494,7 @@ impl<'a> Worker<'a> {
             if std::mem::take(&mut core.wave.checks.pauses) {
                 left = 0;
             }
-            if options.trace && op.site != Site::None {
+            if options.trace && (op.site != Site::None || options.trace_lanes) {
                 tally(&mut counts[index], op, core.wave, before);
             }
             if core.wave.status != Status::Running {
@@ -522,6 +524,9 @@ impl<'a> Worker<'a> {
             let place = CodeAddress { object: place.0, address: place.1 };
             // One address may have been decoded several times, with other high bits of register numbers.
             *trace.executed.entry(place).or_default() += count.executed;
+            if self.shared.options.trace_lanes {
+                *trace.lanes.entry(place).or_default() += count.lanes;
+            }
             match op.site {
                 Site::Exec => *trace.exec_sites.entry(place).or_default() += count.exec,
                 Site::Branch => {
@@ -576,6 +581,7 @@ fn run_plain(core: &mut Core, plain: &[Op]) -> (usize, Step) {
 
 /// Counts what the instruction did to EXEC or to the program counter.
 fn tally(count: &mut Count, op: &Op, wave: &Wave, before: u64) {
+    count.lanes += u64::from(before.count_ones());
     match op.site {
         Site::None => {}
         Site::Branch => count.taken += u64::from(wave.jumped),

@@ -9,8 +9,9 @@ use super::memory::Allocation;
 use super::op::Class;
 use super::origins::Origins;
 use super::timing::ModelledTime;
-use wavetap_profile::probes::branches::{ExecCounts, ScalarCounts};
-use wavetap_profile::schema::Counts;
+use wavetap_profile::probes::blocks::{self, BlockCounts};
+use wavetap_profile::probes::branches::{self, ExecCounts, ScalarCounts};
+use wavetap_profile::schema::{Counts, KindSchema};
 
 /// The place of an instruction: the object and the virtual address in it (as in its ELF file).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,6 +31,8 @@ pub struct Trace {
     pub branches: BTreeMap<CodeAddress, ScalarCounts>,
     /// How often each instruction was executed, by waves.
     pub executed: BTreeMap<CodeAddress, u64>,
+    /// Active lanes before each instruction, summed over its executions; empty without [`super::Options::trace_lanes`].
+    pub lanes: BTreeMap<CodeAddress, u64>,
 }
 
 impl Trace {
@@ -44,6 +47,33 @@ impl Trace {
         sites
     }
 
+    /// Whether [`Trace::sites`] has the sites of a kind. Where sites of others are is what the rewriter says.
+    #[must_use]
+    pub fn finds(kind: &KindSchema) -> bool {
+        kind.probe == branches::PROBE
+    }
+
+    /// What it has of a site of a probe that is at these addresses, each an instance of the same original instruction; none for a kind that it did not
+    /// trace.
+    #[must_use]
+    pub fn counts(&self, kind: &KindSchema, object: ObjectId, addresses: &[u64]) -> Option<Counts> {
+        let places = || addresses.iter().map(|&address| CodeAddress { object, address });
+        let sum = |counts: &BTreeMap<CodeAddress, u64>| places().filter_map(|place| counts.get(&place)).sum();
+        if *kind == **branches::EXEC {
+            let mut all = ExecCounts::default();
+            places().filter_map(|place| self.exec_sites.get(&place)).for_each(|counts| all += *counts);
+            Some(all.into())
+        } else if *kind == **branches::SCALAR {
+            let mut all = ScalarCounts::default();
+            places().filter_map(|place| self.branches.get(&place)).for_each(|counts| all += *counts);
+            Some(all.into())
+        } else if *kind == **blocks::BLOCK && self.lanes.len() == self.executed.len() {
+            Some(BlockCounts { executions: sum(&self.executed), lanes: sum(&self.lanes) }.into())
+        } else {
+            None
+        }
+    }
+
     /// Adds the counts of another trace.
     pub fn merge(&mut self, other: &Trace) {
         for (place, counts) in &other.exec_sites {
@@ -54,6 +84,9 @@ impl Trace {
         }
         for (place, count) in &other.executed {
             *self.executed.entry(*place).or_default() += count;
+        }
+        for (place, lanes) in &other.lanes {
+            *self.lanes.entry(*place).or_default() += lanes;
         }
     }
 }

@@ -20,6 +20,7 @@ pub const SCHEMA_1: &str = "wavetap.profile/1";
 
 /// Who counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// Instrumented kernels, through the control block.
@@ -30,6 +31,7 @@ pub enum Origin {
 
 /// What ran the kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Backend {
     /// The built-in emulator.
@@ -71,6 +73,7 @@ impl SiteTotals {
 
 /// What the emulator measured beside: dynamic work of all dispatches of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Work {
     /// Wave-instructions executed.
     pub instructions: u64,
@@ -82,6 +85,7 @@ pub struct Work {
 
 /// One kernel's totals. `Site` is another type only while a file is read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "KernelTotals"))]
 pub struct KernelTotals<Site = SiteTotals> {
     /// Mangled name.
     pub name: String,
@@ -145,6 +149,7 @@ impl Default for KernelTotals {
 
 /// Counters of one wave (`--per-wave`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WaveCounts {
     /// Index into [`Profile::kernels`].
     pub kernel: u32,

@@ -60,6 +60,7 @@ mod tag {
 
 /// The process that wrote a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Process {
     /// Its id.
     pub pid: u32,

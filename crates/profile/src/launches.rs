@@ -7,6 +7,7 @@ const MOST_GRIDS: usize = 64;
 
 /// Dispatches of one kernel that are alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LaunchShape {
     /// Work-items of the grid in x, y, z; none for what was launched with further grids when 64 shapes were listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,6 +47,7 @@ impl LaunchShape {
 
 /// Why a dispatch was not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum NotCounted {
     /// The kernel was refused when the file was rewritten.
@@ -91,6 +93,7 @@ impl NotCounted {
 
 /// Dispatches of a kernel that were not counted, all for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UncountedDispatches {
     /// Mangled name.
     pub name: String,

@@ -13,6 +13,28 @@
 //! - [`time`], [`samples`]: what the emulator's timing model says, as totals and as stall samples. Modelled, never measured.
 #![forbid(unsafe_code)]
 
+/// Describes the JSON of a type that writes itself as another one.
+#[cfg(feature = "schema")]
+macro_rules! described_as {
+    ($type:ty, $written:ty) => {
+        impl schemars::JsonSchema for $type {
+            fn inline_schema() -> bool {
+                <$written>::inline_schema()
+            }
+
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                <$written>::schema_name()
+            }
+
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                <$written>::json_schema(generator)
+            }
+        }
+    };
+}
+#[cfg(feature = "schema")]
+pub(crate) use described_as;
+
 pub mod collect;
 pub mod control;
 pub mod file;
@@ -27,6 +49,12 @@ mod sample_tables;
 pub mod samples;
 pub mod schema;
 pub mod time;
+
+/// How the schema of a file describes an address: text such as `0x1a40`.
+#[cfg(feature = "schema")]
+#[derive(schemars::JsonSchema)]
+#[schemars(inline)]
+pub struct HexText(#[schemars(regex(pattern = "^0x[0-9a-f]+$"))] pub String);
 
 /// Writes a virtual address as `"0x1a40"`, as every JSON output does.
 pub mod hex {

@@ -28,6 +28,7 @@ const LEVEL: u32 = 3;
 
 /// A place in the source.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Source {
     /// File as the line table names it.
     pub file: String,
@@ -54,6 +55,7 @@ pub struct Site<Kind = Arc<KindSchema>> {
 
 /// Where counters live while a kernel runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CounterMode {
     /// Atomics into the wave's record.
@@ -66,14 +68,15 @@ pub enum CounterMode {
 
 /// Where the vector registers come from that inserted code uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum VectorSource {
     /// No original code names them.
     #[default]
     Unused,
-    /// Lanes of the original's are borrowed, and kept in scalar registers meanwhile.
+    /// Lanes of the original's are spilled to scalar registers around each probe.
     Lanes,
-    /// The original's are moved to accumulation registers around each probe.
+    /// The original's are spilled to AGPRs around each probe.
     Accumulation,
     /// The original's are moved to scratch memory around each probe.
     Scratch,
@@ -81,10 +84,11 @@ pub enum VectorSource {
 
 /// What a kernel needs of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Resources {
     /// Scalar registers allocated.
     pub sgprs: u32,
-    /// Vector registers allocated (accumulation registers included where they share the allocation).
+    /// Vector registers allocated (AGPRs included where they share the allocation).
     pub vgprs: u32,
     /// Static LDS of a workgroup in bytes.
     pub lds_bytes: u32,
@@ -106,6 +110,7 @@ pub struct Resources {
 /// What the original object's metadata says of a kernel where the rewritten object's may say something else: a host tells it an application that asks what its kernel
 /// needs, which then does the same work with counters as without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Declared {
     /// `.sgpr_count`
     pub sgpr_count: u64,
@@ -121,12 +126,15 @@ pub struct Declared {
 
 /// An original instruction and where it is now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AddressPair {
     /// Original virtual address.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::HexText"))]
     pub original: u64,
     /// Virtual address in the rewritten object.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::HexText"))]
     pub rewritten: u64,
 }
 
@@ -160,8 +168,9 @@ pub struct KernelMap<Kind = Arc<KindSchema>> {
 /// Stands in [`Refused::name`] for all kernels of a code object that cannot be read.
 pub const EVERY_KERNEL: &str = "*";
 
-/// A kernel that was left as it was.
+/// A kernel that was refused: it stays unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refused {
     /// Mangled name.
     pub name: String,
@@ -247,37 +256,65 @@ impl ObjectMap {
 
 /// An [`ObjectMap`] as JSON.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ObjectMap"))]
 struct MapWritten<'a> {
     schema: &'a str,
+    /// Target id of the bundle entry.
     target: &'a str,
+    /// MD5 of the original code object: joins a profile with the object it came from.
     original: &'a str,
+    /// Record stride in bytes.
     stride: u32,
+    /// The kinds of sites, with the fields of their counters in a record.
     kinds: &'a KindTable,
+    /// Instrumented kernels. A record's kernel index is an index into this list.
     kernels: Vec<KernelWritten<'a>>,
+    /// Refused kernels.
     refused: &'a [Refused],
 }
 
+#[cfg(feature = "schema")]
+crate::described_as!(ObjectMap, MapWritten<'static>);
+
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "KernelMap"))]
 struct KernelWritten<'a> {
+    /// Mangled name.
     name: &'a str,
+    /// Demangled name.
     demangled: &'a str,
+    /// Where its counters live.
     mode: CounterMode,
+    /// Its sites of all probes, in the order of their counters.
     sites: Vec<SiteWritten<'a>>,
+    /// Functions it may call whose branches are not counted (names, `?` for an unknown one).
     uncounted_callees: &'a [String],
+    /// Where its probes' vector registers come from.
     vector_registers: VectorSource,
+    /// Before the rewrite.
     before: Resources,
+    /// After it.
     after: Resources,
+    /// What the original's metadata says.
     declared: Option<Declared>,
+    /// Original to rewritten addresses of all its instructions, by original address.
     addresses: &'a [AddressPair],
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Site"))]
 struct SiteWritten<'a> {
+    /// Original virtual address.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::HexText"))]
     address: u64,
+    /// The instruction as printed.
     instruction: &'a str,
+    /// Index into `kinds`.
     kind: u32,
+    /// Source line.
     source: Option<&'a Source>,
+    /// Offset of the site's first counter in a record.
     offset: u32,
 }
 
@@ -480,7 +517,7 @@ mod tests {
             serde_json::from_str::<ObjectMap>(&in_json.replace(from, to)).unwrap_err().to_string()
         };
         let found = fault("\"kind\":1", "\"kind\":2", &json);
-        assert!(found.contains("site 0x1e30: kind 2, the table has 2 kinds"), "{found}");
+        assert!(found.contains("kind 2, the table has 2 kinds, in kernel _Z9divergentPjS_, site 0x1e30"), "{found}");
         assert!(fault("\"kind\":1", "\"kind\":\"scalar\"", &json).contains("expected an index into the table of kinds"));
         assert!(fault("\"exec\"", "\"other\"", VERSION_1).contains("no kind \"other\""));
         assert!(fault("wavetap.map/1", "wavetap.map/3", VERSION_1).contains("this program knows \"wavetap.map/2\" and \"wavetap.map/1\""));

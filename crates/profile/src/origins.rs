@@ -10,6 +10,7 @@ pub const SCHEMA: &str = "wavetap.origins/1";
 
 /// The record of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OriginsFile {
     /// [`SCHEMA`].
     pub schema: String,
@@ -19,6 +20,7 @@ pub struct OriginsFile {
 
 /// The record of one code object.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ObjectOrigins {
     /// MD5 of the code object.
     pub object: String,
@@ -32,9 +34,11 @@ pub struct ObjectOrigins {
 
 /// One counter of one wait.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WaitRecord {
     /// Address of the wait.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::HexText"))]
     pub address: u64,
     /// The counter's name: `vmcnt`.
     pub counter: String,
@@ -48,9 +52,11 @@ pub struct WaitRecord {
 
 /// One dword that an instruction read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ValueRecord {
     /// Address of the instruction.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::HexText"))]
     pub address: u64,
     /// `s`, `v` or `a`, and the number: for scalar registers the operand code, `s253` is SCC.
     pub register: String,
@@ -60,6 +66,7 @@ pub struct ValueRecord {
 
 /// Where something was done.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OriginRecord {
     /// As the function sees it.
     pub place: OriginPlace,
@@ -72,6 +79,7 @@ pub struct OriginRecord {
 
 /// Where something was done, as a function sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OriginPlace {
     /// In the function.

@@ -14,6 +14,7 @@ use wavetap_base::error::{Error, Result};
 
 /// What samples are. The first kinds are trusted more than the later ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SampleKind {
     /// Cycles of every instruction of some waves.

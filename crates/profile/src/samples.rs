@@ -16,6 +16,7 @@ pub const TYPE_PREFIX: &str = "ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_";
 
 /// The file.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct File<'a> {
     #[serde(rename = "rocprofiler-sdk-tool")]
     tool: [&'a Samples; 1],
@@ -23,6 +24,7 @@ struct File<'a> {
 
 /// All samples of a run.
 #[derive(Debug, Clone, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Samples {
     /// What they are.
     pub metadata: Metadata,
@@ -38,6 +40,7 @@ pub struct Samples {
 
 /// What the samples are.
 #[derive(Debug, Clone, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Metadata {
     /// [`SCHEMA`].
     pub schema: String,
@@ -51,6 +54,7 @@ pub struct Metadata {
 
 /// Instructions and what is known of them, by `inst_index`.
 #[derive(Debug, Clone, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Strings {
     /// As printed.
     pub pc_sample_instructions: Vec<String>,
@@ -60,6 +64,7 @@ pub struct Strings {
 
 /// A code object.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CodeObject {
     /// Its number.
     pub code_object_id: u64,
@@ -69,6 +74,7 @@ pub struct CodeObject {
 
 /// A kernel.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelSymbol {
     /// Its number.
     pub kernel_id: u64,
@@ -82,6 +88,7 @@ pub struct KernelSymbol {
 
 /// Samples and dispatches.
 #[derive(Debug, Clone, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Records {
     /// The samples.
     pub pc_sample_stochastic: Vec<Sample>,
@@ -91,6 +98,7 @@ pub struct Records {
 
 /// A dispatch.
 #[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelDispatch {
     /// Modelled cycle in which it began.
     pub start_timestamp: u64,
@@ -102,6 +110,7 @@ pub struct KernelDispatch {
 
 /// Which dispatch.
 #[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DispatchInfo {
     /// Its number, from 1.
     pub dispatch_id: u64,
@@ -111,6 +120,7 @@ pub struct DispatchInfo {
 
 /// A sample.
 #[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sample {
     /// What was seen.
     pub record: Record,
@@ -120,6 +130,7 @@ pub struct Sample {
 
 /// What was seen of a wave.
 #[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[allow(missing_docs)] // The names are rocprofiler-sdk's.
 pub struct Record {
     pub hw_id: HardwareId,
@@ -133,6 +144,7 @@ pub struct Record {
     pub wave_in_grp: u32,
     pub wave_issued: u8,
     #[serde(serialize_with = "with_type_prefix")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub inst_type: &'static str,
     pub wave_cnt: u32,
     pub snapshot: Snapshot,
@@ -140,6 +152,7 @@ pub struct Record {
 
 /// Where the wave was.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[allow(missing_docs)]
 pub struct HardwareId {
     pub chiplet: u32,
@@ -157,6 +170,7 @@ pub struct HardwareId {
 
 /// Which instruction it stood at: the original virtual address in the code object.
 #[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[allow(missing_docs)]
 pub struct Pc {
     pub code_object_id: u64,
@@ -165,6 +179,7 @@ pub struct Pc {
 
 /// The call that made the dispatch.
 #[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[allow(missing_docs)]
 pub struct CorrelationId {
     pub internal: u64,
@@ -173,6 +188,7 @@ pub struct CorrelationId {
 
 /// The workgroup.
 #[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[allow(missing_docs)]
 pub struct WorkgroupId {
     pub x: u32,
@@ -182,9 +198,11 @@ pub struct WorkgroupId {
 
 /// Why it did not issue.
 #[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Snapshot {
     /// Of no meaning where it did.
     #[serde(serialize_with = "with_reason_prefix")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub stall_reason: &'static str,
     /// Never: the model has no such thing.
     pub dual_issue_valu: u8,

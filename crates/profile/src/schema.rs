@@ -19,6 +19,7 @@ pub const MAX_FIELDS: usize = 256;
 
 /// What a field counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Executions of the site by a wave.
@@ -37,6 +38,7 @@ pub enum Unit {
 
 /// How two values of a field combine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Merge {
     /// They are added; a sum above 64 bits is an error.
@@ -81,6 +83,7 @@ impl Merge {
 
 /// One field of a site.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FieldSchema {
     /// Its name: lower case with underscores, unique within the kind.
@@ -101,6 +104,7 @@ impl FieldSchema {
 
 /// The counters of one sort of site of a probe. In a record they are 64-bit values in the order of the fields.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct KindSchema {
     /// The probe: `branches`.
@@ -354,6 +358,9 @@ impl KindTable {
         self.0.get(index as usize).ok_or_else(|| Error::malformed(format!("kind {index}, the table has {of} kinds")))
     }
 }
+
+#[cfg(feature = "schema")]
+crate::described_as!(KindTable, Vec<KindSchema>);
 
 impl Serialize for KindTable {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -13,6 +13,7 @@ pub const SCHEMA: &str = "wavetap.time/1";
 
 /// The modelled time of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimeProfile {
     /// [`SCHEMA`].
     pub schema: String,
@@ -32,6 +33,7 @@ pub struct TimeProfile {
 
 /// Modelled time of all dispatches of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelTime {
     /// Mangled name.
     pub name: String,
@@ -61,6 +63,7 @@ pub struct KernelTime {
 
 /// Modelled time of a dispatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DispatchTime {
     /// Its ordinal in the run.
     pub dispatch: u64,
@@ -70,6 +73,7 @@ pub struct DispatchTime {
 
 /// What caches and LDS did in the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct MemoryTime {
     /// Lines that vector loads found in L1.
@@ -88,9 +92,11 @@ pub struct MemoryTime {
 
 /// Modelled cycles of an instruction, summed over waves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InstructionCycles {
     /// Original virtual address.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::HexText"))]
     pub address: u64,
     /// The instruction as printed.
     pub instruction: String,

@@ -33,6 +33,7 @@ pub struct Run<'a> {
 
 /// How an output differs from that of the uninstrumented run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OutputDifference {
     /// Not at all.
@@ -46,6 +47,7 @@ pub enum OutputDifference {
 
 /// The first line in which two outputs differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DifferentLine {
     /// Its number, from 1.
     pub line: u64,
@@ -57,6 +59,7 @@ pub struct DifferentLine {
 
 /// A comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Compare {
     /// [`COMPARE_SCHEMA`].
     pub schema: String,
@@ -87,6 +90,7 @@ pub struct Compare {
 
 /// One kernel in all modes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ComparedKernel {
     /// The counts of the first mode that counted it.
     #[serde(flatten)]
@@ -99,6 +103,7 @@ pub struct ComparedKernel {
 
 /// How a mode's output differs from that of the uninstrumented run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModeOutput {
     /// `lds`, `global`, ….
     pub mode: String,
@@ -108,6 +113,7 @@ pub struct ModeOutput {
 
 /// What one mode does to one kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModeCost {
     /// `lds`, `global`, ….
     pub mode: String,

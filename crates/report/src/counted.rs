@@ -10,6 +10,7 @@ const NAMES_SHOWN: usize = 4;
 
 /// Whose counts are at the instructions of a piece of code: those of all [`CountedText::kernels`] together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountedText {
     /// Whether the run ended; otherwise these are the counts up to then.
     pub complete: bool,
@@ -23,6 +24,7 @@ pub struct CountedText {
 
 /// A kernel with counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountedKernel {
     /// Mangled name.
     pub name: String,
@@ -43,6 +45,7 @@ pub struct CountedKernel {
 
 /// A kernel without counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UncountedKernel {
     /// Mangled name.
     pub name: String,
@@ -55,6 +58,7 @@ pub struct UncountedKernel {
 
 /// Why there are no counts of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum Uncounted {
     /// It could not be instrumented.

@@ -19,6 +19,7 @@ pub const SCHEMA: &str = "wavetap.disasm/2";
 
 /// The code of some code objects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Disassembly {
     /// [`SCHEMA`].
     pub schema: String,
@@ -28,6 +29,7 @@ pub struct Disassembly {
 
 /// A code object and its code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ListedObject {
     /// What the object is.
     #[serde(flatten)]
@@ -38,6 +40,7 @@ pub struct ListedObject {
 
 /// What a code object is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ObjectFacts {
     /// `0.2`: bundle and entry, as `inspect` shows them and `--entry` takes them; `0.0` for a code object by itself.
     pub id: String,
@@ -55,6 +58,7 @@ pub struct ObjectFacts {
 
 /// What a piece of code is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CodeKind {
     /// A kernel.
@@ -67,6 +71,7 @@ pub enum CodeKind {
 
 /// A kernel, a function, or what lies between them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CodeText {
     /// What it is.
     pub kind: CodeKind,
@@ -80,9 +85,11 @@ pub struct CodeText {
     pub section: String,
     /// Address of its first byte.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub address: u64,
     /// Address behind its last byte.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub end: u64,
     /// What a kernel's descriptor and metadata say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -108,15 +115,17 @@ pub struct CodeText {
 
 /// What starts a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelFacts {
     /// Address of its descriptor.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub descriptor: u64,
-    /// Vector registers used, accumulation registers included where they share the allocation, as the metadata says.
+    /// Vector registers used, AGPRs included where they share the allocation, as the metadata says.
     pub vgprs: Option<u64>,
     /// Vector registers allocated; none for a processor that is not known.
     pub allocated_vgprs: Option<u32>,
-    /// Accumulation registers used, as the metadata says.
+    /// AGPRs used, as the metadata says.
     pub agprs: Option<u64>,
     /// Scalar registers used, VCC and the like included, as the metadata says.
     pub sgprs: Option<u64>,
@@ -150,10 +159,11 @@ pub struct KernelFacts {
 /// Counted as a lane sees it: a vector register lives from a write to the last read of what was written, as in a compiler's register allocation. Of a
 /// function only the registers that it names itself count, and all of those it has written are taken to be live when it returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pressure {
     /// Vector registers.
     pub vgprs: Peak,
-    /// Accumulation registers.
+    /// AGPRs.
     pub agprs: Peak,
     /// Scalar registers, VCC included.
     pub sgprs: Peak,
@@ -161,24 +171,29 @@ pub struct Pressure {
 
 /// A maximum and where it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Peak {
     /// Registers.
     pub live: u16,
     /// Address of the first instruction after which so many are live.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub at: u64,
 }
 
 /// A basic block.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlockText {
     /// `.B3`.
     pub label: String,
     /// Address of its first instruction.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub address: u64,
     /// Address behind its last instruction.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub end: u64,
     /// How many loops it lies in.
     pub loop_depth: u32,
@@ -199,6 +214,7 @@ pub struct BlockText {
 
 /// A natural loop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoopText {
     /// Label of the block in which it is entered.
     pub header: String,
@@ -212,9 +228,11 @@ pub struct LoopText {
 
 /// An instruction, a word that is none, or a run of equal ones.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InstText {
     /// Original virtual address.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub address: u64,
     /// Its bytes, in hex, in memory order.
     pub bytes: String,
@@ -259,6 +277,7 @@ pub struct InstText {
 
 /// One of the two operations of an instruction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HalfText {
     /// What it is called where it is alone: `v_add_f32`.
     pub operation: String,
@@ -279,11 +298,17 @@ fn is_once(times: &u64) -> bool {
 
 /// An address as other programs get it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
-pub struct HexAddress(#[serde(with = "hex")] pub u64);
+pub struct HexAddress(
+    #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
+    pub u64,
+);
 
 /// An address and what is there: where a branch or call goes, what an address in registers is the address of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Destination {
     /// The block's label, the function's name, `table+0x10` or `unknown`.
     pub name: String,
@@ -300,6 +325,7 @@ pub struct Destination {
 
 /// One counter of a wait.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WaitText {
     /// `vmcnt`.
     pub counter: String,
@@ -311,6 +337,7 @@ pub struct WaitText {
 
 /// An operation that a wait waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WaitedText {
     /// What it is.
     pub what: Waited,
@@ -323,6 +350,7 @@ pub struct WaitedText {
 
 /// What sort of operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Waited {
     /// The instruction at the address.
@@ -335,6 +363,7 @@ pub enum Waited {
 
 /// How sure a wait is to wait for an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Sureness {
     /// On every path.
@@ -347,10 +376,11 @@ pub enum Sureness {
 
 /// Numbers of live registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Live {
     /// Vector registers.
     pub vgprs: u16,
-    /// Accumulation registers.
+    /// AGPRs.
     pub agprs: u16,
     /// Scalar registers, VCC included.
     pub sgprs: u16,
@@ -358,6 +388,7 @@ pub struct Live {
 
 /// A function that was inlined, and where.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InlinedFrame {
     /// The inlined function, demangled, if the debug information tells.
     pub function: Option<String>,

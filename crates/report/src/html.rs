@@ -83,7 +83,7 @@ fn exec_table(kernel: &Kernel) -> Markup {
     let rows: Vec<&Branch> = kernel.branches.iter().filter(|branch| matches!(branch.counts, BranchCounts::Exec(_))).collect();
     html! {
         @if !rows.is_empty() {
-            h3 { "Branches on lanes" }
+            h3 { "Divergent branches" }
             table {
                 tr {
                     th { "Address" } th { "Instruction" } th { "Source" } th.n { "Executions" } th.n { "Agreements" } th.n { "Divergences" }
@@ -116,7 +116,7 @@ fn scalar_table(kernel: &Kernel) -> Markup {
     let rows: Vec<&Branch> = kernel.branches.iter().filter(|branch| matches!(branch.counts, BranchCounts::Scalar(_))).collect();
     html! {
         @if !rows.is_empty() {
-            h3 { "Scalar branches" }
+            h3 { "Uniform branches" }
             table {
                 tr { th { "Address" } th { "Instruction" } th { "Source" } th.n { "Executions" } th.n { "Taken" } th { "Verdict" } }
                 @for branch in rows {

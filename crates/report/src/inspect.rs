@@ -12,6 +12,7 @@ pub const SCHEMA: &str = "wavetap.inspect/2";
 
 /// What is in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Inspection {
     /// [`SCHEMA`].
     pub schema: String,
@@ -28,11 +29,13 @@ pub struct Inspection {
 
 /// A bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InspectedBundle {
     /// Its number, from 0.
     pub index: usize,
     /// File offset.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub offset: u64,
     /// Bytes in the file.
     pub size: u64,
@@ -48,6 +51,7 @@ pub struct InspectedBundle {
 
 /// An entry of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InspectedEntry {
     /// `0.2`: number of the bundle, number of the entry. `--entry` takes it.
     pub id: String,
@@ -57,6 +61,7 @@ pub struct InspectedEntry {
     pub target: Option<String>,
     /// Offset in the bundle, unpacked if it is compressed.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub offset: u64,
     /// Offset in the file; none in a compressed bundle.
     pub file_offset: Option<u64>,
@@ -76,6 +81,7 @@ pub struct InspectedEntry {
 
 /// What an entry is, from its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Contents {
     /// Nothing: the host's entry.
@@ -92,6 +98,7 @@ pub enum Contents {
 
 /// A code object.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InspectedObject {
     /// The id of its entry; `0.0` for a code object by itself.
     pub id: String,
@@ -125,6 +132,7 @@ pub struct InspectedObject {
 
 /// A kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InspectedKernel {
     /// Mangled name.
     pub name: String,
@@ -132,6 +140,7 @@ pub struct InspectedKernel {
     pub demangled: String,
     /// Virtual address of its first instruction.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub entry: u64,
     /// Bytes of code.
     pub code_bytes: u64,
@@ -142,6 +151,7 @@ pub struct InspectedKernel {
 
 /// A device function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InspectedFunction {
     /// Mangled name.
     pub name: String,
@@ -149,6 +159,7 @@ pub struct InspectedFunction {
     pub demangled: String,
     /// Virtual address.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub address: u64,
     /// Bytes of code.
     pub code_bytes: u64,
@@ -156,6 +167,7 @@ pub struct InspectedFunction {
 
 /// A variable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InspectedVariable {
     /// Mangled name.
     pub name: String,
@@ -163,6 +175,7 @@ pub struct InspectedVariable {
     pub demangled: String,
     /// Virtual address; 0 if it is not defined here.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub address: u64,
     /// Bytes.
     pub size: u64,

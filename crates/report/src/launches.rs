@@ -13,6 +13,7 @@ const SHOWN: usize = 6;
 
 /// Dispatches of a kernel that are alike.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Launch {
     /// How they were launched, and how many there were.
     #[serde(flatten)]
@@ -23,6 +24,7 @@ pub struct Launch {
 
 /// Waves of a SIMD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LaunchOccupancy {
     /// Of the kernel as it was.
     pub before: u32,

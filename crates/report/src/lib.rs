@@ -20,6 +20,7 @@ pub mod names;
 pub mod occupancy;
 pub mod plain;
 pub mod rewrite;
+mod sections;
 pub mod slice;
 pub mod table;
 pub mod text;
@@ -28,3 +29,4 @@ mod variants;
 pub mod verify;
 
 pub use model::{Branch, Kernel, REPORT_SCHEMA, Report, RunInfo};
+pub use sections::{Block, Sections};

@@ -119,7 +119,7 @@ impl Listing {
             let mut peaks = Vec::new();
             for (peak, file) in [(pressure.vgprs, "VGPRs"), (pressure.agprs, "AGPRs"), (pressure.sgprs, "SGPRs")] {
                 if peak.live > 0 {
-                    peaks.push(format!("{} {file} behind {:x}", peak.live, peak.at));
+                    peaks.push(format!("{} {file} after {:x}", peak.live, peak.at));
                 }
             }
             if !peaks.is_empty() && self.registers {
@@ -255,7 +255,7 @@ fn kernel_lines(kernel: &KernelFacts) -> Vec<String> {
     if !workgroup.is_empty() {
         memory.push(format!("workgroup {workgroup}"));
     }
-    memory.push(format!("waves of {}", kernel.wave_size));
+    memory.push(format!("wave{}", kernel.wave_size));
     let mut lines = vec![format!("{}; {}", registers.join(", "), memory.join(", "))];
     lines.extend(kernel.occupancy.as_ref().map(|occupancy| occupancy.sentence()));
     lines

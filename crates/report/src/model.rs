@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::launches::{self, Launch, LaunchOccupancy};
+use super::sections::Sections;
 use super::variants::{self, Key};
 use wavetap_amdgpu::Target;
 use wavetap_profile::file::{Backend, KernelTotals, Origin, Profile, SiteTotals, Work};
@@ -22,6 +23,7 @@ pub const REPORT_SCHEMA: &str = "wavetap.report/1";
 
 /// How the run was made, where the profile does not say.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunInfo {
     /// Whether the emulator ran in strict mode; none on a GPU or where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,6 +41,7 @@ pub struct RunInfo {
 
 /// A report on one profile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report {
     /// [`REPORT_SCHEMA`].
     pub schema: String,
@@ -71,6 +74,7 @@ pub struct Report {
 
 /// One kernel of a report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Kernel {
     /// Mangled name.
     pub name: String,
@@ -105,6 +109,9 @@ pub struct Kernel {
     pub work: Option<Work>,
     /// Branches by address.
     pub branches: Vec<Branch>,
+    /// What further probes measured.
+    #[serde(flatten)]
+    pub sections: Sections,
     /// Waits and what they wait for, the costliest first; empty where the original code was not at hand. *Predicted*, never measured.
     #[serde(default)]
     pub waits: Vec<WaitSlice>,
@@ -115,9 +122,11 @@ pub struct Kernel {
 
 /// One counted branch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Branch {
     /// Original virtual address.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub address: u64,
     /// The instruction as printed.
     pub instruction: String,
@@ -203,6 +212,7 @@ impl Kernel {
             uncounted_callees: totals.uncounted_callees.clone(),
             work: totals.work,
             branches: totals.sites.iter().filter_map(Branch::of).collect(),
+            sections: Sections::of(&totals.sites),
             waits: Vec::new(),
             chains: Vec::new(),
         }

@@ -8,7 +8,7 @@ use wavetap_amdgpu::{Demand, Target};
 /// What one wave, and its workgroup, are given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
-    /// Vector registers of a lane as allocated, accumulation registers included where they share the allocation.
+    /// Vector registers of a lane as allocated, AGPRs included where they share the allocation.
     pub vgprs: u32,
     /// Scalar registers as allocated.
     pub sgprs: u32,
@@ -24,6 +24,7 @@ pub struct Needs {
 
 /// Something that waves share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Resource {
     /// Vector registers.
@@ -48,6 +49,7 @@ impl Resource {
 
 /// What one resource allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Limit {
     /// The resource.
     pub resource: Resource,
@@ -63,6 +65,7 @@ pub struct Limit {
 
 /// Waves per SIMD of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Occupancy {
     /// Waves per SIMD; 0 if not even one workgroup fits.
     pub waves: u32,

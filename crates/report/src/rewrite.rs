@@ -14,6 +14,7 @@ pub const MAPS_SCHEMA: &str = "wavetap.maps/1";
 
 /// The map file: the maps of all rewritten code objects of one input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Maps {
     /// [`MAPS_SCHEMA`].
     pub schema: String,
@@ -23,6 +24,7 @@ pub struct Maps {
 
 /// What a rewrite did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// [`SCHEMA`].
     pub schema: String,
@@ -34,6 +36,7 @@ pub struct Summary {
 
 /// A kernel that counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InstrumentedKernel {
     /// Mangled name.
     pub name: String,
@@ -155,7 +158,7 @@ fn moved(kernel: &InstrumentedKernel) -> Option<String> {
     match kernel.vector_registers {
         VectorSource::Unused => None,
         VectorSource::Lanes => Some(format!("{AROUND} scalar registers, a lane at a time")),
-        VectorSource::Accumulation => Some(format!("{AROUND} accumulation registers")),
+        VectorSource::Accumulation => Some(format!("{AROUND} AGPRs")),
         VectorSource::Scratch => {
             let bytes = change(kernel.before.scratch_bytes.into(), kernel.after.scratch_bytes.into());
             Some(format!("{AROUND} scratch memory ({bytes} bytes a work-item)"))
@@ -191,7 +194,7 @@ mod tests {
         };
         assert!(!text(VectorSource::Unused).contains("no vector register is unused"));
         assert!(text(VectorSource::Lanes).contains("go to scalar registers, a lane at a time\n"));
-        assert!(text(VectorSource::Accumulation).contains("go to accumulation registers\n"));
+        assert!(text(VectorSource::Accumulation).contains("go to AGPRs\n"));
         assert!(
             text(VectorSource::Scratch)
                 .contains("k: no vector register is unused: around each probe some go to scratch memory (16 → 36 bytes a work-item)\n")

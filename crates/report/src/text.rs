@@ -153,11 +153,12 @@ fn kernel_lines(kernel: &Kernel, variant: Option<Variant<'_>>, style: Style, lin
     lines.extend(launches::lines(&kernel.launches).into_iter().map(|line| style.dim(&format!("    {line}"))));
     lines.extend(missing_waves(kernel.dropped, kernel.unfinished).map(|line| style.warn(&format!("  {line}"))));
     lines.extend(not_counted(&kernel.uncounted_callees).map(|line| format!("  {line}")));
-    if kernel.branches.is_empty() {
+    if kernel.branches.is_empty() && kernel.sections.is_empty() {
         lines.push("  no branches".to_owned());
     }
     exec_lines(kernel, style, lines);
     scalar_lines(&kernel.branches, style, lines);
+    kernel.sections.lines(kernel.wave_size(), style, lines);
     wait_lines(&kernel.waits, style, lines);
     chain_lines(&kernel.chains, (Blame::Exposed, "samples"), CHAINS_SHOWN, style, lines);
 }
@@ -257,7 +258,7 @@ fn exec_lines(kernel: &Kernel, style: Style, lines: &mut Vec<String>) {
             verdict(&branch.counts),
         ]);
     }
-    push_table("branches on lanes", &table, style, lines);
+    push_table("divergent branches", &table, style, lines);
 }
 
 fn scalar_lines(branches: &[Branch], style: Style, lines: &mut Vec<String>) {
@@ -280,7 +281,7 @@ fn scalar_lines(branches: &[Branch], style: Style, lines: &mut Vec<String>) {
             verdict(&branch.counts),
         ]);
     }
-    push_table("scalar branches (the whole wave goes one way)", &table, style, lines);
+    push_table("uniform branches", &table, style, lines);
 }
 
 /// The waits of a kernel, those that wait for nothing left out.
@@ -416,11 +417,11 @@ void k<int>()
   gfx90a, 1 dispatch, 32 waves, counters in LDS
   3 waves are missing from the counts: the record buffer was full (see --records)
 
-  branches on lanes
+  divergent branches
   address  instruction                     source   executions  agreements  divergences  lanes of 64  verdict
    0x1a40  s_and_saveexec_b64 s[0:1], vcc  k.hip:7          32          16           16  64.0 → 16.0  diverges in 50 % of executions
 
-  scalar branches (the whole wave goes one way)
+  uniform branches
   address  instruction        source   executions  taken  verdict
    0x1a44  s_cbranch_execz 4  k.hip:7          32      0  never taken
 ";

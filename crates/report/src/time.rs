@@ -22,7 +22,10 @@ pub fn render(time: &TimeProfile, style: Style) -> String {
 /// The same as part of another report.
 pub(super) fn render_to(time: &TimeProfile, style: Style, lines: &mut Vec<String>) {
     lines.push(style.bold("modelled time"));
-    lines.push("  cycles of the emulator's timing model; nothing was measured, and docs/timing-model.md says what is left out".to_owned());
+    lines.push(
+        "  cycles of the emulator's timing model; nothing was measured, and docs/reference/timing-model.md says what is left out"
+            .to_owned(),
+    );
     if !time.latencies.is_empty() {
         lines.push(format!("  modelled with other latencies: {}", time.latencies.join(", ")));
     }
@@ -178,7 +181,7 @@ mod tests {
         let text = render(&time(), Style::default());
         let expected = "\
 modelled time
-  cycles of the emulator's timing model; nothing was measured, and docs/timing-model.md says what is left out
+  cycles of the emulator's timing model; nothing was measured, and docs/reference/timing-model.md says what is left out
   modelled with other latencies: valu32=8
 
 k()

@@ -11,6 +11,7 @@ pub const SCHEMA: &str = "wavetap.verify/1";
 
 /// What was checked and what is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verification {
     /// [`SCHEMA`].
     pub schema: String,
@@ -26,6 +27,7 @@ pub struct Verification {
 
 /// A broken rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BrokenRule {
     /// Fixed short name of the rule.
     pub rule: String,

@@ -15,6 +15,7 @@ const MOST_WORK_ITEMS: u32 = 1024;
 
 /// How it is known what the workgroups of a kernel look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum WorkgroupSource {
     /// It was launched with such, most often.
@@ -74,6 +75,7 @@ impl Launched {
 
 /// The places that the lanes of a wave access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LaneAccess {
     /// Bytes that each lane accesses.
     pub bytes: u32,

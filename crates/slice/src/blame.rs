@@ -14,6 +14,7 @@ use wavetap_analysis::kernel::Body;
 
 /// The rule by which a stall is divided among what it may be for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Blame {
     /// By what is left of each operation's latency when the wait begins: [`super::chains`].
@@ -55,7 +56,7 @@ pub struct BlamedStall {
     /// Where waves stood.
     pub address: u64,
     /// Addresses of causes with their shares, the largest first. The shares sum to 1. A call stands for what the function called has issued; the stalled
-    /// instruction itself is there if no other is to blame. Empty: the rule blames nobody.
+    /// instruction itself is there if no other is to blame. Empty: the rule blames nothing.
     pub causes: Vec<(u64, f64)>,
 }
 

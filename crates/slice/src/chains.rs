@@ -36,9 +36,11 @@ const LEAST_SHARE: f64 = 0.01;
 
 /// One cause of one wait.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Chain {
     /// Address of the wait: the same as [`super::WaitSlice::address`].
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub address: u64,
     /// By which of its counters it waits for this; with a `+` between them if by several.
     pub counter: String,
@@ -75,6 +77,7 @@ pub struct Chain {
 
 /// What a blame rests on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evidence {
     /// Whether the operation is outstanding at the wait.
     pub certainty: WaitCertainty,
@@ -98,6 +101,7 @@ pub struct Evidence {
 
 /// How much a blame is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
     /// The operation is waited for on every path, executions were counted or follow from counts, and other latencies would not change who is blamed.
@@ -121,6 +125,7 @@ impl Confidence {
 
 /// A call that was inlined: where the function that the instruction is from was called.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Inlined {
     /// The function that was inlined, if the debug information has its name.
     pub function: Option<String>,
@@ -130,11 +135,13 @@ pub struct Inlined {
 
 /// One place on a path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Step {
     /// Its address.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub address: u64,
-    /// The instruction as printed; a call stands for what the function called has left under way.
+    /// The instruction as printed; a call stands for what the function called has left outstanding.
     pub instruction: String,
     /// Source line.
     pub source: Option<Source>,
@@ -147,6 +154,7 @@ pub struct Step {
 
 /// How a step follows from the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Edge {
     /// It is the wait.

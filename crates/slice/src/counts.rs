@@ -1,6 +1,6 @@
 //! How often waves executed each block, worked out from the counters of branch sites.
 //!
-//! A site's counters give its block's executions, a scalar branch's also its edges'. What a block gets along its edges in, and at the entry one arrival per wave,
+//! A site's counters give its block's executions, a uniform branch's also its edges'. What a block gets along its edges in, and at the entry one arrival per wave,
 //! equals what it passes on along its edges out; applied until nothing new follows, this usually gives every block. A result is labelled: read from
 //! a site in the block, derived, or unknown. Counters that contradict each other (waves that were dropped or did not finish) give no derived numbers.
 
@@ -14,6 +14,7 @@ use wavetap_profile::probes::branches::BranchCounts;
 
 /// How a number of executions is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CountSource {
     /// A site in the same block counted it.

@@ -16,6 +16,7 @@ use wavetap_profile::pc_samples::{Place, SampleKind, SampledObject};
 
 /// What samples say of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelSamples {
     /// What they are.
     pub kind: SampleKind,
@@ -35,9 +36,11 @@ pub struct KernelSamples {
 
 /// An instruction at which waves were seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SampledPlace {
     /// Its address.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub address: u64,
     /// As printed.
     pub instruction: String,
@@ -52,7 +55,7 @@ pub struct SampledPlace {
     /// Of those in which it did not, the ones in which an instruction of another wave of the SIMD went ahead, so that the waiting cost nothing. None where the samples do not tell.
     #[serde(default)]
     pub hidden: Option<u64>,
-    /// Cycles between the instruction before and this one, where neither was under way: thread traces have them, and they are no part of `samples`.
+    /// Cycles between the instruction before and this one, where neither was outstanding: thread traces have them, and they are no part of `samples`.
     #[serde(default)]
     pub idle: Option<u64>,
     /// How often the traced waves executed it.
@@ -87,9 +90,10 @@ pub(super) fn operation(text: &str) -> &str {
 
 /// Why a wave stands at an instruction if nothing before it is to blame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SelfBlame {
-    /// It waits for memory, and by prediction nothing should be left to wait for: latencies were longer, or the caller of the function had something under way.
+    /// It waits for memory, and by prediction nothing should be left to wait for: latencies were longer, or the caller of the function had something outstanding.
     MemoryLatency,
     /// It waits for a result of the vector or scalar ALU.
     Dependency,

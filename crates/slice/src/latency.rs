@@ -6,6 +6,7 @@ use wavetap_amdgpu::{Inst, Latency, LatencyRange, Target};
 
 /// A range of cycles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cycles {
     /// At least, when all goes well.
     pub min: u32,

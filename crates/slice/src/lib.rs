@@ -46,6 +46,7 @@ pub const SCHEMA: &str = "wavetap.slice/1";
 
 /// The waits of some kernels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Slice {
     /// [`SCHEMA`].
     pub schema: String,
@@ -66,6 +67,7 @@ pub struct Slice {
 
 /// A file of samples, and what of it is in no kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GivenSamples {
     /// What they are.
     pub kind: SampleKind,
@@ -84,6 +86,7 @@ pub struct GivenSamples {
 
 /// Samples of a code object, or of a dispatch, that is not of the input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ForeignSamples {
     /// The number of the code object, or of the dispatch, in the file of samples.
     pub id: u64,
@@ -105,6 +108,7 @@ impl Slice {
 
 /// The waits of one kernel, the costliest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelSlice {
     /// Mangled name.
     pub name: String,
@@ -129,6 +133,7 @@ pub struct KernelSlice {
 ///
 /// The nodes are the waits and the operations that they wait for; an operation is waited for, and no edge leads into it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Coverage {
     /// Nodes.
     pub nodes: usize,
@@ -158,9 +163,11 @@ impl Coverage {
 
 /// One counter of one `s_waitcnt`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WaitSlice {
     /// Address of the `s_waitcnt` in the original code object.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub address: u64,
     /// The instruction as printed.
     pub instruction: String,
@@ -184,9 +191,11 @@ pub struct WaitSlice {
 
 /// An operation that is waited for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OperationSlice {
     /// Its address; of a call, where the operation was left outstanding by the callee; absent for what was outstanding at a function's entry.
     #[serde(with = "optional_hex", default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<wavetap_profile::HexText>"))]
     pub address: Option<u64>,
     /// The instruction as printed.
     pub instruction: Option<String>,
@@ -200,6 +209,7 @@ pub struct OperationSlice {
 
 /// [`Certainty`] in the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum WaitCertainty {
     /// On every path.
@@ -241,7 +251,7 @@ mod optional_hex {
 
 /// Slices one kernel.
 ///
-/// The summaries say what calls do to operations under way and to registers; `counted` are its counters, if it was profiled; `source` gives the source line of an
+/// The summaries say what calls do to operations outstanding and to registers; `counted` are its counters, if it was profiled; `source` gives the source line of an
 /// address.
 #[must_use]
 pub fn slice_kernel(

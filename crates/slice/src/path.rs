@@ -79,7 +79,7 @@ impl Context<'_> {
         path
     }
 
-    /// The wait, and the call of the function that left something under way.
+    /// The wait, and the call of the function that left something outstanding.
     pub(super) fn call_path(&self, wait: InstId, call: InstId, source: &dyn Fn(u64) -> Option<Source>) -> Path {
         Path {
             steps: vec![self.step(wait, Edge::Stall, source), self.step(call, Edge::Wait, source)],

@@ -213,7 +213,7 @@ fn frequencies_divide_the_blame() {
     };
     let body = listing(global(2, 12));
     let profile = |taken| totals(100, vec![scalar_site(0x4, 100, taken)]);
-    // Where both are under way they share; where one is, it is that.
+    // Where both are outstanding they share; where one is, it is that.
     let shared = |taken| blamed(&chains_of(&body, Some(&profile(taken))));
     let [(0x0, always), (0x8, sometimes)] = shared(75)[..] else { panic!("{:?}", shared(75)) };
     assert!((80..=92).contains(&always) && always + sometimes == 100, "{always} {sometimes}");

@@ -22,6 +22,7 @@ use wavetap_profile::pc_samples::{Place, SampledObject, TextPlace};
 
 /// Samples that belong to one of several instructions: to which is not known, and none is given them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ambiguous {
     /// The instruction's text.
     pub instruction: String,
@@ -39,6 +40,7 @@ pub struct Ambiguous {
 
 /// An instruction that ambiguous samples may belong to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Candidate {
     /// Mangled name of the kernel or function.
     pub kernel: String,
@@ -46,6 +48,7 @@ pub struct Candidate {
     pub target: String,
     /// The instruction's address.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub address: u64,
 }
 

@@ -2,11 +2,9 @@
 
 use std::ops::Range;
 
-use md5::{Digest, Md5};
-
 use super::finding::{Finding, Rule};
 use super::{image, tables};
-use wavetap_object::code_object::{CONTROL_SYMBOL, CodeObject, DESCRIPTOR_SIZE};
+use wavetap_object::code_object::{CONTROL_SYMBOL, CodeObject, DESCRIPTOR_SIZE, digest};
 use wavetap_object::elf::constants::{
     DT_GNU_HASH, DT_HASH, DT_STRSZ, DT_STRTAB, DT_SYMTAB, DynamicTag, RelocationType, SHN_ABS, SHT_DYNSYM, SHT_NOTE, SHT_SYMTAB,
     STB_GLOBAL, SectionType,
@@ -140,7 +138,7 @@ fn site_table(original: &CodeObject<'_>, rewritten: &CodeObject<'_>, findings: &
     };
     match elf.contents(section).and_then(ObjectMap::unpack) {
         Ok(map) => {
-            let digest: String = Md5::digest(original.data()).iter().map(|byte| format!("{byte:02x}")).collect();
+            let digest = digest(original.data());
             if map.original != digest {
                 complain(format!("it was made from an object with MD5 {}, this one has {digest}", map.original));
             }

@@ -4,10 +4,10 @@
 //! Nobody chose them. Each target that is rewritten and emulated has an equal share of the 300. The kernels of a target are those of different names, in the order of a hash of
 //! target and name; they are taken until the share is full, and one is left out if
 //! - its arguments cannot be made up (`arguments.rs` says why),
-//! - it is refused by the rewriter in both modes (`docs/corpora.md` counts those), or
+//! - it is refused by the rewriter in both modes (`docs/results/corpora.md` counts those), or
 //! - no set of arguments of a few lets the original end well within its fuel.
 //!
-//! What a target lacks is made good by the others. `docs/corpus-kernels.md` says how many were looked at and left out; written by
+//! What a target lacks is made good by the others. `docs/results/corpus-kernels.md` says how many were looked at and left out; written by
 //!
 //!     BLESS=1 WAVETAP_FULL_TESTS=1 cargo test --release -p rewriter-tests --test corpus_kernels -- --nocapture
 //!
@@ -216,12 +216,12 @@ fn kernels_of_the_corpora_do_the_same_when_they_count() {
         if taken < KERNELS {
             wrong.push(format!("{taken} kernels are not {KERNELS}"));
         }
-        let file = place::root().join("docs/corpus-kernels.md");
+        let file = place::root().join("docs/results/corpus-kernels.md");
         if std::env::var_os("BLESS").is_some() {
             fs::write(&file, &page).expect("written");
         }
         if fs::read_to_string(&file).unwrap_or_default() != page {
-            wrong.push("docs/corpus-kernels.md is not what was found; BLESS=1 writes it anew".to_owned());
+            wrong.push("docs/results/corpus-kernels.md is not what was found; BLESS=1 writes it anew".to_owned());
         }
     }
     assert!(taken > 0, "no kernel ran");

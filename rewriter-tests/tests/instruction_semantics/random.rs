@@ -1,23 +1,20 @@
 //! Random numbers, and the bit patterns at which arithmetic goes wrong.
 
-/// A small generator (xorshift64*): the tests need variety, not secrets, and the same operands on every run.
+/// A generator with the choices that these tests make.
 #[derive(Debug, Clone)]
-pub struct Random(u64);
+pub struct Random(rewriter_tests::random::Random);
 
 impl Random {
     pub fn new(seed: u64) -> Self {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+        Random(rewriter_tests::random::Random::new(seed))
     }
 
     pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+        self.0.bits()
     }
 
     pub fn below(&mut self, limit: u64) -> u64 {
-        (self.next() >> 11) % limit
+        self.next() % limit
     }
 
     /// True once in so many times.

@@ -4,7 +4,7 @@
 //! Neither rule is told the latencies: those of kernels in machine code and of compiled ones are drawn by chance, each instruction with a share of hits of its own
 //! ([`wavetap::emulator::Timing::chance`]); those of the samples are what the model's caches and queues give.
 //!
-//! Quick: some kernels in machine code. Full: more of them, compiled ones and the samples; with `BLESS=1` that writes `docs/blame.md`:
+//! Quick: some kernels in machine code. Full: more of them, compiled ones and the samples; with `BLESS=1` that writes `docs/results/blame.md`:
 //!
 //!     BLESS=1 WAVETAP_FULL_TESTS=1 cargo test -p rewriter-tests --test interventions -- --nocapture
 //!
@@ -84,6 +84,6 @@ fn blames_beside_what_waits_are_for() {
     survey.lost().take(SHOWN).for_each(|lost| println!("leo's is right and ours is not: {lost}"));
     assert!(survey.waits() > 50 || parts.is_some(), "{} waits", survey.waits());
     if full() && parts.is_none() {
-        survey.keep(&place::root().join("docs/blame.md"));
+        survey.keep(&place::root().join("docs/results/blame.md"));
     }
 }

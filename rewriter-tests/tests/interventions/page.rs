@@ -1,4 +1,4 @@
-//! The page of the blames: docs/blame.md.
+//! The page of the blames: docs/results/blame.md.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -79,9 +79,9 @@ impl Survey {
              - *top*: of a hundred waits, how many where the operation that the rule blames most is the one with the largest share (or within 2 % of it). *distance*: the mean total-variation distance between \
              the rule's shares and the true ones, in percent: 0 is the same, 100 has nothing in common.\n\
              - A wait counts if it has more than 10 % of the waiting of its kernel and at least two operations that were executed. It is in each group that fits it.\n\
-             - Neither rule knows the latencies: they are drawn by chance, each instruction with a share of hits of its own (samples have those of the model's caches). So nobody who \
-             has only the code and its counts can always be right: which of two loads hits is not to be seen in them. Both rules get the exact counts of branches, and LEO's the stalls of every instruction.\n\
-             - Not in the table: {} waits with one operation, {} for what functions have left under way, {} where no operation by itself makes a difference.\n\n",
+             - Neither rule knows the latencies: they are drawn by chance, each instruction with a share of hits of its own (samples have those of the model's caches). So no rule that \
+             has only the code and its counts can always be right: which of two loads hits does not show in them. Both rules get the exact counts of branches, and LEO's the stalls of every instruction.\n\
+             - Not in the table: {} waits with one operation, {} for what functions have left outstanding, {} where no operation by itself makes a difference.\n\n",
             self.single, self.calls, self.joint
         );
         let head = "waits | top: leo | top: ours | | distance: leo | distance: ours |\n|---|---|---|---|---|---|---|\n";

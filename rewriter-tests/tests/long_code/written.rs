@@ -5,7 +5,6 @@ use rewriter_tests::instrumented::Subject;
 use rewriter_tests::kernels::build;
 use wavetap::isa::{self, Target};
 use wavetap::kernel::Reason;
-use wavetap_amdgpu::Opcode;
 
 use super::assembly::{FINISH, START, counted, file, instrumented, on_lanes, variant};
 use super::{calls, scheduling, seeds};

@@ -1,8 +1,8 @@
 //! Every kernel of libraries that nobody here wrote, rewritten with counters in LDS and in memory (`rewriter-tests/fetch-corpora.sh` fetches the libraries).
 //!
 //! A kernel is instrumented or refused with a reason, and every result is looked at by others than the rewriter: `verify` has no finding, goblin reads the file and finds every
-//! original byte where it was, and LLVM decodes all of the new code and sees the original's instructions in it (`accepted.rs`). `docs/corpora.md`
-//! says how many are instrumented for each corpus and target, and why the others are not; README.md lists the reasons. Both are written by
+//! original byte where it was, and LLVM decodes all of the new code and sees the original's instructions in it (`accepted.rs`). `docs/results/corpora.md`
+//! says how many are instrumented for each corpus and target, and why the others are not; docs/reference/refusals.md lists the reasons. Both are written by
 //!
 //!     rewriter-tests/fetch-corpora.sh
 //!     BLESS=1 WAVETAP_FULL_TESTS=1 cargo test --release -p rewriter-tests --test rewritten_corpora -- --nocapture
@@ -107,8 +107,8 @@ fn every_kernel_is_instrumented_or_refused_and_others_accept_the_result() {
         wrong.extend(survey.short_of_the_goals());
     }
     if all || std::env::var_os("BLESS").is_some() {
-        wrong.extend(page::keep(&place::root().join("docs/corpora.md"), &survey.page()));
-        wrong.extend(page::keep_between(&place::root().join("README.md"), &survey.reasons()));
+        wrong.extend(page::keep(&place::root().join("docs/results/corpora.md"), &survey.page()));
+        wrong.extend(page::keep_between(&place::root().join("docs/reference/refusals.md"), &survey.reasons()));
     }
     assert!(survey.kernels() > 0, "no kernel was rewritten");
     let shown = wrong.len().min(SHOWN);

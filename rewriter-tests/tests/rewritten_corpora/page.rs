@@ -1,4 +1,4 @@
-//! The page of the corpora: docs/corpora.md, and the part of README.md that lists the reasons.
+//! The page of the corpora: docs/results/corpora.md, and the table of docs/reference/refusals.md.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ const COMMAND: &str = "BLESS=1 WAVETAP_FULL_TESTS=1 cargo test --release -p rewr
 /// Of a thousand kernels, so many are instrumented: of all, and of each target that is rewritten.
 const OF_ALL: u64 = 990;
 const OF_EACH: u64 = 970;
-/// The lines of README.md between which the reasons are.
+/// The lines of docs/reference/refusals.md between which the reasons are.
 const BEGIN: &str = "<!-- reasons: written by the test `rewritten_corpora` -->";
 const END: &str = "<!-- reasons: end -->";
 /// Reasons that are not a kernel's own, and what they mean.
@@ -28,10 +28,7 @@ const OF_OBJECTS: [(&str, &str); 4] = [
         "malformed",
         "The kernel, its descriptor, its metadata or the whole code object contradicts the format; the refusal says where. Everything else of the file is rewritten.",
     ),
-    (
-        "unverified",
-        "The independent checker finds fault with what was made, or is not sure enough. Nothing that it has not accepted leaves the program.",
-    ),
+    ("unverified", "The verifier rejects the result, or cannot prove it right. Only results that it accepts are written."),
 ];
 
 /// Kernels of one corpus and target.
@@ -130,7 +127,7 @@ impl Survey {
     pub fn page(&self) -> String {
         let mut page = format!(
             "# Rewriting the corpora\n\nWritten by `{COMMAND}` (`rewriter-tests/fetch-corpora.sh` fetches the libraries, which are not ours): how many kernels of real libraries `wavetap rewrite` instruments with \
-             counters in LDS and in memory (global), and why it leaves the others as they were. Each result was looked at by `verify`, by goblin and by LLVM 22, which decodes all new code. \
+             counters in LDS and in memory (global), and why it refuses the others. Each result was checked by `verify`, by goblin and by LLVM 22, which decodes all new code. \
              The percentage is that of the mode that instruments fewer.\n\n"
         );
         let head = "kernels | LDS | global | instrumented | refused: LDS / global |\n|---|---|---|---|---|---|\n";
@@ -153,7 +150,7 @@ impl Survey {
                 rows.iter().for_each(|((_, target), row)| page += &row.line(target));
             }
         }
-        page += "\n## Reasons\n\nAn example of each. README.md says what they mean.\n\n";
+        page += "\n## Reasons\n\nAn example of each. [Refusal reasons](../reference/refusals.md) says what they mean.\n\n";
         for (reason, example) in &self.examples {
             writeln!(page, "- `{reason}`: {example}").expect("text");
         }
@@ -169,7 +166,8 @@ impl Survey {
             let [lds, global] = all.refused.get(name).copied().unwrap_or_default();
             writeln!(table, "| `{name}` | {lds} / {global} | {why} |").expect("text");
         }
-        writeln!(table, "\nOf {} kernels; [docs/corpora.md](docs/corpora.md) has them by corpus and target.", all.kernels).expect("text");
+        writeln!(table, "\nOf {} kernels; [the corpora page](../results/corpora.md) has them by corpus and target.", all.kernels)
+            .expect("text");
         table
     }
 }

@@ -107,7 +107,7 @@ fn other_waits_are_found_out() {
                     changed += 1;
                     let most = target.largest_wait(counter).expect("a counter of the target") - 1;
                     for (found, left) in found.iter_mut().zip([1, most]) {
-                        let bits = isa::wait_immediate(target, inst.name(), counts.with(counter, left)).expect("an immediate");
+                        let bits = isa::wait_immediate(target, inst.opcode(), counts.with(counter, left)).expect("an immediate");
                         kernel.code[at..at + 2].copy_from_slice(&bits.to_le_bytes());
                         *found += usize::from(!Subject::new(&frame.program(&kernel)).compare("", &seen).wrong.is_empty());
                     }

@@ -2,6 +2,8 @@
 //! have no place here.
 
 mod crates;
+mod docs;
+mod licences;
 mod mnemonics;
 mod source;
 

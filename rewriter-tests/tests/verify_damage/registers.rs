@@ -486,14 +486,14 @@ fn immediate(inst: &Inst) -> Option<i64> {
 }
 
 fn weak_wait(code: &Code, index: usize) -> Patch {
-    counted(code, index, |inst| isa::wait_immediate(code.target, inst.name(), WaitCount::default()).map(i64::from))
+    counted(code, index, |inst| isa::wait_immediate(code.target, inst.opcode(), WaitCount::default()).map(i64::from))
 }
 
 /// What makes a wait for the counters of an immediate one for one operation more.
 fn one_more(code: &Code, inst: &Inst) -> Option<i64> {
     let counts = isa::wait_count(code.target, inst)?;
     let more = counts.iter().fold(WaitCount::default(), |more, (counter, count)| more.with(counter, count + 1));
-    Some(i64::from(isa::wait_immediate(code.target, inst.name(), more)?) - immediate(inst)?)
+    Some(i64::from(isa::wait_immediate(code.target, inst.opcode(), more)?) - immediate(inst)?)
 }
 
 /// A scalar load in front of a call or a return, into registers that nothing original names, with no wait behind it.

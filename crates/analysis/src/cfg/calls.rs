@@ -159,7 +159,7 @@ impl Program {
             .collect();
         for address in ambiguous {
             if let Some(id) = self.by_entry.remove(&address) {
-                let error = Error::unsupported("waves of 32 and of 64 lanes call it").at(address);
+                let error = Error::unsupported("wave32 and wave64 code calls it").at(address);
                 self.undecodable.push((self.body(id).name().to_owned(), address, error));
             }
         }

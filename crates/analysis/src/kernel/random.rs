@@ -1,24 +1,23 @@
 //! Random small kernels for property tests: any mixture of jumps, branches and ends, reducible or not.
 
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
 use super::assembly::{Listing, Op, branch_scc1, end, jump, op};
 use super::body::Body;
 
-/// A small deterministic generator (splitmix64).
-pub struct Random(u64);
+/// A deterministic generator.
+pub struct Random(SplitMix64);
 
 impl Random {
     /// A generator whose numbers follow from `seed`.
     pub fn new(seed: u64) -> Random {
-        Random(seed)
+        Random(SplitMix64::seed_from_u64(seed))
     }
 
     /// The next 64 bits.
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.next_u64()
     }
 
     /// A number below `bound`.

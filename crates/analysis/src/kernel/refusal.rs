@@ -112,7 +112,7 @@ impl Reason {
         }
     }
 
-    /// What it means for somebody whose kernel was left as it was, in a sentence or two.
+    /// What it means for the user of a refused kernel, in a sentence or two.
     #[must_use]
     pub fn explanation(self) -> &'static str {
         match self {
@@ -131,11 +131,11 @@ impl Reason {
                 "It switches what instructions mean (wave mode bits that change which of them run or which registers they name), or leaves their dependences to software in a way that is not followed: the scheduling mode of gfx12 where it depends on the path or on a value, is not 0 or 2, or is set where other code is entered."
             }
             Reason::MaskOperand => {
-                "The condition of a branch on lanes is read from a register that is another one once it has been looked at (SCC, VCCZ, EXECZ)."
+                "The condition of a divergent branch is read from a register that inserted code changes by reading it (SCC, VCCZ, EXECZ)."
             }
-            Reason::ScalarRegisters => "Too few scalar registers are unused, and none can be borrowed at some place.",
+            Reason::ScalarRegisters => "Too few scalar registers are unused, and at some site none can be spilled.",
             Reason::VectorRegisters => {
-                "All vector registers are in use, by the kernel or by functions that it may call, too few scalar ones are unused to keep lanes of borrowed ones in, and there is nowhere else to move some of them: no accumulation registers, and no scratch memory whose place and size are known."
+                "All vector registers are in use, by the kernel or by functions that it may call; too few scalar registers are unused to spill lanes to; and there is no other place to spill to: no AGPRs, and no scratch memory whose place and size are known."
             }
             Reason::UserSgprs => {
                 "The command processor can fill 16 scalar registers, and the kernel has asked for so many that what the counters need is not among them."
@@ -144,9 +144,9 @@ impl Reason {
                 "Kernel arguments come preloaded in registers, and the code at the entry does not load them, as it does for firmware that leaves them out (not on gfx125x, where waves begin at the entry in any case)."
             }
             Reason::VectorAllocation => {
-                "The number of its vector registers changes while it runs, the halves of a wave share some, some are accumulation registers as well, or it depends on the path which of those above v255 its instructions mean at a branch to be counted."
+                "The number of its vector registers changes while it runs, the halves of a wave share some, some are AGPRs as well, or it depends on the path which of those above v255 its instructions mean at a site."
             }
-            Reason::InsideClause => "A branch to be counted lies within a run of memory instructions that nothing may come between.",
+            Reason::InsideClause => "A site lies within a clause (`s_clause`), a run of memory instructions that must not be interrupted.",
             Reason::LdsSize => "The metadata asks for more LDS than can be counted in.",
             Reason::ThreadgroupSplit => {
                 "It is compiled for threadgroup split mode (`-mtgsplit`), in which a workgroup has no LDS; with counters in memory the kernel can be instrumented."

@@ -2,7 +2,7 @@
 //!
 //! The model is driven by execution: it decides which wave issues its next instruction when, the functional emulator runs that instruction, and the model works out
 //! when its results are there. Numbers are facts of the target (`isa-tables/machine.yaml`, `isa-tables/latency.yaml`), most of them estimates with a range. What is
-//! modelled and what is left out is in `docs/timing-model.md`. It is a *model*: whoever prints its cycles says so.
+//! modelled and what is left out is in `docs/reference/timing-model.md`. It is a *model*: whoever prints its cycles says so.
 //!
 //! | file | what |
 //! |---|---|

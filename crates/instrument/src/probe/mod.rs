@@ -3,6 +3,7 @@
 //! A probe finds its sites in a function and writes, with an [`Emitter`], the code that measures each of them. It knows nothing of where counters
 //! are kept ([`crate::sink`]) or where registers come from ([`crate::scavenge`]).
 
+mod blocks;
 mod branches;
 mod emitter;
 pub(crate) mod table;
@@ -19,19 +20,22 @@ use wavetap_profile::schema::KindSchema;
 /// What can be measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProbeKind {
-    /// Divergence of branches: every instruction that narrows EXEC, and every scalar branch.
+    /// Divergence of branches: every instruction that narrows EXEC, and every uniform branch.
     Branches,
+    /// Executions and active lanes of every basic block.
+    Blocks,
 }
 
 impl ProbeKind {
     /// All of them.
-    pub const ALL: [ProbeKind; 1] = [ProbeKind::Branches];
+    pub const ALL: [ProbeKind; 2] = [ProbeKind::Branches, ProbeKind::Blocks];
 
     /// Its name, as on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             ProbeKind::Branches => "branches",
+            ProbeKind::Blocks => "blocks",
         }
     }
 
@@ -39,7 +43,8 @@ impl ProbeKind {
     #[must_use]
     pub fn summary(self) -> &'static str {
         match self {
-            ProbeKind::Branches => "Divergence of branches on lanes, and how often scalar branches are taken",
+            ProbeKind::Branches => "Divergent branches, with the lanes that stay active; uniform branches, and how often they are taken",
+            ProbeKind::Blocks => "Executions and active lanes of every basic block",
         }
     }
 
@@ -53,6 +58,7 @@ impl ProbeKind {
     pub(crate) fn probe(self) -> &'static dyn Probe {
         match self {
             ProbeKind::Branches => &branches::Branches,
+            ProbeKind::Blocks => &blocks::Blocks,
         }
     }
 }

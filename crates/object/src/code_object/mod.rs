@@ -12,6 +12,7 @@ use wavetap_amdgpu::Target;
 use wavetap_base::error::{Error, Result};
 
 mod descriptor;
+mod digest;
 mod kernels;
 mod lines;
 mod malformed;
@@ -20,6 +21,7 @@ mod processor;
 mod registers;
 
 pub use descriptor::{DESCRIPTOR_SIZE, ENTRY_ALIGN, Field, KernelDescriptor};
+pub use digest::digest;
 pub use kernels::{DESCRIPTOR_SUFFIX, Function, Kernel};
 pub use lines::{Frame, LineTable, SourceLocation};
 pub use malformed::{MalformedPart, PartKind};

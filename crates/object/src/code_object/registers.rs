@@ -115,7 +115,7 @@ impl Next {
 pub fn initial_registers(descriptor: &KernelDescriptor, target: Target) -> Result<InitialRegisters> {
     let lanes = if descriptor.is_set(Field::ENABLE_WAVEFRONT_SIZE32) { 32 } else { 64 };
     if target.with_wave_size(lanes).is_none() {
-        return Err(Error::unsupported(format!("the kernel asks for waves of {lanes} on {}", target.name())));
+        return Err(Error::unsupported(format!("the kernel asks for wave{lanes} on {}", target.name())));
     }
     let mut next = Next(0);
     let mut registers = InitialRegisters {

@@ -15,22 +15,38 @@ use wavetap_base::error::{Error, Result, ResultExt};
 
 /// The fields of a profile but for those that only some versions have.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Profile"))]
 struct Written<'a> {
     schema: &'a str,
+    /// Who counted.
     origin: Origin,
+    /// What ran the kernels.
     backend: Backend,
+    /// Whether the run ended and every dispatch was counted that was to be; false in a profile left by a killed run.
     complete: bool,
+    /// Whether the run ended.
     ended: bool,
+    /// The kinds of sites, with the fields of their counts.
     kinds: KindTable,
+    /// Kernels that were dispatched, in order of first dispatch.
     kernels: &'a [KernelTotals],
+    /// Kernels that could not be instrumented.
     refused: &'a [Refused],
+    /// Dispatches that were not counted, and why.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     uncounted: &'a [UncountedDispatches],
+    /// Processes whose counts these are; 1 if absent.
     #[serde(skip_serializing_if = "is_one")]
     processes: u32,
+    /// Every wave's counters, when asked for.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     waves: &'a [WaveCounts],
 }
+
+#[cfg(feature = "schema")]
+crate::described_as!(Profile, Written<'static>);
+#[cfg(feature = "schema")]
+crate::described_as!(SiteTotals, Site);
 
 impl<'a> Written<'a> {
     fn of(profile: &'a Profile) -> Result<Written<'a>> {
@@ -76,15 +92,23 @@ trait AnySite {
     fn resolve(self, kinds: &KindTable) -> Result<SiteTotals>;
 }
 
-/// A site of a file.
+/// One site's totals.
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SiteTotals"))]
 struct Site {
+    /// Original virtual address.
     #[serde(with = "hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::HexText"))]
     address: u64,
+    /// The instruction as printed.
     instruction: String,
+    /// Source line.
     source: Option<Source>,
+    /// The probe whose site it is.
     probe: String,
+    /// The kind of the site, which is in `kinds`.
     kind: String,
+    /// The values by field.
     counts: BTreeMap<String, u64>,
 }
 
@@ -217,6 +241,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::map::CounterMode;
     use crate::probes::branches::{BranchCounts, ExecCounts, ScalarCounts};
     use crate::schema::{FieldSchema, Merge, Unit};
 
@@ -264,6 +289,7 @@ mod tests {
         let mut profile = Profile::new(Origin::Counters, Backend::Emulator);
         profile.kernels.push(KernelTotals {
             name: "k".to_owned(),
+            mode: Some(CounterMode::Global),
             sites: vec![
                 site(0x1000, ScalarCounts { executions: 3, taken: 1 }.into()),
                 site(0x1000, Counts::new(&timed, vec![3, 40]).unwrap()),

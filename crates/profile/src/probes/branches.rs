@@ -1,4 +1,4 @@
-//! The probe of branches: instructions that narrow EXEC, and conditional scalar branches.
+//! The probe of branches: instructions that narrow EXEC, and conditional uniform branches.
 
 use std::ops::AddAssign;
 use std::sync::{Arc, LazyLock};
@@ -12,7 +12,7 @@ pub const PROBE: &str = "branches";
 
 /// An instruction that forms a narrower EXEC.
 pub static EXEC: LazyLock<Arc<KindSchema>> = LazyLock::new(|| Arc::new(KindSchema::new(PROBE, "exec", EXEC_FIELDS)));
-/// A conditional scalar branch.
+/// A conditional uniform branch.
 pub static SCALAR: LazyLock<Arc<KindSchema>> = LazyLock::new(|| Arc::new(KindSchema::new(PROBE, "scalar", SCALAR_FIELDS)));
 
 /// The fields of [`ExecCounts`], in its order.
@@ -37,6 +37,7 @@ pub fn kinds() -> [&'static Arc<KindSchema>; 2] {
 ///
 /// With E the mask before and F the condition: a wave that arrives with E = 0 counts in `empty` alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExecCounts {
     /// Executions with EXEC not 0.
     pub executions: u64,
@@ -76,8 +77,9 @@ impl AddAssign for ExecCounts {
     }
 }
 
-/// The counters of a conditional scalar branch.
+/// The counters of a conditional uniform branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ScalarCounts {
     /// Executions.
     pub executions: u64,
@@ -97,6 +99,7 @@ impl AddAssign for ScalarCounts {
 ///
 /// As JSON: the kind's name as `kind` and the fields, and what follows from them (`divergences`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(from = "Json", into = "Json")]
 pub enum BranchCounts {
     /// See [`EXEC`].
@@ -119,7 +122,7 @@ impl BranchCounts {
         }
     }
 
-    /// How often a wave executed the site with an active lane, or the scalar branch.
+    /// How often a wave executed the site with an active lane, or the uniform branch.
     #[must_use]
     pub fn executions(&self) -> u64 {
         match self {
@@ -170,9 +173,12 @@ impl From<ScalarCounts> for Counts {
 
 /// [`BranchCounts`] as JSON.
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "BranchCounts"))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Json {
+    /// An instruction that narrows EXEC.
     Exec { executions: u64, agreements: u64, divergences: u64, lanes_before: u64, lanes_after: u64, empty: u64 },
+    /// A conditional uniform branch.
     Scalar { executions: u64, taken: u64 },
 }
 

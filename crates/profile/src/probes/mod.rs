@@ -3,6 +3,7 @@
 //! What collects and merges counters does without; what interprets them (the emulator's trace, the slicer, reports)
 //! reads the views.
 
+pub mod blocks;
 pub mod branches;
 
 use std::sync::Arc;
@@ -15,9 +16,8 @@ pub const VERSION_1: &str = branches::PROBE;
 
 /// The kinds of sites of all known probes.
 #[must_use]
-pub fn kinds() -> [&'static Arc<KindSchema>; 2] {
-    let [exec, scalar] = branches::kinds();
-    [exec, scalar]
+pub fn kinds() -> Vec<&'static Arc<KindSchema>> {
+    branches::kinds().into_iter().chain(blocks::kinds()).collect()
 }
 
 /// The kind of a name; none if no known probe has it.

@@ -1,0 +1,38 @@
+//! The block probe: how often each basic block was executed, and by how many lanes.
+
+use super::{Emitter, Probe, ProbeSite, Scc};
+use crate::asm::{c, s};
+use crate::facts::ClonedFunction;
+use wavetap_analysis::kernel::Stop;
+use wavetap_base::entity::{ProgramPoint, Side};
+use wavetap_profile::probes::blocks::BLOCK;
+
+/// Lane of `lanes`; lane 0 (executions) always holds 1.
+const LANES: u32 = 1;
+/// Both.
+const COUNTED: u32 = 0b11;
+
+/// See the module.
+pub(crate) struct Blocks;
+
+impl Probe for Blocks {
+    fn sites(&self, function: &ClonedFunction<'_>) -> Result<Vec<ProbeSite>, Stop> {
+        let mut sites: Vec<ProbeSite> = function.cfg.blocks().iter().map(|block| ProbeSite { inst: block.first, kind: &BLOCK }).collect();
+        sites.sort_by_key(|site| site.inst);
+        Ok(sites)
+    }
+
+    fn emit(&self, site: &ProbeSite, emitter: &mut Emitter<'_, '_>) -> Result<(), Stop> {
+        // Branches to the block come here, too, and with any EXEC.
+        let before = ProgramPoint { inst: site.inst, side: Side::Before };
+        emitter.measure(before, Scc::Preserved, |m| {
+            let (exec, saved, lanes) = (m.exec(), m.saved_exec(), s(m.r.first));
+            m.asm.masks("s_bcnt1_i32_b", &[lanes, exec])?;
+            m.reach()?;
+            m.asm.masks("s_mov_b", &[saved, exec])?;
+            m.value(LANES, lanes)?;
+            m.asm.masks("s_mov_b", &[exec, c(COUNTED)])?;
+            m.add()
+        })
+    }
+}

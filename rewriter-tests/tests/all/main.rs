@@ -1,0 +1,17 @@
+//! The tests that need neither a process nor a harness of their own, by what they are about: one program, since each
+//! more takes seconds to link, and since all
+//! cores are busy to the end.
+//!
+//! `cargo test -p rewriter-tests --test all wrong_inputs::` runs those of one module.
+
+mod counted_disassembly;
+mod counted_dispatches;
+mod every_processor;
+mod odd_parts;
+mod placed_code;
+mod real_code;
+mod triton_objects;
+mod verify_code;
+mod verify_object;
+mod waits_real_code;
+mod wrong_inputs;

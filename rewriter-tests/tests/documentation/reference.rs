@@ -1,0 +1,80 @@
+//! Reference pages against the code.
+
+use std::fmt::Write;
+use std::fs;
+
+use wavetap::isa::Target;
+use wavetap::kernel::Reason;
+
+use crate::{keep, page};
+
+/// The text of `docs/reference/targets.md`.
+fn targets() -> String {
+    let mut text = String::from(
+        "# Targets\n\n\
+         Written by `BLESS=1 cargo test --workspace --test documentation` from the target facts (`isa-tables/targets.yaml`):\n\
+         every processor whose instructions are known. All of them are inspected, disassembled and sliced. Counts cannot be\n\
+         collected from a GPU yet, on any target ([limits](limits.md)).\n\n\
+         | target | instruction set | waves | rewritten | emulated |\n|---|---|---|---|---|\n",
+    );
+    let yes = |is: bool| if is { "yes" } else { "no" };
+    for target in Target::all().filter(|target| target.has_instructions()) {
+        let sizes = [32, 64].into_iter().filter(|lanes| target.with_wave_size(*lanes).is_some());
+        let waves: Vec<String> = sizes.map(|lanes| format!("wave{lanes}")).collect();
+        let (set, waves) = (target.instruction_set(), waves.join(", "));
+        let (rewritten, emulated) = (yes(target.rewritable()), yes(target.emulated()));
+        writeln!(text, "| {} | {set} | {waves} | {rewritten} | {emulated} |", target.name()).expect("text");
+    }
+    text
+}
+
+#[test]
+fn the_list_of_targets_is_that_of_the_tables() {
+    keep("docs/reference/targets.md", &targets());
+}
+
+#[test]
+fn the_readme_supports_every_target() {
+    let readme = fs::read_to_string(page("README.md")).expect("the README");
+    let table: Vec<&str> =
+        readme.lines().skip_while(|line| !line.starts_with("| target family |")).take_while(|line| line.starts_with('|')).collect();
+    let covered = |name: &str| {
+        table
+            .iter()
+            .any(|row| spans(row.split('|').nth(1).unwrap_or_default()).any(|(first, last)| first <= number(name) && number(name) <= last))
+    };
+    let generic = |name: &str| name.ends_with("-generic");
+    let targets = Target::all().filter(|target| target.has_instructions() && !generic(target.name()));
+    let missing: Vec<&str> = targets.map(Target::name).filter(|name| !covered(name)).collect();
+    assert!(missing.is_empty(), "not in the README's table of target families: {missing:?}");
+}
+
+/// The first and last processor of each `gfxA to gfxB` or `gfxA` in a cell.
+fn spans(cell: &str) -> impl Iterator<Item = (u32, u32)> {
+    let names = cell.split_once(':').map_or("", |(_, names)| names);
+    names.split(',').filter_map(|part| {
+        let mut ends = part.split(" to ").map(|name| number(name.trim()));
+        let first = ends.next()?;
+        Some((first, ends.next().unwrap_or(first)))
+    })
+}
+
+/// `gfx90a` as the number that its name writes, in hexadecimal.
+fn number(name: &str) -> u32 {
+    u32::from_str_radix(name.trim_start_matches("gfx"), 16).unwrap_or(0)
+}
+
+#[test]
+fn the_refusal_reasons_are_those_of_the_code() {
+    let text = fs::read_to_string(page("docs/reference/refusals.md")).expect("the page");
+    let mut rows = text.lines().filter(|line| line.starts_with("| `")).map(|line| {
+        let cells: Vec<&str> = line.split(" | ").collect();
+        (cells[0].trim_matches(['|', ' ', '`']).to_owned(), cells[2].trim_end_matches(" |").to_owned())
+    });
+    for reason in Reason::ALL {
+        let row = rows.next().unwrap_or_default();
+        assert_eq!(row, (reason.name().to_owned(), reason.explanation().to_owned()), "docs/reference/refusals.md");
+    }
+    let objects: Vec<String> = rows.map(|(name, _)| name).collect();
+    assert_eq!(objects, ["unsupported_target", "unsupported_object", "malformed", "unverified"], "docs/reference/refusals.md");
+}

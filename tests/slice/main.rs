@@ -1,9 +1,0 @@
-//! Slices of kernels that are assembled here: with samples of every kind of file, and where LEO, the best published analyser, goes wrong.
-
-#[path = "../hip_compiler/mod.rs"]
-mod hip_compiler;
-
-mod assembled;
-mod lanes;
-mod samples;
-mod weaknesses;
