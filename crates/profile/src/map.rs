@@ -480,7 +480,7 @@ mod tests {
             serde_json::from_str::<ObjectMap>(&in_json.replace(from, to)).unwrap_err().to_string()
         };
         let found = fault("\"kind\":1", "\"kind\":2", &json);
-        assert!(found.contains("site 0x1e30: kind 2, the table has 2 kinds"), "{found}");
+        assert!(found.contains("kind 2, the table has 2 kinds, in kernel _Z9divergentPjS_, site 0x1e30"), "{found}");
         assert!(fault("\"kind\":1", "\"kind\":\"scalar\"", &json).contains("expected an index into the table of kinds"));
         assert!(fault("\"exec\"", "\"other\"", VERSION_1).contains("no kind \"other\""));
         assert!(fault("wavetap.map/1", "wavetap.map/3", VERSION_1).contains("this program knows \"wavetap.map/2\" and \"wavetap.map/1\""));

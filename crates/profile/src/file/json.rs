@@ -217,6 +217,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::map::CounterMode;
     use crate::probes::branches::{BranchCounts, ExecCounts, ScalarCounts};
     use crate::schema::{FieldSchema, Merge, Unit};
 
@@ -264,6 +265,7 @@ mod tests {
         let mut profile = Profile::new(Origin::Counters, Backend::Emulator);
         profile.kernels.push(KernelTotals {
             name: "k".to_owned(),
+            mode: Some(CounterMode::Global),
             sites: vec![
                 site(0x1000, ScalarCounts { executions: 3, taken: 1 }.into()),
                 site(0x1000, Counts::new(&timed, vec![3, 40]).unwrap()),
