@@ -20,7 +20,7 @@ use wavetap::error::{Error, Kind, Result};
 use wavetap::offload_bundle::has_no_device_code;
 use wavetap::pipeline::Options;
 use wavetap::profile::file::{Backend, Profile};
-use wavetap::profile::journal::{self, Journal};
+use wavetap::profile::journal;
 use wavetap::report::RunInfo;
 
 use crate::args::{AppArgs, BackendArgs, BackendChoice};
@@ -253,12 +253,7 @@ pub fn scratch() -> Result<TempDir> {
 pub fn read_profile(path: &Path) -> Result<Profile> {
     use wavetap::error::ResultExt;
     let data = files::read(path)?;
-    let place = || path.display().to_string();
-    if !journal::is_journal(&data) {
-        return Profile::from_json(&data).within(place);
-    }
-    let journal = Journal::read(&data).within(place)?;
-    journal.counters.or(journal.trace).ok_or_else(|| Error::malformed("a journal without counts")).within(place)
+    journal::read_profile(&data).within(|| path.display().to_string())
 }
 
 /// What a report says about a run.

@@ -12,7 +12,7 @@ use crate::journal::Changes;
 use crate::raw;
 use crate::runtime::{Runtime, WAITING, complain, try_runtime};
 
-/// Files are rewritten at most this often while kernels run, so that many small launches do not wait for them.
+/// Files of modelled time are rewritten at most this often while kernels run, so that many small launches do not wait for them.
 const WRITE_INTERVAL: Duration = Duration::from_millis(200);
 /// Writing them takes at most one part in so many of the time.
 const WRITE_SHARE: u32 = 10;
@@ -25,7 +25,7 @@ impl Runtime {
         }
         let fresh = Runtime::new(self.settings.clone());
         (self.collector, self.tracer, self.origins, self.timer) = (fresh.collector, fresh.tracer, fresh.origins, fresh.timer);
-        (self.journal, self.process, self.written) = (fresh.journal, fresh.process, None);
+        (self.journals, self.process, self.written) = (fresh.journals, fresh.process, None);
         if let Some(collector) = &mut self.collector {
             let loaded = self.images.iter().flatten().filter_map(|image| image.loaded.as_ref());
             loaded.for_each(|loaded| collector.add_refused(loaded.refused()));
@@ -37,7 +37,7 @@ impl Runtime {
         let interval = WRITE_INTERVAL.max(self.writing * WRITE_SHARE);
         if self.written.is_none_or(|last| last.elapsed() >= interval) {
             let start = Instant::now();
-            if let Err(error) = self.write() {
+            if let Err(error) = self.write_time() {
                 // The program has nothing to do with it and goes on.
                 complain("the counts could not be written", &error);
             }
@@ -45,7 +45,7 @@ impl Runtime {
         }
     }
 
-    /// Writes the files that were asked for.
+    /// Writes the files that were asked for, of a run that ends here.
     pub(crate) fn write(&mut self) -> Result<()> {
         self.write_profiles()?;
         self.write_time()
@@ -61,13 +61,14 @@ impl Runtime {
         Ok(())
     }
 
-    fn write_time(&mut self) -> Result<()> {
+    /// Writes modelled time and its samples.
+    pub(crate) fn write_time(&mut self) -> Result<()> {
         let Some(timer) = &self.timer else { return Ok(()) };
         if let Some(path) = &self.settings.time {
             replace(path, &timer.time().to_json()?)?;
         }
         let Some(samples) = timer.samples() else { return Ok(()) };
-        match (&self.settings.samples, &mut self.journal) {
+        match (&self.settings.samples, self.journals.of_process()) {
             (Some(path), _) => replace(path, &samples.to_json()?),
             (None, Some(journal)) => {
                 let written = journal.beside("samples").and_then(|path| replace(&path, &samples.to_json()?));
@@ -102,7 +103,7 @@ impl Runtime {
             timer.finish();
         }
         result = result.and(self.write_time());
-        if let Some(journal) = &mut self.journal {
+        if let Some(journal) = self.journals.of_process() {
             // What has dispatched nothing has collected something, too: nothing.
             let counters = self.collector.as_mut().map(|collector| (collector.profile_mut(), None));
             let trace = self.tracer.as_mut().map(|tracer| (tracer.profile_mut(), None));
@@ -117,7 +118,7 @@ impl Runtime {
     }
 }
 
-/// Writes a profile under a temporary name beside its place and renames it, so that a reader never sees half of one.
+/// Writes a file under a temporary name beside its place and renames it, so that a reader never sees half of one.
 fn replace(path: &Path, contents: &[u8]) -> Result<()> {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(format!(".{}.tmp", std::process::id()));

@@ -33,7 +33,7 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `WAVETAP_TARGET` | the emulated device; by default gfx90a, or else the first known target that the program has code for |
-//! | `WAVETAP_PROFILE` | file for the counters of instrumented kernels, written when the program ends: for one process, as all files below |
+//! | `WAVETAP_PROFILE` | file for the counters of instrumented kernels, a journal until the program ends: for one process, as all files below |
 //! | `WAVETAP_TRACE` | file for the emulator's own counts |
 //! | `WAVETAP_ORIGINS` | file for what waits waited for and where values came from, which takes many times as long |
 //! | `WAVETAP_JOURNAL`, `WAVETAP_COLLECT` | folder where each process keeps its journal, which has everything as soon as a dispatch has ended; what it is to have: `counters,trace,time,samples` |

@@ -24,7 +24,7 @@ use crate::host_memory::HostMemory;
 use crate::hostcall::Hostcall;
 use crate::images::{Image, Kernel, Loaded};
 use crate::in_flight::{InFlight, Segment};
-use crate::journal::{Changes, Journal};
+use crate::journal::{Changes, Journals};
 use crate::kernarg::{self, Shape};
 use crate::managed::Advice;
 use crate::operation::Launch;
@@ -112,7 +112,7 @@ pub(crate) struct Runtime {
     pub(crate) tracer: Option<Tracer>,
     pub(crate) origins: Option<OriginCollector>,
     pub(crate) timer: Option<Timer>,
-    pub(crate) journal: Option<Journal>,
+    pub(crate) journals: Journals,
     /// The process whose counts these are.
     pub(crate) process: u32,
     pub(crate) written: Option<Instant>,
@@ -157,7 +157,7 @@ impl Runtime {
     pub(crate) fn new(settings: Settings) -> Self {
         let collector = settings.wants_counters().then(|| Collector::new(Backend::Emulator, settings.per_wave));
         let tracer = settings.wants_trace().then(Tracer::new);
-        let journal = settings.journal.as_deref().map(Journal::new);
+        let journals = Journals::new(settings.journal.as_deref(), settings.profile.as_deref(), settings.trace.as_deref());
         let origins = settings.origins.is_some().then(OriginCollector::default);
         let timer = settings.timing.as_ref().map(Timer::new);
         Runtime {
@@ -190,7 +190,7 @@ impl Runtime {
             tracer,
             origins,
             timer,
-            journal,
+            journals,
             process: std::process::id(),
             written: None,
             writing: Duration::ZERO,
@@ -275,9 +275,7 @@ impl Runtime {
         let collects = |loaded: &&Loaded| loaded.counters.is_some() || !loaded.refused().is_empty();
         if first && let (Some(collector), Some(loaded)) = (&mut self.collector, loaded.filter(collects)) {
             collector.add_refused(loaded.refused());
-            if let Some(journal) = &mut self.journal {
-                journal.add(Changes { counters: Some((collector.profile_mut(), None)), ..Changes::default() });
-            }
+            self.journals.add(Changes { counters: Some((collector.profile_mut(), None)), ..Changes::default() });
         }
         let loaded = self.images[index].as_mut().and_then(|image| image.loaded.as_mut()).ok_or(INVALID_HANDLE)?;
         let (device, _) = self.device.as_mut().ok_or(NO_DEVICE)?;
@@ -491,7 +489,7 @@ impl Runtime {
             _ => self.stop(kernel, &fault.to_string()),
         };
         say_fault(kernel, &fault.to_string());
-        if let Err(error) = self.write() {
+        if let Err(error) = self.write_time() {
             complain("the counts could not be written", &error);
         }
         break_device(status);
@@ -505,9 +503,7 @@ impl Runtime {
         match self.uncounted.dispatch(kernel, loaded, why) {
             Ok(dispatch) => {
                 collector.not_counted(dispatch);
-                if let Some(journal) = &mut self.journal {
-                    journal.add(Changes { counters: Some((collector.profile_mut(), None)), ..Changes::default() });
-                }
+                self.journals.add(Changes { counters: Some((collector.profile_mut(), None)), ..Changes::default() });
             }
             Err(error) => complain("a dispatch that was not counted could not be recorded", &error),
         }
@@ -551,9 +547,7 @@ impl Runtime {
         if let (Some(added), Some(timer)) = (&added, &self.timer) {
             changes.time = Some((added, timer.time()));
         }
-        if let Some(journal) = &mut self.journal {
-            journal.add(changes);
-        }
+        self.journals.add(changes);
         self.write_now_and_then();
         Ok(())
     }

@@ -70,6 +70,18 @@ pub struct Process {
     pub name: String,
 }
 
+/// Reads a profile, or the journal that a process has left whose counts nothing has added up.
+///
+/// # Errors
+/// Malformed if it is neither, or a journal without counts; Unsupported if it is of another version.
+pub fn read_profile(data: &[u8]) -> Result<Profile> {
+    if !is_journal(data) {
+        return Profile::from_json(data);
+    }
+    let journal = Journal::read(data)?;
+    journal.counters.or(journal.trace).ok_or_else(|| Error::malformed("a journal without counts"))
+}
+
 /// A journal's header.
 #[must_use]
 pub fn header() -> [u8; HEADER] {
