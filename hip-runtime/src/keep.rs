@@ -24,11 +24,12 @@ impl Runtime {
             return;
         }
         let fresh = Runtime::new(self.settings.clone());
-        (self.collector, self.tracer, self.origins, self.timer) = (fresh.collector, fresh.tracer, fresh.origins, fresh.timer);
+        (self.tracer, self.origins, self.timer) = (fresh.tracer, fresh.origins, fresh.timer);
         (self.journals, self.process, self.written) = (fresh.journals, fresh.process, None);
-        if let Some(collector) = &mut self.collector {
+        self.session.restart();
+        if self.settings.wants_counters() {
             let loaded = self.images.iter().flatten().filter_map(|image| image.loaded.as_ref());
-            loaded.for_each(|loaded| collector.add_refused(loaded.refused()));
+            loaded.for_each(|loaded| self.session.collector_mut().add_refused(loaded.refused()));
         }
     }
 
@@ -52,8 +53,8 @@ impl Runtime {
     }
 
     fn write_profiles(&self) -> Result<()> {
-        if let (Some(path), Some(collector)) = (&self.settings.profile, &self.collector) {
-            replace(path, &collector.profile().to_json()?)?;
+        if let Some(path) = &self.settings.profile {
+            replace(path, &self.session.collector().profile().to_json()?)?;
         }
         if let (Some(path), Some(tracer)) = (&self.settings.trace, &self.tracer) {
             replace(path, &tracer.profile().to_json()?)?;
@@ -89,9 +90,6 @@ impl Runtime {
         }
         self.findings.finish(&self.settings.findings);
         let mut result = Ok(());
-        if let (Some(path), Some(collector)) = (&self.settings.profile, self.collector.take()) {
-            result = collector.finish().to_json().and_then(|json| replace(path, &json));
-        }
         if let (Some(path), Some(tracer)) = (&self.settings.trace, &mut self.tracer) {
             tracer.finish();
             result = result.and(tracer.profile().to_json().and_then(|json| replace(path, &json)));
@@ -105,12 +103,15 @@ impl Runtime {
         result = result.and(self.write_time());
         if let Some(journal) = self.journals.of_process() {
             // What has dispatched nothing has collected something, too: nothing.
-            let counters = self.collector.as_mut().map(|collector| (collector.profile_mut(), None));
+            let counters = self.settings.wants_counters().then(|| (self.session.collector_mut().profile_mut(), None));
             let trace = self.tracer.as_mut().map(|tracer| (tracer.profile_mut(), None));
             let empty = self.timer.as_ref().map(|timer| TimeProfile::new(timer.time().latencies.clone()));
             let time = empty.as_ref().zip(self.timer.as_ref()).map(|(empty, timer)| (empty, timer.time()));
             journal.add(Changes { counters, trace, time });
             journal.end();
+        }
+        if let Some(path) = &self.settings.profile {
+            result = result.and(self.session.finish().to_json().and_then(|json| replace(path, &json)));
         }
         if let Err(error) = result {
             complain("the counts could not be written", &error);

@@ -14,7 +14,7 @@
 //! | module | for |
 //! |---|---|
 //! | `status`, `settings` | HIP's error codes and the state they leave; what the environment asks for |
-//! | `runtime`, `choice`, `images`, `kernarg`, `counters`, `trace`, `time` | the device, loaded code, kernel arguments, control block, the emulator's trace, modelled time |
+//! | `runtime`, `choice`, `images`, `kernarg`, `counters`, `trace`, `time` | the device, loaded code, kernel arguments, rewritten code, the emulator's trace, modelled time |
 //! | `keep`, `journal`, `fork` | files of what was collected, and what was collected as a file that is complete after each dispatch; processes that split |
 //! | `rewriting` | code that is made to count when it is loaded |
 //! | `hostcall`, `printf` | what kernels ask of the host while they run |
@@ -28,7 +28,8 @@
 //! | `properties`, `boards`, `host_memory`, `raw` | what the device says of itself; host memory that kernels may use; the caller's pointers |
 //! | `stubs` | the rest of the entry points |
 //!
-//! The command that starts a program with it sets these variables:
+//! The command that starts a program with it writes the configuration of the run to a file ([`wavetap::collect::config`]) and sets `WAVETAP_CONFIG`
+//! to its path. A person may set these variables, with a command or without; they come after the file:
 //!
 //! | variable | meaning |
 //! |---|---|

@@ -478,7 +478,13 @@ mod tests {
                 profile.kernels.push(kernel(&format!("k{place}")));
             }
             dispatch(&mut profile.kernels[place], [1, 0, 127, 128, u64::MAX >> (round + 4), 5, 6]);
-            profile.waves.push(WaveCounts { kernel: place as u32, dispatch: round as u32, workgroup: [0; 3], wave: 0, counters: vec![1] });
+            profile.waves.push(WaveCounts {
+                kernel: place as u32,
+                dispatch: Some(round as u32),
+                workgroup: [0; 3],
+                wave: 0,
+                counters: vec![1],
+            });
             let before = profile.clone();
             let whole = file.len();
             encoder.update(&mut profile, Some(place), &mut file).unwrap();
