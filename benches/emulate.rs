@@ -16,11 +16,14 @@ use std::time::Instant;
 use criterion::{Criterion, Throughput};
 use rewriter_tests::place;
 use wavetap::code_object::{CodeObject, ValueKind};
+use wavetap::collect::collector::Collector;
+use wavetap::collect::session::{self, DispatchInfo, ObjectId, Overlap, Records, Session};
+use wavetap::emulated::EmulatedMemory;
 use wavetap::emulator::{Device, Dispatch, LoadedObject, Options};
 use wavetap::isa::Target;
 use wavetap::offload_bundle::Input;
 use wavetap::pipeline::{self, Counters, ProbeKind, rewrite};
-use wavetap::profile::control::{self, Control};
+use wavetap::profile::file::Backend;
 
 /// The sample, its kernel, the target.
 const SAMPLE: &str = "nested_loops";
@@ -35,8 +38,8 @@ const TRIPS: u32 = 8;
 struct Ready {
     device: Device,
     dispatch: Dispatch,
-    /// Control block and record buffer of an instrumented object.
-    counters: Option<(u64, Control)>,
+    /// Of an instrumented object.
+    counters: Option<(Session, ObjectId)>,
 }
 
 fn code_object(file: &[u8]) -> Vec<u8> {
@@ -80,28 +83,31 @@ fn prepare(bytes: &[u8], strict: bool) -> Ready {
         kernarg_address,
         dispatch_id: 0,
     };
-    let counters = listen(&mut device, &object);
+    let counters = listen(&mut device, &object, &code);
     Ready { device, dispatch, counters }
 }
 
-/// Gives an instrumented object a place for its counts.
-fn listen(device: &mut Device, object: &LoadedObject) -> Option<(u64, Control)> {
-    let block = object.symbols.get(control::SYMBOL)?.address;
-    let mut bytes = [0; control::SIZE as usize];
-    device.read(block, &mut bytes).expect("the control block");
-    let mut control = Control::from_bytes(&bytes).expect("a control block");
-    control.capacity = GROUPS * BLOCK / 64;
-    control.buffer = device.malloc(u64::from(control.capacity) * u64::from(control.stride), 256).expect("records");
-    Some((block, control))
+/// Attaches a session to an instrumented object.
+fn listen(device: &mut Device, object: &LoadedObject, code: &CodeObject<'_>) -> Option<(Session, ObjectId)> {
+    let options = session::Options { overlap: Overlap::TimeSliced, records: Records::PerWave, memory_limit: session::MEMORY_LIMIT };
+    let mut session = Session::new(Collector::new(Backend::Emulator, false), options);
+    let address_of = |name: &str| object.symbols.get(name).map(|symbol| symbol.address);
+    let attached = session.attach(&EmulatedMemory(device), code, address_of).expect("a site table")?;
+    Some((session, attached))
 }
 
 impl Ready {
     /// One dispatch; the wave-instructions it executed.
     fn run(&mut self) -> u64 {
-        if let Some((block, control)) = &self.counters {
-            self.device.write(*block, &control.to_bytes()).expect("the control block");
+        let info = DispatchInfo { kernel: 0, waves: u64::from(GROUPS * BLOCK / 64), ordinal: 0 };
+        let ticket = self.counters.as_mut().map(|(session, object)| {
+            session.begin_dispatch(&mut EmulatedMemory(&mut self.device), *object, &info).expect("the control block")
+        });
+        let instructions = self.device.dispatch(&self.dispatch).expect("no fault").instructions;
+        if let (Some((session, _)), Some(ticket)) = (&mut self.counters, ticket) {
+            session.end_dispatch(&mut EmulatedMemory(&mut self.device), ticket, None).expect("its records");
         }
-        self.device.dispatch(&self.dispatch).expect("no fault").instructions
+        instructions
     }
 }
 

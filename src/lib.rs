@@ -30,9 +30,10 @@
 //! | `instrument` | [`instrument`], [`layout`] | probes: what is counted, as edits of a kernel; places original and inserted code at new addresses |
 //! | `verify` | [`verify`] | checks a rewritten file against its original; shares no code with `instrument` |
 //! | `emulator` | [`emulator`] | runs dispatches without a GPU; depends on `amdgpu` only, so that it shares no mistake with what rewrites |
+//! | `collect` | [`collect`] | the host's half of measuring, whatever runs the kernels: arms dispatches, collects their records; the configuration of a run |
 //! | `slice` | [`mod@slice`] | what each wait waits for, ranked |
 //! | `report` | [`report`] | profiles and slices as text, JSON and HTML |
-//! | `wavetap` | [`pipeline`] | the one place that orders the stages |
+//! | `wavetap` | [`pipeline`], [`emulated`] | the one place that orders the stages; the emulator as a backend of `collect` |
 //!
 //! Three rules hold throughout. *Right or refused*: a kernel that some stage cannot handle correctly is left byte for byte as it was, with a
 //! reason ([`kernel::Reason`]). *Nothing original moves*: new code goes into new segments. *Input is hostile*: every offset and count in it is checked, and
@@ -42,6 +43,7 @@
 pub use wavetap_amdgpu as isa;
 pub use wavetap_analysis::{cfg, dataflow, kernel};
 pub use wavetap_base::{bytes, entity, error};
+pub use wavetap_collect as collect;
 pub use wavetap_emulator as emulator;
 pub use wavetap_instrument as instrument;
 pub use wavetap_instrument::layout;
@@ -51,4 +53,5 @@ pub use wavetap_report as report;
 pub use wavetap_slice as slice;
 pub use wavetap_verify as verify;
 
+pub mod emulated;
 pub mod pipeline;

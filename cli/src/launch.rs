@@ -13,6 +13,7 @@ use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::origin::WithOrigin;
 use signal_hook::low_level::siginfo::Cause;
 use tempfile::TempDir;
+use wavetap::collect::config::{self, Collected, RunConfig};
 use wavetap::elf::constants::{DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB};
 use wavetap::elf::{Elf, string_at};
 use wavetap::emulator::LatencyOverride;
@@ -20,7 +21,7 @@ use wavetap::error::{Error, Kind, Result};
 use wavetap::offload_bundle::has_no_device_code;
 use wavetap::pipeline::Options;
 use wavetap::profile::file::{Backend, Profile};
-use wavetap::profile::journal::{self, Journal};
+use wavetap::profile::journal;
 use wavetap::report::RunInfo;
 
 use crate::args::{AppArgs, BackendArgs, BackendChoice};
@@ -32,9 +33,6 @@ use crate::{files, stand_in};
 const SCRIPT: &[u8] = b"#!";
 /// The kernel driver's device: there is an AMD GPU where it exists.
 const GPU_DEVICE: &str = "/dev/kfd";
-/// The variables of [`AtLoad`] where nothing is rewritten.
-const REWRITES_NOTHING: [(&str, Option<OsString>); 4] =
-    [("WAVETAP_REWRITE", None), ("WAVETAP_REWRITE_KERNELS", None), ("WAVETAP_REWRITE_MAX_LOSS", None), ("WAVETAP_ORIGINALS", None)];
 /// A process that was ended by signal n has exit code 128 + n, as in a shell.
 const SIGNAL_BASE: i32 = 128;
 
@@ -130,16 +128,15 @@ pub struct AtLoad<'a> {
 }
 
 impl AtLoad<'_> {
-    /// The variables that say so, with their values.
-    fn variables(&self) -> [(&'static str, Option<OsString>); 4] {
+    /// The same for the configuration of the run.
+    fn config(&self) -> config::AtLoad {
         let Options { counters, selection, max_occupancy_loss, .. } = self.options;
-        let kernels = (!selection.kernels.is_empty()).then(|| selection.kernels.join("\n"));
-        [
-            ("WAVETAP_REWRITE", Some(counters.name().into())),
-            ("WAVETAP_REWRITE_KERNELS", kernels.map(OsString::from)),
-            ("WAVETAP_REWRITE_MAX_LOSS", max_occupancy_loss.map(|most| most.to_string().into())),
-            ("WAVETAP_ORIGINALS", Some(self.originals.as_os_str().to_owned())),
-        ]
+        config::AtLoad {
+            counters: counters.name().to_owned(),
+            kernels: selection.kernels.clone(),
+            max_occupancy_loss: *max_occupancy_loss,
+            originals: Some(self.originals.to_owned()),
+        }
     }
 }
 
@@ -183,7 +180,14 @@ impl Run<'_> {
         }
         let findings = folder.path().join("findings");
         let suppressions = findings::suppressions(self.backend.suppressions.as_deref())?;
-        self.set_contract(&mut command, journals.path(), (&findings, suppressions.as_deref()));
+        let config = folder.path().join("run.json");
+        let contents = self.config(journals.path(), &findings, suppressions.as_deref()).to_json()?;
+        std::fs::write(&config, contents).map_err(|error| files::io(&config, "cannot write", &error))?;
+        // A variable of the caller must not reach the run unasked.
+        for name in RunConfig::VARIABLES {
+            command.env_remove(name);
+        }
+        command.env(config::VARIABLE, &config);
         if let Some(stdout) = self.stdout {
             command.stdout(stdout).stdin(Stdio::null());
         }
@@ -195,48 +199,33 @@ impl Run<'_> {
         Ok(ended)
     }
 
-    /// The variables that the stand-in reads.
-    fn set_contract(&self, command: &mut Command, journals: &Path, (findings, suppressions): (&Path, Option<&Path>)) {
+    /// What the stand-in is to do.
+    fn config(&self, journals: &Path, findings: &Path, suppressions: Option<&Path>) -> RunConfig {
         let BackendArgs { strict_continue, seed, fuel, threads, records, per_wave, .. } = self.backend;
-        let flag = |on: bool| on.then(|| OsString::from("1"));
-        let number = |value: Option<u64>| value.map(|value| OsString::from(value.to_string()));
         let timing = self.timing.as_ref();
-        let latencies = timing.map(|timing| timing.latencies.iter().map(ToString::to_string).collect::<Vec<_>>().join(","));
-        let collected = [
-            ("counters", self.counters),
-            ("trace", self.trace),
-            ("time", timing.is_some()),
-            ("samples", timing.is_some_and(|timing| timing.samples)),
-        ];
-        let collected: Vec<&str> = collected.into_iter().filter(|(_, wanted)| *wanted).map(|(name, _)| name).collect();
-        let collects = !collected.is_empty();
-        let values = [
-            ("WAVETAP_JOURNAL", collects.then(|| journals.as_os_str().to_owned())),
-            ("WAVETAP_COLLECT", collects.then(|| OsString::from(collected.join(",")))),
-            ("WAVETAP_TIMING", None),
-            ("WAVETAP_LATENCY", latencies.map(OsString::from)),
-            ("WAVETAP_SAMPLES", None),
-            ("WAVETAP_SAMPLE_INTERVAL", number(timing.and_then(|timing| timing.interval).map(u64::from))),
-            ("WAVETAP_PROFILE", None),
-            ("WAVETAP_TRACE", None),
-            ("WAVETAP_STRICT", flag(self.backend.is_strict())),
-            ("WAVETAP_STRICT_CONTINUE", flag(*strict_continue)),
-            ("WAVETAP_SUPPRESSIONS", suppressions.map(|path| path.as_os_str().to_owned())),
-            ("WAVETAP_FINDINGS", Some(findings.as_os_str().to_owned())),
-            ("WAVETAP_SEED", number(Some(*seed))),
-            ("WAVETAP_FUEL", number(*fuel)),
-            ("WAVETAP_THREADS", number(threads.map(u64::from))),
-            ("WAVETAP_RECORDS", number(records.map(u64::from))),
-            ("WAVETAP_PER_WAVE", flag(*per_wave)),
-            ("WAVETAP_TARGET", self.target.map(OsString::from)),
-        ];
-        let at_load = self.at_load.map_or(REWRITES_NOTHING, |at_load| at_load.variables());
-        for (name, value) in values.into_iter().chain(at_load) {
-            match value {
-                Some(value) => command.env(name, value),
-                // A variable of the caller must not reach the run unasked.
-                None => command.env_remove(name),
-            };
+        let collect = Collected {
+            counters: self.counters,
+            trace: self.trace,
+            time: timing.is_some(),
+            samples: timing.is_some_and(|timing| timing.samples),
+        };
+        RunConfig {
+            target: self.target.map(str::to_owned),
+            journal: (collect != Collected::default()).then(|| journals.to_owned()),
+            collect,
+            at_load: self.at_load.map(|at_load| at_load.config()),
+            strict: self.backend.is_strict(),
+            strict_continue: *strict_continue,
+            suppressions: suppressions.map(Path::to_owned),
+            findings: Some(findings.to_owned()),
+            seed: *seed,
+            fuel: *fuel,
+            threads: threads.unwrap_or_default() as usize,
+            records: *records,
+            per_wave: *per_wave,
+            latencies: timing.map_or_else(Vec::new, |timing| timing.latencies.iter().map(ToString::to_string).collect()),
+            sample_interval: timing.and_then(|timing| timing.interval),
+            ..RunConfig::default()
         }
     }
 }
@@ -253,12 +242,7 @@ pub fn scratch() -> Result<TempDir> {
 pub fn read_profile(path: &Path) -> Result<Profile> {
     use wavetap::error::ResultExt;
     let data = files::read(path)?;
-    let place = || path.display().to_string();
-    if !journal::is_journal(&data) {
-        return Profile::from_json(&data).within(place);
-    }
-    let journal = Journal::read(&data).within(place)?;
-    journal.counters.or(journal.trace).ok_or_else(|| Error::malformed("a journal without counts")).within(place)
+    journal::read_profile(&data).within(|| path.display().to_string())
 }
 
 /// What a report says about a run.

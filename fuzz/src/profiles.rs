@@ -6,9 +6,9 @@ use std::io::Write as _;
 use std::sync::OnceLock;
 
 use flate2::write::ZlibEncoder;
+use wavetap::collect::collector::Collector;
 use wavetap::error::Error;
 use wavetap::pipeline::{Counters, Options, ProbeKind, rewrite};
-use wavetap::profile::collect::Collector;
 use wavetap::profile::control::Control;
 use wavetap::profile::file::{Backend, Origin, Profile};
 use wavetap::profile::journal::{self, Encoder, Journal, Process};
@@ -94,10 +94,8 @@ fn drained(content: &[u8]) {
     let map = MAP.get_or_init(map);
     let _ = read(record::Header::from_bytes(content));
     let mut collector = Collector::new(Backend::Emulator, true);
-    let control =
-        Control { buffer: 0x1000, capacity: (content.len() / map.stride as usize) as u32, stride: map.stride, ..Control::default() };
-    for head in [0, 1, control.capacity] {
-        let _ = read(collector.drain(map, 0, &Control { head, ..control }, content));
+    for record in content.chunks(map.stride as usize) {
+        let _ = read(collector.fold(map, record, None, false));
     }
     let _ = read(collector.finish().to_json().map(|_| ()));
 }

@@ -5,6 +5,7 @@ use std::fs;
 use std::sync::Arc;
 
 use wavetap::code_object::{CodeObject, KernelMetadata};
+use wavetap::collect::session::Session;
 use wavetap::elf;
 use wavetap::emulator::{Device, LoadedObject};
 use wavetap::error::{Error, Result, ResultExt};
@@ -112,7 +113,7 @@ impl Image {
     }
 
     /// Loads the code object for the device, unless that has been done.
-    pub(crate) fn load(&mut self, device: &mut Device, id: &TargetId, settings: &Settings) -> Result<&mut Loaded> {
+    pub(crate) fn load(&mut self, device: &mut Device, id: &TargetId, settings: &Settings, session: &mut Session) -> Result<&mut Loaded> {
         if self.loaded.is_none() {
             self.unpack()?;
             let fitting = self.codes.iter().filter(|code| runs_on(&code.target, id));
@@ -126,7 +127,7 @@ impl Image {
                 Error::unsupported(format!("no code object for {id}; there is code for {}", there.join(", ")))
             })?;
             self.loaded =
-                Some(Loaded::new(device, code.bytes.clone(), settings).within(|| format!("the code object for {}", code.target))?);
+                Some(Loaded::new(device, code.bytes.clone(), settings, session).within(|| format!("the code object for {}", code.target))?);
             self.set_managed(device)?;
         }
         self.loaded.as_mut().ok_or_else(|| Error::internal("an image was loaded and is not"))
@@ -157,7 +158,7 @@ impl Loaded {
         self.counters.as_ref().map_or_else(|| self.unrewritten.as_deref().unwrap_or_default(), |counters| &counters.map.refused)
     }
 
-    fn new(device: &mut Device, bytes: Vec<u8>, settings: &Settings) -> Result<Self> {
+    fn new(device: &mut Device, bytes: Vec<u8>, settings: &Settings, session: &mut Session) -> Result<Self> {
         let prepared = match &settings.rewriting {
             Some(rewriting) => rewriting.prepare(bytes),
             None => Prepared::unchanged(bytes),
@@ -165,7 +166,7 @@ impl Loaded {
         let Prepared { bytes, refused } = prepared;
         let object = device.load(&bytes)?;
         let code = CodeObject::parse(&bytes)?;
-        let counters = Counters::attach(device, &object, &code, settings)?;
+        let counters = Counters::attach(session, device, &object, &code)?;
         let mut originals = counters.as_ref().map(|counters| counters.originals(&code)).transpose()?.unwrap_or_default();
         let mut kernels = HashMap::new();
         for kernel in code.kernels() {

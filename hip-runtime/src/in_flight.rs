@@ -4,13 +4,14 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use wavetap::code_object::demangle;
+use wavetap::collect::session::Ticket;
+use wavetap::emulated::EmulatedMemory;
 use wavetap::emulator::{Flight, Share};
 use wavetap::isa::Target;
 
 use crate::kernarg::Shape;
 use crate::runtime::{KernelRef, Runtime};
 use crate::status::*;
-use crate::uncounted;
 
 /// A kernel in flight is looked at from this age on.
 const YOUNG: Duration = Duration::from_secs(1);
@@ -39,8 +40,8 @@ pub(crate) struct InFlight {
     shape: Shape,
     pub(crate) flight: Flight,
     kernarg: Segment,
-    /// Its index in the site table, if it counts.
-    pub(crate) instrumented: Option<u32>,
+    /// What it is known by to the session, if it counts.
+    pub(crate) ticket: Option<Ticket>,
     pub(crate) target: Target,
     pub(crate) ordinal: u64,
     began: Instant,
@@ -58,7 +59,7 @@ impl InFlight {
         shape: Shape,
         flight: Flight,
         kernarg: Segment,
-        instrumented: Option<u32>,
+        ticket: Option<Ticket>,
         target: Target,
         ordinal: u64,
     ) -> Self {
@@ -68,7 +69,7 @@ impl InFlight {
             shape,
             flight,
             kernarg,
-            instrumented,
+            ticket,
             target,
             ordinal,
             began: now,
@@ -121,13 +122,15 @@ impl InFlight {
 impl Runtime {
     /// Runs a share of a kernel in flight; tells whether it has ended. A fault ends it, too.
     pub(crate) fn advance(&mut self, of: &mut InFlight, share: Share) -> Outcome<bool> {
-        let counting = of.instrumented.is_some() && self.counts();
-        let (device, loaded) = self.load(of.kernel.image)?;
-        let armed = match &mut loaded.counters {
-            Some(counters) if counting => counters.install(device, of.ordinal),
+        let (_, loaded) = self.load(of.kernel.image)?;
+        let object = loaded.counters.as_ref().map(|counters| counters.object);
+        let (device, session) = self.device_and_session()?;
+        let memory = &mut EmulatedMemory(device);
+        let armed = match (&of.ticket, object) {
+            (Some(ticket), _) => session.resume(memory, ticket),
             // Without room for its counters a kernel must not touch them, nor those of another dispatch in flight.
-            Some(counters) => counters.disarm(device),
-            None => Ok(()),
+            (None, Some(object)) => session.suspend(memory, object),
+            (None, None) => Ok(()),
         };
         if let Err(error) = armed {
             self.stop(&of.kernel.name, &error.to_string());
@@ -140,14 +143,12 @@ impl Runtime {
             Ok(None) => return Ok(false),
             Ok(Some(stats)) => stats,
             Err(fault) => {
-                if counting {
-                    self.not_counted(&of.kernel, uncounted::faulted(&fault));
-                }
+                self.abandon(&of.kernel, of.ticket.take(), &fault);
                 self.fault(&of.kernel.name, &fault);
                 return Ok(true);
             }
         };
-        if let Err(error) = self.collect((&of.kernel, &of.shape), of.instrumented, &stats, (of.target, of.ordinal)) {
+        if let Err(error) = self.collect((&of.kernel, &of.shape), of.ticket.take(), &stats, (of.target, of.ordinal)) {
             self.stop(&of.kernel.name, &error.to_string());
         }
         self.ended(&of.kernel, &stats, of.kernarg);

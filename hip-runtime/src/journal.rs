@@ -2,6 +2,9 @@
 //!
 //! The command reads the journals of all processes when the run has ended, and adds them up. A journal is made at the first record, so that a process that collects nothing
 //! leaves none, and under a name that no other process has, nor another program in the same process (`exec`). After `fork` the child begins one of its own.
+//!
+//! A profile that was asked for by name is a journal, too, until the program ends and it is replaced by the finished profile: it is only ever
+//! appended to, and what a killed program leaves can be read.
 
 use std::fs::{self, File};
 use std::io;
@@ -42,9 +45,59 @@ struct Open {
     limit: u64,
 }
 
-/// The journal of this process.
+/// Where a journal is.
+#[derive(Debug, Clone)]
+enum Place {
+    /// Under a name of this process's own in a folder.
+    Folder(PathBuf),
+    /// At this path, in place of what was there.
+    File(PathBuf),
+}
+
+/// The journals of this process.
+#[derive(Default)]
+pub(crate) struct Journals {
+    /// The one with everything.
+    process: Option<Journal>,
+    /// Those of single profiles.
+    files: Vec<(Journal, Origin)>,
+}
+
+impl Journals {
+    /// Journals in a folder and at the places of profiles, where these were asked for.
+    pub(crate) fn new(folder: Option<&Path>, profile: Option<&Path>, trace: Option<&Path>) -> Journals {
+        let file = |path: Option<&Path>, origin| path.map(|path| (Journal::new(Place::File(path.to_owned())), origin));
+        let files = file(profile, Origin::Counters).into_iter().chain(file(trace, Origin::Trace));
+        Journals { process: folder.map(|folder| Journal::new(Place::Folder(folder.to_owned()))), files: files.collect() }
+    }
+
+    /// Writes what has changed to each that has it.
+    pub(crate) fn add(&mut self, mut changes: Changes<'_>) {
+        for (journal, origin) in &mut self.files {
+            let part = match origin {
+                Origin::Counters => &mut changes.counters,
+                Origin::Trace => &mut changes.trace,
+            };
+            let part = part.as_mut().map(|(profile, place)| (&mut **profile, *place));
+            journal.add(match origin {
+                Origin::Counters => Changes { counters: part, ..Changes::default() },
+                Origin::Trace => Changes { trace: part, ..Changes::default() },
+            });
+        }
+        if let Some(journal) = &mut self.process {
+            journal.add(changes);
+        }
+    }
+
+    /// The journal with everything, if there is one.
+    pub(crate) fn of_process(&mut self) -> Option<&mut Journal> {
+        self.process.as_mut()
+    }
+}
+
+/// A journal of this process.
 pub(crate) struct Journal {
-    folder: PathBuf,
+    place: Place,
     open: Option<Open>,
     counters: Encoder,
     trace: Encoder,
@@ -53,10 +106,10 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// A journal in this folder, when there is something to write.
-    pub(crate) fn new(folder: &Path) -> Self {
+    /// A journal there, when there is something to write.
+    fn new(place: Place) -> Self {
         Journal {
-            folder: folder.to_owned(),
+            place,
             open: None,
             counters: Encoder::new(Origin::Counters),
             trace: Encoder::new(Origin::Trace),
@@ -90,7 +143,7 @@ impl Journal {
             return Ok(());
         }
         if self.open.is_none() {
-            self.open = Some(Open::create(&self.folder)?);
+            self.open = Some(Open::create(&self.place)?);
         }
         let Some(open) = &mut self.open else { return Ok(()) };
         if open.length + self.buffer.len() as u64 <= open.limit {
@@ -124,7 +177,7 @@ impl Journal {
     /// Where a file beside the journal goes that has all of something else.
     pub(crate) fn beside(&mut self, extension: &str) -> Result<PathBuf> {
         if self.open.is_none() {
-            self.open = Some(Open::create(&self.folder)?);
+            self.open = Some(Open::create(&self.place)?);
         }
         let path = self.open.as_ref().map(|open| open.path.with_extension(extension));
         path.ok_or_else(|| Error::internal("there is no journal"))
@@ -145,7 +198,15 @@ impl Journal {
 }
 
 impl Open {
-    fn create(folder: &Path) -> Result<Open> {
+    fn create(place: &Place) -> Result<Open> {
+        let folder = match place {
+            Place::Folder(folder) => folder,
+            Place::File(path) => {
+                let mut temporary = path.as_os_str().to_owned();
+                temporary.push(format!(".{}.new", std::process::id()));
+                return Open::replacing(path, Path::new(&temporary), &[]);
+            }
+        };
         let pid = std::process::id();
         for number in 0..MOST_PROGRAMS {
             let name = if number == 0 { format!("{pid}.journal") } else { format!("{pid}-{number}.journal") };
@@ -173,25 +234,26 @@ impl Open {
 
     /// Puts a journal that begins with these totals in the place of this one.
     fn begin_again(&mut self, totals: &[u8]) -> Result<()> {
-        let temporary = self.path.with_extension("new");
-        let mut open = {
-            let file = File::create(&temporary).map_err(Error::from).within(|| temporary.display().to_string())?;
-            Open { file, path: temporary, length: 0, limit: 0 }
-        };
+        *self = Open::replacing(&self.path, &self.path.with_extension("new"), totals)?;
+        Ok(())
+    }
+
+    /// Puts a journal that begins with these totals where another file may be.
+    fn replacing(path: &Path, temporary: &Path, totals: &[u8]) -> Result<Open> {
+        let file = File::create(temporary).map_err(Error::from).within(|| temporary.display().to_string())?;
+        let mut open = Open { file, path: path.to_owned(), length: 0, limit: 0 };
         let written = first().and_then(|mut bytes| {
             bytes.extend_from_slice(totals);
             open.append(&bytes)?;
-            fs::rename(&open.path, &self.path).map_err(Error::from).within(|| self.path.display().to_string())
+            fs::rename(temporary, path).map_err(Error::from).within(|| path.display().to_string())
         });
         if let Err(error) = written {
             // The old one is still whole; without room for another it lacks only what comes now.
-            let _ = fs::remove_file(&open.path);
+            let _ = fs::remove_file(temporary);
             return Err(error);
         }
-        open.path.clone_from(&self.path);
         open.limit = FIRST_LIMIT.max(open.length * GROWTH);
-        *self = open;
-        Ok(())
+        Ok(open)
     }
 }
 
@@ -214,13 +276,38 @@ fn started() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wavetap::profile::file::{Backend, KernelTotals};
-    use wavetap::profile::journal::Journal as Read;
+    use wavetap::profile::file::{Backend, KernelTotals, WaveCounts};
+    use wavetap::profile::journal::{Journal as Read, read_profile};
+
+    #[test]
+    fn a_profile_is_a_journal_until_it_is_finished() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("app.profile");
+        fs::write(&path, "of an earlier run").unwrap();
+        let mut journals = Journals::new(None, Some(&path), None);
+        let mut profile = Profile::new(Origin::Counters, Backend::Emulator);
+        profile.kernels.push(KernelTotals { name: "k".to_owned(), ..KernelTotals::default() });
+        let mut trace = Profile::new(Origin::Trace, Backend::Emulator);
+        let mut lengths = Vec::new();
+        for dispatches in 1..=100_u32 {
+            profile.kernels[0].dispatches = dispatches.into();
+            let (workgroup, counters) = ([0; 3], vec![1; 100]);
+            profile.waves.push(WaveCounts { kernel: 0, dispatch: Some(dispatches), workgroup, wave: 0, counters });
+            let (counters, trace) = (Some((&mut profile, Some(0))), Some((&mut trace, None)));
+            journals.add(Changes { counters, trace, ..Changes::default() });
+            let data = fs::read(&path).unwrap();
+            assert_eq!(read_profile(&data).unwrap(), profile);
+            lengths.push(data.len());
+        }
+        // What a dispatch adds does not grow with the number of dispatches before it.
+        assert!(lengths[99] - lengths[98] <= lengths[11] - lengths[10] + 16, "{lengths:?}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
 
     #[test]
     fn a_long_journal_begins_again_and_says_the_same() {
         let folder = tempfile::tempdir().unwrap();
-        let mut journal = Journal::new(folder.path());
+        let mut journal = Journal::new(Place::Folder(folder.path().to_owned()));
         let mut profile = Profile::new(Origin::Counters, Backend::Emulator);
         profile.kernels.push(KernelTotals { name: "k".to_owned(), ..KernelTotals::default() });
         let path = folder.path().join(format!("{}.journal", std::process::id()));
@@ -243,7 +330,7 @@ mod tests {
         let read = Read::read(&fs::read(&path).unwrap()).unwrap();
         assert!(read.ended && !read.failed && read.process.pid == std::process::id() && read.process.started > 0);
         // Another one of the same process does not take its place.
-        let mut second = Journal::new(folder.path());
+        let mut second = Journal::new(Place::Folder(folder.path().to_owned()));
         second.add(Changes { counters: Some((&mut profile, None)), ..Changes::default() });
         assert!(folder.path().join(format!("{}-1.journal", std::process::id())).exists());
         second.fail(&Error::limit("a test"));

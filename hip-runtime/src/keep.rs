@@ -12,7 +12,7 @@ use crate::journal::Changes;
 use crate::raw;
 use crate::runtime::{Runtime, WAITING, complain, try_runtime};
 
-/// Files are rewritten at most this often while kernels run, so that many small launches do not wait for them.
+/// Files of modelled time are rewritten at most this often while kernels run, so that many small launches do not wait for them.
 const WRITE_INTERVAL: Duration = Duration::from_millis(200);
 /// Writing them takes at most one part in so many of the time.
 const WRITE_SHARE: u32 = 10;
@@ -24,11 +24,12 @@ impl Runtime {
             return;
         }
         let fresh = Runtime::new(self.settings.clone());
-        (self.collector, self.tracer, self.origins, self.timer) = (fresh.collector, fresh.tracer, fresh.origins, fresh.timer);
-        (self.journal, self.process, self.written) = (fresh.journal, fresh.process, None);
-        if let Some(collector) = &mut self.collector {
+        (self.tracer, self.origins, self.timer) = (fresh.tracer, fresh.origins, fresh.timer);
+        (self.journals, self.process, self.written) = (fresh.journals, fresh.process, None);
+        self.session.restart();
+        if self.settings.wants_counters() {
             let loaded = self.images.iter().flatten().filter_map(|image| image.loaded.as_ref());
-            loaded.for_each(|loaded| collector.add_refused(loaded.refused()));
+            loaded.for_each(|loaded| self.session.collector_mut().add_refused(loaded.refused()));
         }
     }
 
@@ -37,7 +38,7 @@ impl Runtime {
         let interval = WRITE_INTERVAL.max(self.writing * WRITE_SHARE);
         if self.written.is_none_or(|last| last.elapsed() >= interval) {
             let start = Instant::now();
-            if let Err(error) = self.write() {
+            if let Err(error) = self.write_time() {
                 // The program has nothing to do with it and goes on.
                 complain("the counts could not be written", &error);
             }
@@ -45,15 +46,15 @@ impl Runtime {
         }
     }
 
-    /// Writes the files that were asked for.
+    /// Writes the files that were asked for, of a run that ends here.
     pub(crate) fn write(&mut self) -> Result<()> {
         self.write_profiles()?;
         self.write_time()
     }
 
     fn write_profiles(&self) -> Result<()> {
-        if let (Some(path), Some(collector)) = (&self.settings.profile, &self.collector) {
-            replace(path, &collector.profile().to_json()?)?;
+        if let Some(path) = &self.settings.profile {
+            replace(path, &self.session.collector().profile().to_json()?)?;
         }
         if let (Some(path), Some(tracer)) = (&self.settings.trace, &self.tracer) {
             replace(path, &tracer.profile().to_json()?)?;
@@ -61,13 +62,14 @@ impl Runtime {
         Ok(())
     }
 
-    fn write_time(&mut self) -> Result<()> {
+    /// Writes modelled time and its samples.
+    pub(crate) fn write_time(&mut self) -> Result<()> {
         let Some(timer) = &self.timer else { return Ok(()) };
         if let Some(path) = &self.settings.time {
             replace(path, &timer.time().to_json()?)?;
         }
         let Some(samples) = timer.samples() else { return Ok(()) };
-        match (&self.settings.samples, &mut self.journal) {
+        match (&self.settings.samples, self.journals.of_process()) {
             (Some(path), _) => replace(path, &samples.to_json()?),
             (None, Some(journal)) => {
                 let written = journal.beside("samples").and_then(|path| replace(&path, &samples.to_json()?));
@@ -88,9 +90,6 @@ impl Runtime {
         }
         self.findings.finish(&self.settings.findings);
         let mut result = Ok(());
-        if let (Some(path), Some(collector)) = (&self.settings.profile, self.collector.take()) {
-            result = collector.finish().to_json().and_then(|json| replace(path, &json));
-        }
         if let (Some(path), Some(tracer)) = (&self.settings.trace, &mut self.tracer) {
             tracer.finish();
             result = result.and(tracer.profile().to_json().and_then(|json| replace(path, &json)));
@@ -102,14 +101,17 @@ impl Runtime {
             timer.finish();
         }
         result = result.and(self.write_time());
-        if let Some(journal) = &mut self.journal {
+        if let Some(journal) = self.journals.of_process() {
             // What has dispatched nothing has collected something, too: nothing.
-            let counters = self.collector.as_mut().map(|collector| (collector.profile_mut(), None));
+            let counters = self.settings.wants_counters().then(|| (self.session.collector_mut().profile_mut(), None));
             let trace = self.tracer.as_mut().map(|tracer| (tracer.profile_mut(), None));
             let empty = self.timer.as_ref().map(|timer| TimeProfile::new(timer.time().latencies.clone()));
             let time = empty.as_ref().zip(self.timer.as_ref()).map(|(empty, timer)| (empty, timer.time()));
             journal.add(Changes { counters, trace, time });
             journal.end();
+        }
+        if let Some(path) = &self.settings.profile {
+            result = result.and(self.session.finish().to_json().and_then(|json| replace(path, &json)));
         }
         if let Err(error) = result {
             complain("the counts could not be written", &error);
@@ -117,7 +119,7 @@ impl Runtime {
     }
 }
 
-/// Writes a profile under a temporary name beside its place and renames it, so that a reader never sees half of one.
+/// Writes a file under a temporary name beside its place and renames it, so that a reader never sees half of one.
 fn replace(path: &Path, contents: &[u8]) -> Result<()> {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(format!(".{}.tmp", std::process::id()));

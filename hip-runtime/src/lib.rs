@@ -14,7 +14,7 @@
 //! | module | for |
 //! |---|---|
 //! | `status`, `settings` | HIP's error codes and the state they leave; what the environment asks for |
-//! | `runtime`, `choice`, `images`, `kernarg`, `counters`, `trace`, `time` | the device, loaded code, kernel arguments, control block, the emulator's trace, modelled time |
+//! | `runtime`, `choice`, `images`, `kernarg`, `counters`, `trace`, `time` | the device, loaded code, kernel arguments, rewritten code, the emulator's trace, modelled time |
 //! | `keep`, `journal`, `fork` | files of what was collected, and what was collected as a file that is complete after each dispatch; processes that split |
 //! | `rewriting` | code that is made to count when it is loaded |
 //! | `hostcall`, `printf` | what kernels ask of the host while they run |
@@ -28,12 +28,13 @@
 //! | `properties`, `boards`, `host_memory`, `raw` | what the device says of itself; host memory that kernels may use; the caller's pointers |
 //! | `stubs` | the rest of the entry points |
 //!
-//! The command that starts a program with it sets these variables:
+//! The command that starts a program with it writes the configuration of the run to a file ([`wavetap::collect::config`]) and sets `WAVETAP_CONFIG`
+//! to its path. A person may set these variables, with a command or without; they come after the file:
 //!
 //! | variable | meaning |
 //! |---|---|
 //! | `WAVETAP_TARGET` | the emulated device; by default gfx90a, or else the first known target that the program has code for |
-//! | `WAVETAP_PROFILE` | file for the counters of instrumented kernels, written when the program ends: for one process, as all files below |
+//! | `WAVETAP_PROFILE` | file for the counters of instrumented kernels, a journal until the program ends: for one process, as all files below |
 //! | `WAVETAP_TRACE` | file for the emulator's own counts |
 //! | `WAVETAP_ORIGINS` | file for what waits waited for and where values came from, which takes many times as long |
 //! | `WAVETAP_JOURNAL`, `WAVETAP_COLLECT` | folder where each process keeps its journal, which has everything as soon as a dispatch has ended; what it is to have: `counters,trace,time,samples` |

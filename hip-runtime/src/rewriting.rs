@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use wavetap::code_object::CodeObject;
+use wavetap::collect::config::AtLoad;
 use wavetap::error::{Error, Kind, Result, ResultExt};
 use wavetap::pipeline::{self, Counters, Options, ProbeKind, Selection};
 use wavetap::profile::map::{EVERY_KERNEL, Refused};
@@ -33,24 +34,18 @@ impl Prepared {
 }
 
 impl Rewriting {
-    /// The values of `WAVETAP_REWRITE`, `…_KERNELS`, `…_MAX_LOSS` and `WAVETAP_ORIGINALS`.
-    pub(crate) fn from(set: impl Fn(&str) -> Option<String>) -> std::result::Result<Option<Self>, String> {
-        let Some(counters) = set("WAVETAP_REWRITE") else { return Ok(None) };
+    /// As the configuration of the run says.
+    pub(crate) fn of(config: AtLoad) -> std::result::Result<Self, String> {
+        let AtLoad { counters, kernels, max_occupancy_loss, originals } = config;
         let counters = match counters.as_str() {
             "auto" => Counters::Auto,
             "lds" => Counters::Lds,
             "global" => Counters::Global,
             other => return Err(format!("WAVETAP_REWRITE={other}: auto, lds or global expected")),
         };
-        let kernels = set("WAVETAP_REWRITE_KERNELS").unwrap_or_default();
-        let kernels = kernels.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
-        let max_occupancy_loss = match set("WAVETAP_REWRITE_MAX_LOSS") {
-            None => None,
-            Some(text) => Some(text.parse().map_err(|_| format!("WAVETAP_REWRITE_MAX_LOSS={text}: not a number, or too large"))?),
-        };
         let selection = Selection { kernels, targets: Vec::new() };
         let options = Options { probes: vec![ProbeKind::Branches], counters, selection, max_occupancy_loss, ..Options::default() };
-        Ok(Some(Rewriting { options, originals: set("WAVETAP_ORIGINALS").map(PathBuf::from) }))
+        Ok(Rewriting { options, originals })
     }
 
     /// The code object that is loaded instead of this one. One that counts already, or that cannot be rewritten, is loaded as it is: a program's modules load
@@ -100,9 +95,12 @@ fn keep(folder: &Path, digest: &str, bytes: &[u8]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wavetap::collect::config::RunConfig;
 
     fn parse(pairs: &[(&str, &str)]) -> std::result::Result<Option<Rewriting>, String> {
-        Rewriting::from(|name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
+        let variable = |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        let config = RunConfig::read(variable).map_err(|error| error.to_string())?;
+        config.at_load.map(Rewriting::of).transpose()
     }
 
     #[test]

@@ -6,11 +6,13 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use wavetap::code_object::{KernelMetadata, ValueKind, demangle};
+use wavetap::collect::collector::Collector;
+use wavetap::collect::session::{DispatchInfo, MEMORY_LIMIT, Options as SessionOptions, Overlap, Session, Ticket};
+use wavetap::emulated::EmulatedMemory;
 use wavetap::emulator::{AllocationKind, Device, Dispatch, DispatchStats, Fault, FaultKind, Options, Share};
 use wavetap::error::{Error, Result};
 use wavetap::isa::Target;
 use wavetap::offload_bundle::TargetId;
-use wavetap::profile::collect::Collector;
 use wavetap::profile::file::{Backend, Work};
 use wavetap::report::names::short;
 
@@ -24,7 +26,7 @@ use crate::host_memory::HostMemory;
 use crate::hostcall::Hostcall;
 use crate::images::{Image, Kernel, Loaded};
 use crate::in_flight::{InFlight, Segment};
-use crate::journal::{Changes, Journal};
+use crate::journal::{Changes, Journals};
 use crate::kernarg::{self, Shape};
 use crate::managed::Advice;
 use crate::operation::Launch;
@@ -107,17 +109,26 @@ pub(crate) struct Runtime {
     pub(crate) stack_limit: u32,
     device: Option<(Device, TargetId)>,
     dispatches: u64,
-    pub(crate) collector: Option<Collector>,
+    pub(crate) session: Session,
     uncounted: Uncounted,
     pub(crate) tracer: Option<Tracer>,
     pub(crate) origins: Option<OriginCollector>,
     pub(crate) timer: Option<Timer>,
-    pub(crate) journal: Option<Journal>,
+    pub(crate) journals: Journals,
     /// The process whose counts these are.
     pub(crate) process: u32,
     pub(crate) written: Option<Instant>,
     /// How long writing took then.
     pub(crate) writing: Duration,
+}
+
+/// What loading an image takes.
+struct Parts<'r> {
+    device: &'r mut Device,
+    id: &'r TargetId,
+    images: &'r mut Vec<Option<Image>>,
+    settings: &'r Settings,
+    session: &'r mut Session,
 }
 
 static RUNTIME: LazyLock<Mutex<Runtime>> = LazyLock::new(|| {
@@ -155,9 +166,10 @@ pub(crate) fn complain(what: &str, error: &Error) {
 
 impl Runtime {
     pub(crate) fn new(settings: Settings) -> Self {
-        let collector = settings.wants_counters().then(|| Collector::new(Backend::Emulator, settings.per_wave));
+        let options = SessionOptions { overlap: Overlap::TimeSliced, records: settings.records, memory_limit: MEMORY_LIMIT };
+        let session = Session::new(Collector::new(Backend::Emulator, settings.per_wave), options);
         let tracer = settings.wants_trace().then(Tracer::new);
-        let journal = settings.journal.as_deref().map(Journal::new);
+        let journals = Journals::new(settings.journal.as_deref(), settings.profile.as_deref(), settings.trace.as_deref());
         let origins = settings.origins.is_some().then(OriginCollector::default);
         let timer = settings.timing.as_ref().map(Timer::new);
         Runtime {
@@ -185,19 +197,19 @@ impl Runtime {
             stack_limit: DEFAULT_STACK,
             device: None,
             dispatches: 0,
-            collector,
+            session,
             uncounted: Uncounted::default(),
             tracer,
             origins,
             timer,
-            journal,
+            journals,
             process: std::process::id(),
             written: None,
             writing: Duration::ZERO,
         }
     }
 
-    fn parts(&mut self) -> Outcome<(&mut Device, &TargetId, &mut Vec<Option<Image>>, &Settings)> {
+    fn parts(&mut self) -> Outcome<Parts<'_>> {
         if self.device.is_none() {
             let available: Vec<TargetId> =
                 self.images.iter_mut().flatten().flat_map(|image| image.targets().cloned().collect::<Vec<_>>()).collect();
@@ -220,12 +232,12 @@ impl Runtime {
             self.device = Some((Device::new(target, options), id));
         }
         let (device, id) = self.device.as_mut().ok_or(NO_DEVICE)?;
-        Ok((device, id, &mut self.images, &self.settings))
+        Ok(Parts { device, id, images: &mut self.images, settings: &self.settings, session: &mut self.session })
     }
 
     /// The device, made on first use: by then a program has registered its code.
     pub(crate) fn device(&mut self) -> Outcome<&mut Device> {
-        Ok(self.parts()?.0)
+        Ok(self.parts()?.device)
     }
 
     /// The device and the host memory that it sees.
@@ -233,6 +245,12 @@ impl Runtime {
         self.device()?;
         let (device, _) = self.device.as_mut().ok_or(NO_DEVICE)?;
         Ok((device, &mut self.host))
+    }
+
+    /// The device and the session that counts on it.
+    pub(crate) fn device_and_session(&mut self) -> Outcome<(&mut Device, &mut Session)> {
+        let Parts { device, session, .. } = self.parts()?;
+        Ok((device, session))
     }
 
     /// Copies device memory out.
@@ -243,7 +261,7 @@ impl Runtime {
 
     /// The device's processor and settings.
     pub(crate) fn device_id(&mut self) -> Outcome<TargetId> {
-        Ok(self.parts()?.1.clone())
+        Ok(self.parts()?.id.clone())
     }
 
     /// Adds an image and gives its index.
@@ -256,6 +274,9 @@ impl Runtime {
     pub(crate) fn remove_image(&mut self, index: usize) -> Outcome {
         let image = self.images.get_mut(index).and_then(Option::take).ok_or(INVALID_HANDLE)?;
         if let (Some(loaded), Some((device, _))) = (image.loaded, self.device.as_mut()) {
+            if let Some(counters) = &loaded.counters {
+                self.session.detach(&mut EmulatedMemory(device), counters.object).map_err(|_| INVALID_VALUE)?;
+            }
             device.unload(&loaded.object).map_err(|_| INVALID_VALUE)?;
         }
         Ok(())
@@ -264,20 +285,22 @@ impl Runtime {
     /// Loads an image if that has not been done, and tells the collector of it.
     pub(crate) fn load(&mut self, index: usize) -> Outcome<(&mut Device, &mut Loaded)> {
         self.follow_fork();
-        let (device, id, images, settings) = self.parts()?;
+        let Parts { device, id, images, settings, session } = self.parts()?;
         let image = images.get_mut(index).and_then(Option::as_mut).ok_or(INVALID_HANDLE)?;
         let first = image.loaded.is_none();
-        if let Err(error) = image.load(device, id, settings) {
+        if let Err(error) = image.load(device, id, settings, session) {
             complain("cannot load device code", &error);
             return Err(NO_BINARY_FOR_GPU);
         }
         let loaded = self.images[index].as_ref().and_then(|image| image.loaded.as_ref());
         let collects = |loaded: &&Loaded| loaded.counters.is_some() || !loaded.refused().is_empty();
-        if first && let (Some(collector), Some(loaded)) = (&mut self.collector, loaded.filter(collects)) {
+        if first
+            && self.settings.wants_counters()
+            && let Some(loaded) = loaded.filter(collects)
+        {
+            let collector = self.session.collector_mut();
             collector.add_refused(loaded.refused());
-            if let Some(journal) = &mut self.journal {
-                journal.add(Changes { counters: Some((collector.profile_mut(), None)), ..Changes::default() });
-            }
+            self.journals.add(Changes { counters: Some((collector.profile_mut(), None)), ..Changes::default() });
         }
         let loaded = self.images[index].as_mut().and_then(|image| image.loaded.as_mut()).ok_or(INVALID_HANDLE)?;
         let (device, _) = self.device.as_mut().ok_or(NO_DEVICE)?;
@@ -360,7 +383,7 @@ impl Runtime {
 
     /// Whether kernels count.
     pub(crate) fn counts(&self) -> bool {
-        self.collector.is_some()
+        self.settings.wants_counters()
     }
 
     /// Runs a kernel, if it is short to its end; what is in flight is given back otherwise. A fault is not an error of this launch: the device then answers everything
@@ -410,22 +433,20 @@ impl Runtime {
         let has_room = no_room.is_none();
         let instrumented = loaded.counters.as_ref().filter(|_| has_room).and_then(|counters| counters.index_of(&kernel.name));
         // Nobody asks why where nothing is counted.
-        let why_not = if self.collector.is_some() && instrumented.is_none() {
+        let why_not = if self.counts() && instrumented.is_none() {
             let (_, loaded) = self.load(kernel.image)?;
             uncounted::without_counters(loaded, &kernel.name).or(no_room)
         } else {
             None
         };
         let most_waves = counters::waves(shape.items, shape.workgroup, wave_size(&metadata, target));
-        let counting = self.collector.is_some() && instrumented.is_some();
-        if let Some(index) = instrumented.filter(|_| counting) {
-            let (device, loaded) = self.load(kernel.image)?;
-            if let Some(counters) = &mut loaded.counters
-                && let Err(error) = counters.arm(device, most_waves, ordinal)
-            {
-                self.stop(&kernel.name, &error.to_string());
+        let mut ticket = None;
+        if let Some(index) = instrumented.filter(|_| self.counts()) {
+            let info = DispatchInfo { kernel: index, waves: most_waves, ordinal: ordinal as u32 };
+            match self.begin_counting(kernel, &info) {
+                Ok(begun) => ticket = begun,
+                Err(error) => self.stop(&kernel.name, &error.to_string()),
             }
-            self.reserve(kernel.image, index);
         }
         if let Some(why) = why_not {
             self.not_counted(kernel, why);
@@ -437,22 +458,13 @@ impl Runtime {
         let device = self.device()?;
         match device.begin(&dispatch) {
             Ok(flight) => {
-                let mut of = InFlight::new(
-                    kernel.clone(),
-                    *shape,
-                    flight,
-                    Segment { address: kernarg_address, room },
-                    instrumented,
-                    target,
-                    ordinal,
-                );
+                let mut of =
+                    InFlight::new(kernel.clone(), *shape, flight, Segment { address: kernarg_address, room }, ticket, target, ordinal);
                 let ended = self.advance(&mut of, Share { instructions: AT_ONCE, interrupt: None })?;
                 Ok((!ended).then(|| Box::new(of)))
             }
             Err(fault) => {
-                if counting {
-                    self.not_counted(kernel, uncounted::faulted(&fault));
-                }
+                self.abandon(kernel, ticket, &fault);
                 self.fault(&kernel.name, &fault);
                 Ok(None)
             }
@@ -470,13 +482,21 @@ impl Runtime {
         self.kernargs.entry(arguments.room).or_default().push(arguments.address);
     }
 
-    /// Kernels are in the profile in the order of their first launch, whichever ends first.
-    fn reserve(&mut self, image: usize, index: u32) {
-        let counters = self.images[image].as_ref().and_then(|image| image.loaded.as_ref()).and_then(|loaded| loaded.counters.as_ref());
-        if let (Some(collector), Some(counters)) = (&mut self.collector, counters) {
-            // An index that is not there is told when the counters are read.
-            let _ = collector.kernel(&counters.map, index);
+    /// Arms the control block for a dispatch.
+    fn begin_counting(&mut self, kernel: &KernelRef, info: &DispatchInfo) -> Result<Option<Ticket>> {
+        let loaded = self.images.get(kernel.image).and_then(Option::as_ref).and_then(|image| image.loaded.as_ref());
+        let counters = loaded.and_then(|loaded| loaded.counters.as_ref());
+        let (Some(counters), Some((device, _))) = (counters, &mut self.device) else { return Ok(None) };
+        Ok(Some(self.session.begin_dispatch(&mut EmulatedMemory(device), counters.object, info)?))
+    }
+
+    /// Forgets what a dispatch counted that faulted, if it did.
+    pub(crate) fn abandon(&mut self, kernel: &KernelRef, ticket: Option<Ticket>, fault: &Fault) {
+        let (Some(ticket), Some((device, _))) = (ticket, &mut self.device) else { return };
+        if let Err(error) = self.session.abandon(&mut EmulatedMemory(device), ticket) {
+            complain("the counters of a kernel that faulted could not be taken away", &error);
         }
+        self.not_counted(kernel, uncounted::faulted(fault));
     }
 
     /// A kernel that faulted: what the program did wrong becomes an error that it gets from now on. Anything else, such as a broken rule
@@ -491,7 +511,7 @@ impl Runtime {
             _ => self.stop(kernel, &fault.to_string()),
         };
         say_fault(kernel, &fault.to_string());
-        if let Err(error) = self.write() {
+        if let Err(error) = self.write_time() {
             complain("the counts could not be written", &error);
         }
         break_device(status);
@@ -501,13 +521,14 @@ impl Runtime {
     /// Records a dispatch that is not counted.
     pub(crate) fn not_counted(&mut self, kernel: &KernelRef, why: uncounted::Why) {
         let loaded = self.images.get(kernel.image).and_then(Option::as_ref).and_then(|image| image.loaded.as_ref());
-        let Some(collector) = &mut self.collector else { return };
+        if !self.settings.wants_counters() {
+            return;
+        }
+        let collector = self.session.collector_mut();
         match self.uncounted.dispatch(kernel, loaded, why) {
             Ok(dispatch) => {
                 collector.not_counted(dispatch);
-                if let Some(journal) = &mut self.journal {
-                    journal.add(Changes { counters: Some((collector.profile_mut(), None)), ..Changes::default() });
-                }
+                self.journals.add(Changes { counters: Some((collector.profile_mut(), None)), ..Changes::default() });
             }
             Err(error) => complain("a dispatch that was not counted could not be recorded", &error),
         }
@@ -517,25 +538,23 @@ impl Runtime {
     pub(crate) fn collect(
         &mut self,
         (kernel, shape): (&KernelRef, &Shape),
-        instrumented: Option<u32>,
+        ticket: Option<Ticket>,
         stats: &DispatchStats,
         (target, ordinal): (Target, u64),
     ) -> Result<()> {
-        let loaded = self.images[kernel.image].as_mut().and_then(|image| image.loaded.as_mut());
+        let loaded = self.images[kernel.image].as_ref().and_then(|image| image.loaded.as_ref());
         let loaded = loaded.ok_or_else(|| Error::internal("a kernel ran that is not loaded"))?;
         let mut changes = Changes::default();
-        if let (Some(collector), Some(counters), Some(index), Some((device, _))) =
-            (&mut self.collector, &mut loaded.counters, instrumented, &mut self.device)
-        {
-            let (control, records) = counters.drain(device)?;
-            collector.drain(&counters.map, index, &control, &records)?;
-            collector.launched(&counters.map, index, shape.launched())?;
+        if let (Some(counters), Some(ticket), Some((device, _))) = (&loaded.counters, ticket, &mut self.device) {
+            let index = counters.index_of(&kernel.name).ok_or_else(|| Error::internal("a kernel counts that the site table lacks"))?;
+            self.session.end_dispatch(&mut EmulatedMemory(device), ticket, Some(shape.launched()))?;
+            let collector = self.session.collector_mut();
             let work = collector.kernel(&counters.map, index)?.work.get_or_insert(Work::default());
             work.instructions += stats.instructions;
             work.global_bytes += stats.global_bytes;
             work.lds_bytes += stats.lds_bytes;
-            let (profile, place) = collector.dispatched(&counters.map, index)?;
-            changes.counters = Some((profile, Some(place)));
+            let place = collector.place(&counters.map, index)?;
+            changes.counters = Some((collector.profile_mut(), Some(place)));
         }
         if let Some(tracer) = &mut self.tracer {
             let place = tracer.add(&kernel.name, loaded, target, stats, shape)?;
@@ -551,9 +570,7 @@ impl Runtime {
         if let (Some(added), Some(timer)) = (&added, &self.timer) {
             changes.time = Some((added, timer.time()));
         }
-        if let Some(journal) = &mut self.journal {
-            journal.add(changes);
-        }
+        self.journals.add(changes);
         self.write_now_and_then();
         Ok(())
     }

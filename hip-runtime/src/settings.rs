@@ -1,9 +1,10 @@
 //! What the environment asks for.
 
 use std::num::NonZero;
-use std::path::PathBuf;
-use std::str::FromStr;
+use std::path::{Path, PathBuf};
 
+use wavetap::collect::config::{Collected, RunConfig};
+use wavetap::collect::session::Records;
 use wavetap::emulator::{Suppressions, Timing};
 use wavetap::offload_bundle::TargetId;
 
@@ -12,43 +13,7 @@ use crate::images::is_emulated;
 use crate::raw;
 use crate::rewriting::Rewriting;
 
-/// Records that hold the counters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Records {
-    /// As many as a dispatch has waves, within the memory limit.
-    PerWave,
-    /// This many, shared.
-    Shared(u32),
-    /// This many; waves that find them taken are dropped.
-    Dropping(u32),
-}
-
-/// What is collected in a journal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Collect {
-    pub(crate) counters: bool,
-    pub(crate) trace: bool,
-    pub(crate) time: bool,
-    pub(crate) samples: bool,
-}
-
-impl Collect {
-    fn from(text: &str) -> Result<Self, String> {
-        let mut collect = Collect::default();
-        for word in text.split(',').filter(|word| !word.is_empty()) {
-            *match word {
-                "counters" => &mut collect.counters,
-                "trace" => &mut collect.trace,
-                "time" => &mut collect.time,
-                "samples" => &mut collect.samples,
-                other => return Err(format!("WAVETAP_COLLECT: {other}: counters, trace, time or samples expected")),
-            } = true;
-        }
-        Ok(collect)
-    }
-}
-
-/// The variables that `lib.rs` lists.
+/// The configuration of the run and the variables that `lib.rs` lists.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) target: Option<TargetId>,
@@ -58,7 +23,7 @@ pub(crate) struct Settings {
     /// The folder where each process keeps its journal, instead of `profile`, `trace`, `time` and `samples`.
     pub(crate) journal: Option<PathBuf>,
     /// What a journal is to have.
-    pub(crate) collect: Collect,
+    pub(crate) collect: Collected,
     pub(crate) strict: bool,
     /// What the strict mode goes on after.
     pub(crate) findings: FindingSettings,
@@ -82,9 +47,13 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Reads the environment; a value that makes no sense ends the program with exit code 2, because every count would be in doubt.
+    /// Reads the configuration of the run and the environment; a value that makes no sense ends the program with exit code 2, because every count would be in doubt.
     pub(crate) fn read() -> Self {
-        Self::from(|name| std::env::var(name).ok()).unwrap_or_else(|message| {
+        let config = RunConfig::read(|name| std::env::var(name).ok()).map_err(|error| error.to_string());
+        if config.as_ref().is_ok_and(|config| config.is_over) {
+            eprintln!("wavetap: the run that this process belongs to has ended: it goes on, and is not counted");
+        }
+        config.and_then(Self::of).unwrap_or_else(|message| {
             eprintln!("wavetap: {message}");
             raw::end_now(2)
         })
@@ -100,92 +69,65 @@ impl Settings {
         self.trace.is_some() || self.collect.trace
     }
 
-    fn from(variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
-        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
-        let flag = |name: &str| match set(name).as_deref() {
-            None | Some("0") => Ok(false),
-            Some("1") => Ok(true),
-            Some(other) => Err(format!("{name}={other}: 0 or 1 expected")),
-        };
-        let target = match set("WAVETAP_TARGET") {
+    fn of(config: RunConfig) -> Result<Self, String> {
+        let target = match &config.target {
             None => None,
             Some(text) => {
-                let id = TargetId::parse(&text).filter(is_emulated);
+                let id = TargetId::parse(text).filter(is_emulated);
                 Some(id.ok_or_else(|| format!("WAVETAP_TARGET={text}: not a target that can be emulated"))?)
             }
         };
-        let records = match set("WAVETAP_RECORDS") {
-            None => Records::PerWave,
-            Some(text) => {
-                let (count, drop) = text.strip_suffix(":drop").map_or((text.as_str(), false), |count| (count, true));
-                let count = number("WAVETAP_RECORDS", count)?;
-                match (count, drop) {
-                    (0, _) => return Err("WAVETAP_RECORDS=0: at least one record is needed".into()),
-                    (count, true) => Records::Dropping(count),
-                    (count, false) => Records::Shared(count),
-                }
-            }
-        };
-        let collect = set("WAVETAP_COLLECT").map_or(Ok(Collect::default()), |text| Collect::from(&text))?;
-        if collect != Collect::default() && set("WAVETAP_JOURNAL").is_none() {
+        if config.collect != Collected::default() && config.journal.is_none() {
             return Err("WAVETAP_COLLECT: WAVETAP_JOURNAL names no folder for it".into());
         }
+        let records = config.session_records().map_err(|error| error.to_string())?;
+        let timing = timing(&config)?;
+        let suppressed = config.suppressions.as_deref().map_or(Ok(Suppressions::default()), suppressions)?;
+        let rewriting = config.at_load.map(Rewriting::of).transpose()?;
         Ok(Settings {
             target,
-            profile: set("WAVETAP_PROFILE").map(PathBuf::from),
-            trace: set("WAVETAP_TRACE").map(PathBuf::from),
-            origins: set("WAVETAP_ORIGINS").map(PathBuf::from),
-            strict: flag("WAVETAP_STRICT")?,
-            findings: FindingSettings {
-                go_on: flag("WAVETAP_STRICT_CONTINUE")?,
-                suppressed: set("WAVETAP_SUPPRESSIONS").map_or(Ok(Suppressions::default()), |path| suppressions(&path))?,
-                file: set("WAVETAP_FINDINGS").map(PathBuf::from),
-            },
-            seed: set("WAVETAP_SEED").map_or(Ok(0), |text| number("WAVETAP_SEED", &text))?,
-            fuel: set("WAVETAP_FUEL").map(|text| number("WAVETAP_FUEL", &text)).transpose()?,
-            threads: set("WAVETAP_THREADS").map_or(Ok(0), |text| number("WAVETAP_THREADS", &text))?,
+            profile: config.profile,
+            trace: config.trace,
+            origins: config.origins,
+            strict: config.strict,
+            findings: FindingSettings { go_on: config.strict_continue, suppressed, file: config.findings },
+            seed: config.seed,
+            fuel: config.fuel,
+            threads: config.threads,
             records,
-            per_wave: flag("WAVETAP_PER_WAVE")?,
-            skip_kernels: flag("WAVETAP_SKIP_KERNELS")?,
-            time: set("WAVETAP_TIMING").map(PathBuf::from),
-            samples: set("WAVETAP_SAMPLES").map(PathBuf::from),
-            timing: timing(set, collect)?,
-            rewriting: Rewriting::from(set)?,
-            journal: set("WAVETAP_JOURNAL").map(PathBuf::from),
-            collect,
-            poison: set("WAVETAP_POISON").is_none() || flag("WAVETAP_POISON")?,
+            per_wave: config.per_wave,
+            skip_kernels: config.skip_kernels,
+            time: config.timing,
+            samples: config.samples,
+            timing,
+            rewriting,
+            journal: config.journal,
+            collect: config.collect,
+            poison: !config.no_poison,
         })
     }
 }
 
 /// The findings that a file names.
-fn suppressions(path: &str) -> Result<Suppressions, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("WAVETAP_SUPPRESSIONS={path}: {error}"))?;
-    Suppressions::parse(&text).map_err(|error| format!("WAVETAP_SUPPRESSIONS={path}: {error}"))
+fn suppressions(path: &Path) -> Result<Suppressions, String> {
+    let fault = |error: &dyn std::fmt::Display| format!("WAVETAP_SUPPRESSIONS={}: {error}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|error| fault(&error))?;
+    Suppressions::parse(&text).map_err(|error| fault(&error))
 }
 
 /// Modelled cycles between the samples of a wave, unless others are asked for.
 const SAMPLE_INTERVAL: u32 = 1024;
 
 /// What the timing model is asked for.
-fn timing(set: impl Fn(&str) -> Option<String>, collect: Collect) -> Result<Option<Timing>, String> {
-    let sampled = collect.samples || set("WAVETAP_SAMPLES").is_some();
-    let wanted = sampled || collect.time || set("WAVETAP_TIMING").is_some();
-    let latencies = set("WAVETAP_LATENCY");
-    let latencies = latencies.iter().flat_map(|list| list.split(','));
-    let latencies =
-        latencies.map(|text| text.parse().map_err(|error| format!("WAVETAP_LATENCY: {error}"))).collect::<Result<Vec<_>, _>>()?;
-    let interval = match set("WAVETAP_SAMPLE_INTERVAL") {
-        None => SAMPLE_INTERVAL,
-        Some(text) => number("WAVETAP_SAMPLE_INTERVAL", &text)?,
-    };
-    let interval = NonZero::new(interval).ok_or("WAVETAP_SAMPLE_INTERVAL=0: at least one cycle is needed")?;
+fn timing(config: &RunConfig) -> Result<Option<Timing>, String> {
+    let sampled = config.collect.samples || config.samples.is_some();
+    let wanted = sampled || config.collect.time || config.timing.is_some();
+    let latencies = config.latencies.iter().map(|text| text.parse().map_err(|error| format!("WAVETAP_LATENCY: {error}")));
+    let latencies = latencies.collect::<Result<Vec<_>, _>>()?;
+    let interval = NonZero::new(config.sample_interval.unwrap_or(SAMPLE_INTERVAL));
+    let interval = interval.ok_or("WAVETAP_SAMPLE_INTERVAL=0: at least one cycle is needed")?;
     let sample_interval = sampled.then_some(interval);
     Ok(wanted.then_some(Timing { latencies, sample_interval, chance: None }))
-}
-
-fn number<N: FromStr>(name: &str, text: &str) -> Result<N, String> {
-    text.parse().map_err(|_| format!("{name}={text}: not a number, or too large"))
 }
 
 #[cfg(test)]
@@ -193,7 +135,8 @@ mod tests {
     use super::*;
 
     fn parse(pairs: &[(&str, &str)]) -> Result<Settings, String> {
-        Settings::from(|name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
+        let variable = |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        Settings::of(RunConfig::read(variable).map_err(|error| error.to_string())?)
     }
 
     #[test]

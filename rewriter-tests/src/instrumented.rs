@@ -8,11 +8,12 @@
 use std::collections::BTreeMap;
 
 use wavetap::code_object::{CodeObject, Kernel};
+use wavetap::collect::collector::Collector;
+use wavetap::collect::session::{self, DispatchInfo, Overlap, Session};
+use wavetap::emulated::EmulatedMemory;
 use wavetap::emulator::{Device, Dispatch, Fault, FaultKind, ObjectId, Options, Trace};
 use wavetap::isa::{EventHazards, Target};
 use wavetap::pipeline::{self, Counters, ProbeKind};
-use wavetap::profile::collect::Collector;
-use wavetap::profile::control::{self, Control, FLAG_SHARED};
 use wavetap::profile::file::{Backend, KernelTotals};
 use wavetap::profile::map::{KernelMap, ObjectMap, Refused, VectorSource};
 use wavetap::profile::probes::blocks::{self, BlockCounts};
@@ -27,8 +28,8 @@ const FUEL_FACTOR: u64 = 40;
 /// Records where no wave is to share one: of usual ones, and bytes of unusually long ones.
 const ENOUGH: u32 = 1024;
 const ENOUGH_BYTES: u32 = 16 << 20;
-/// Records where waves share them.
-const FEW: u32 = 3;
+/// Records where waves share them: a power of two.
+const FEW: u32 = 4;
 /// Seeds that show whether the original's waves may be run in any order.
 const OTHER_SEEDS: u64 = 200;
 /// Seeds that the original's faults are collected from.
@@ -535,16 +536,19 @@ fn run(object: &[u8], target: Target, launch: &Launch<'_>, options: &Options, co
         device.malloc(1, GIBIBYTE).map_err(text)?;
     }
     let loaded = device.load(object).map_err(text)?;
-    let mut records = None;
-    if let Some(Counting { map, records: kind @ (Records::Own | Records::Shared), .. }) = &counting {
-        let block = loaded.symbols.get(control::SYMBOL).ok_or("no control block".to_owned())?.address;
-        let capacity = if *kind == Records::Shared { FEW } else { ENOUGH.min(ENOUGH_BYTES / map.stride).max(FEW) };
-        let size = capacity * map.stride;
-        let buffer = device.malloc(size.into(), 256).map_err(text)?;
-        let flags = if *kind == Records::Shared { FLAG_SHARED } else { 0 };
-        let control = Control { buffer, capacity, stride: map.stride, flags, ..Control::default() };
-        device.write(block, &control.to_bytes()).map_err(text)?;
-        records = Some((block, buffer, size));
+    let mut begun = None;
+    if let Some(Counting { map, index, records: kind @ (Records::Own | Records::Shared) }) = &counting {
+        let enough = ENOUGH.min(ENOUGH_BYTES / map.stride).max(FEW);
+        let shared = *kind == Records::Shared;
+        let records = if shared { session::Records::Shared(FEW) } else { session::Records::Dropping(enough) };
+        let options = session::Options { overlap: Overlap::Concurrent, records, memory_limit: session::MEMORY_LIMIT };
+        let mut session = Session::new(Collector::new(Backend::Emulator, false), options);
+        let memory = &mut EmulatedMemory(&mut device);
+        let address_of = |name: &str| loaded.symbols.get(name).map(|symbol| symbol.address);
+        let attached = session.attach(memory, &code, address_of).map_err(text)?.ok_or("no control block".to_owned())?;
+        let info = DispatchInfo { kernel: *index, waves: enough.into(), ordinal: 0 };
+        let ticket = session.begin_dispatch(memory, attached, &info).map_err(|error| error.to_string())?;
+        begun = Some((session, ticket));
     }
     let dispatch = Dispatch {
         kernel_object: loaded.kernel(launch.kernel).ok_or("the descriptor is not loaded".to_owned())?,
@@ -563,11 +567,9 @@ fn run(object: &[u8], target: Target, launch: &Launch<'_>, options: &Options, co
     };
     let buffers = addresses.iter().zip(&launch.buffers).map(|(&at, buffer)| read(at, buffer.len())).collect::<Result<_, Failure>>()?;
     let mut counted = None;
-    if let (Some((block, buffer, size)), Some(Counting { map, index, .. })) = (records, &counting) {
-        let control = Control::from_bytes(&read(block, control::SIZE as usize)?).map_err(text)?;
-        let mut collector = Collector::new(Backend::Emulator, false);
-        collector.drain(map, *index, &control, &read(buffer, size as usize)?).map_err(text)?;
-        counted = Some(collector.kernel(map, *index).map_err(text)?.clone());
+    if let (Some((mut session, ticket)), Some(Counting { map, index, .. })) = (begun, &counting) {
+        session.end_dispatch(&mut EmulatedMemory(&mut device), ticket, None).map_err(text)?;
+        counted = Some(session.collector_mut().kernel(map, *index).map_err(text)?.clone());
     }
     let trace = stats.trace.ok_or("nothing was traced".to_owned())?;
     Ok(Outcome { buffers, trace, object: loaded.id, waves: stats.waves, counted })

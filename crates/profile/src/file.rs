@@ -153,8 +153,8 @@ impl Default for KernelTotals {
 pub struct WaveCounts {
     /// Index into [`Profile::kernels`].
     pub kernel: u32,
-    /// Dispatch ordinal.
-    pub dispatch: u32,
+    /// Dispatch ordinal; none where dispatches of the kernel overlapped, and it is not known which of them it was.
+    pub dispatch: Option<u32>,
     /// Workgroup id.
     pub workgroup: [u32; 3],
     /// Wave index in the workgroup.

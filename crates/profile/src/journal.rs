@@ -70,6 +70,18 @@ pub struct Process {
     pub name: String,
 }
 
+/// Reads a profile, or the journal that a process has left whose counts nothing has added up.
+///
+/// # Errors
+/// Malformed if it is neither, or a journal without counts; Unsupported if it is of another version.
+pub fn read_profile(data: &[u8]) -> Result<Profile> {
+    if !is_journal(data) {
+        return Profile::from_json(data);
+    }
+    let journal = Journal::read(data)?;
+    journal.counters.or(journal.trace).ok_or_else(|| Error::malformed("a journal without counts"))
+}
+
 /// A journal's header.
 #[must_use]
 pub fn header() -> [u8; HEADER] {
@@ -466,7 +478,13 @@ mod tests {
                 profile.kernels.push(kernel(&format!("k{place}")));
             }
             dispatch(&mut profile.kernels[place], [1, 0, 127, 128, u64::MAX >> (round + 4), 5, 6]);
-            profile.waves.push(WaveCounts { kernel: place as u32, dispatch: round as u32, workgroup: [0; 3], wave: 0, counters: vec![1] });
+            profile.waves.push(WaveCounts {
+                kernel: place as u32,
+                dispatch: Some(round as u32),
+                workgroup: [0; 3],
+                wave: 0,
+                counters: vec![1],
+            });
             let before = profile.clone();
             let whole = file.len();
             encoder.update(&mut profile, Some(place), &mut file).unwrap();

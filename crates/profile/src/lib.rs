@@ -7,7 +7,6 @@
 //! - [`probes`]: the registry of probes: their schemas, and typed views of their counters;
 //! - [`mod@file`]: the profile file: totals per site, and on request every wave's;
 //! - [`launches`]: what was launched, and what of it was not counted;
-//! - [`collect`]: folding drained records into totals;
 //! - [`journal`]: what a process has collected, written as it goes, so that nothing is lost however it ends;
 //! - [`pc_samples`]: samples and traces that other profilers took, read;
 //! - [`time`], [`samples`]: what the emulator's timing model says, as totals and as stall samples. Modelled, never measured.
@@ -35,7 +34,6 @@ macro_rules! described_as {
 #[cfg(feature = "schema")]
 pub(crate) use described_as;
 
-pub mod collect;
 pub mod control;
 pub mod file;
 pub mod journal;

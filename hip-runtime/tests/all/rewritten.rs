@@ -157,7 +157,7 @@ fn every_wave_is_kept_on_request() {
     let site = kernel.sites.iter().position(|site| *site.counts.kind() == *branches::EXEC).expect("the if");
     let skip: usize = kernel.sites[..site].iter().map(|site| site.counts.values().len()).sum();
     for wave in profile.waves.iter().filter(|wave| wave.kernel == 0) {
-        assert!(wave.workgroup[0] < 16 && wave.workgroup[1..] == [0, 0] && wave.wave < 2 && wave.dispatch == 0, "{wave:?}");
+        assert!(wave.workgroup[0] < 16 && wave.workgroup[1..] == [0, 0] && wave.wave < 2 && wave.dispatch == Some(0), "{wave:?}");
         // The first wave of a workgroup diverges, the second agrees.
         assert_eq!(wave.counters[skip..skip + 3], [1, u64::from(wave.wave), 64], "{wave:?}");
     }

@@ -8,6 +8,7 @@ mod counted_disassembly;
 mod counted_dispatches;
 mod every_processor;
 mod odd_parts;
+mod overlapping_dispatches;
 mod placed_code;
 mod real_code;
 mod triton_objects;

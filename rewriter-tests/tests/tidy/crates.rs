@@ -12,6 +12,7 @@ pub const TABLE: &[(&str, &[&str])] = &[
     ("instrument", &["amdgpu", "analysis", "base", "object", "profile"]),
     ("verify", &["amdgpu", "analysis", "base", "object", "profile"]),
     ("emulator", &["amdgpu", "base", "profile"]),
+    ("collect", &["base", "object", "profile"]),
     ("slice", &["amdgpu", "analysis", "base", "object", "profile"]),
     // Prints what the checker found as it prints profiles and slices.
     ("report", &["amdgpu", "base", "object", "profile", "slice", "verify"]),

@@ -1,0 +1,27 @@
+//! The host's half of measuring, whatever runs the kernels: the emulator, ROCm on a GPU, or a test.
+//!
+//! A backend implements [`DeviceMemory`] and tells a [`Session`] what it does:
+//!
+//! ```text
+//! attach(object) ─► ObjectId      finds the control block and the site table of a rewritten code object
+//!   begin_dispatch ─► Ticket      arms the block; several dispatches may be in flight
+//!   end_dispatch(Ticket)          sorts the records of what has ended by kernel, into the profile
+//! detach(object)
+//! finish() ─► Profile
+//! ```
+//!
+//! - [`memory`]: what a backend implements;
+//! - [`session`]: attaching, arming and draining;
+//! - [`collector`]: records into totals;
+//! - [`config`]: the configuration of a run, one file for whoever runs the kernels.
+//!
+//! Nothing here knows a probe: what counters mean is in the site table ([`wavetap_profile::schema`]).
+#![forbid(unsafe_code)]
+
+pub mod collector;
+pub mod config;
+pub mod memory;
+pub mod session;
+
+pub use memory::DeviceMemory;
+pub use session::Session;
