@@ -10,7 +10,7 @@ usage: fuzz/run.sh [--minutes N] [TARGET...]
 Builds the fuzzer and runs each TARGET for N minutes (60); all if none is given:
 bundles code_objects instructions rewrite profiles samples.
 Stops at the first finding and exits with 1; the input is in target/fuzz/findings. Copied to fuzz/inputs/TARGET, it is
-tried by every run of the tests. What the fuzzer has learnt stays in target/fuzz/corpus and is used again.
+tried by every run of the tests. Inputs that reached new code stay in target/fuzz/corpus and are used again.
 
 Needs Rust and a C++ compiler. With Debian's libclang-rt-19-dev LLVM's driver need not be compiled.
 HELP

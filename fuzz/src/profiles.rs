@@ -44,7 +44,7 @@ pub fn run(data: &[u8]) {
             }
         }
         MAP => {
-            // Compressed here: no mutation finds its way through a compressor.
+            // Compressed here: changed compressed bytes do not decompress.
             let mut encoder = ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
             let packed = encoder.write_all(content).and_then(|()| encoder.finish()).expect("memory can be written");
             let _ = read(ObjectMap::unpack(content));
