@@ -299,7 +299,7 @@ impl Asm {
     }
 
     /// A scalar register as a source of vector instructions: `through` another one, where a target asks that none of the original code is.
-    pub(crate) fn to_vector(&mut self, source: u16, through: Option<u16>) -> Result<Value> {
+    pub(crate) fn vector_source(&mut self, source: u16, through: Option<u16>) -> Result<Value> {
         let Some(through) = through else { return Ok(s(source)) };
         self.op("s_mov_b32", &[s(through), s(source)])?;
         Ok(s(through))

@@ -239,7 +239,7 @@ fn store_header(frame: &Frame<'_>, [x, y, z]: [u16; 3], asm: &mut Asm, t: &Scrat
     asm.op("v_lshlrev_b32_e32", &[v(r.data + 1), c(FIELD_SHIFT), v(r.data + 1)])?;
     lane_offsets(frame, asm, r.address)?;
     for (lane, field) in (0..).zip([t.temporary, t.dispatch, x, y, z, t.ids[0]]) {
-        let field = asm.to_vector(field, t.through)?;
+        let field = asm.vector_source(field, t.through)?;
         asm.op("v_writelane_b32", &[v(r.data), field, c(lane)])?;
     }
     asm.exec_lanes(HEADER_LANES)?;

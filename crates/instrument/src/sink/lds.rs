@@ -84,7 +84,7 @@ impl CounterSink for LdsSink {
         if let Some(base) = frame.counter_base {
             asm.op("s_mov_b32", &[s(base), s(start)])?;
         }
-        let start = asm.to_vector(start, through)?;
+        let start = asm.vector_source(start, through)?;
         // On gfx8 this writes VCC, too.
         asm.op("v_add_u32_e32", &[v(r.address), start, v(r.address)])?;
         asm.op("v_mov_b32_e32", &[v(r.data), c(0)])?;

@@ -272,7 +272,7 @@ mod tests {
         const SCALARS: [u16; 6] = [20, scalar::VCC, scalar::VCC, scalar::EXEC, scalar::M0, scalar::VCCZ];
         // Some have fields that are right by chance only: registers that must be even.
         let mut inst = (0..100).find_map(|_| {
-            let word = u128::from(random.next()) << 64 | u128::from(random.next());
+            let word = u128::from(random.bits()) << 64 | u128::from(random.bits());
             wavetap_amdgpu::decode(target, &(word & !variant.mask | variant.matches).to_le_bytes()).ok()
         })?;
         for operand in &mut inst.operands {
