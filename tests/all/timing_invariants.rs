@@ -27,7 +27,7 @@ fn instruction(random: &mut Random, lanes: u32) -> String {
         15 => format!("s_waitcnt vmcnt({n})"),
         16 => format!("s_waitcnt lgkmcnt({n})"),
         17 => format!("s_nop {n}"),
-        18 => ["s_sleep 1", "s_barrier"][(n % 2) as usize].into(),
+        18 => ["s_sleep 1", "s_barrier"][n % 2].into(),
         _ => format!(
             "v_cmp_gt_u32 {vcc}, {}, v0\n s_and_saveexec_{wide} {mask}, {vcc}\n v_fma_f32 v{a}, v{b}, v{c}, v{a}\n global_load_dword v{b}, v1, s[4:5]\n s_mov_{wide} {exec}, {mask}",
             n * 9
@@ -62,7 +62,7 @@ fn random_kernels_keep_the_books() {
     for round in 0..24 {
         let (target, lanes) = [("gfx90a", 64), ("gfx900", 64), ("gfx1030", 32), ("gfx1100", 64)][round % 4];
         let kernel = kernel(&mut random, target, lanes);
-        let size = (1 + random.below(6) as u32, [64, 128, 256][random.below(3) as usize]);
+        let size = (1 + random.below(6) as u32, [64, 128, 256][random.below(3)]);
         let interval = 64;
         let timing = Timing { latencies: Vec::new(), sample_interval: NonZero::new(interval), chance: None };
         let (mut with, after) = kernel.run_on(&memory, size, Some(timing.clone()));

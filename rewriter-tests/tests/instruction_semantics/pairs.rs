@@ -133,7 +133,7 @@ fn with_accumulators(inst: &Inst, state: &mut State, random: &mut Random) {
             // The same numbers in the other format: what is above a half of single precision.
             let mut short = || (random.pick(&[0.0_f32, 1.0, 2.0, 3.0, 4.0]) * random.pick(&[1.0, -1.0])).to_bits() >> 16;
             let mut word = || short() | short() << 16;
-            for source in half.reads().filter(|source| source.first != reg.first) {
+            for source in half.reads().filter(|source| (source.file, source.first) != (reg.file, reg.first)) {
                 let at = usize::from(source.first);
                 match source.file {
                     RegFile::Vector => state.vgpr[at] = std::array::from_fn(|_| word()),

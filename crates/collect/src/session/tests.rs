@@ -276,9 +276,8 @@ fn faults_leave_nothing_behind() {
     session.abandon(&mut mock, first).unwrap();
     let second = session.begin_dispatch(&mut mock, object, &info(0, 2, 2)).unwrap();
     Wave::begin(&mut mock, 0, 0).end(&mut mock, false);
-    let unfinished = Wave::begin(&mut mock, 0, 1);
+    let _unfinished = Wave::begin(&mut mock, 0, 1);
     session.end_dispatch(&mut mock, second, None).unwrap();
-    drop(unfinished);
     assert_eq!(numbers(&session.collector().profile().kernels[0]), [1, 2, 0, 1, 1, 0]);
     // The memory of the records is freed with the object.
     session.detach(&mut mock, object).unwrap();
