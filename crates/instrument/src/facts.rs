@@ -32,6 +32,8 @@ pub(crate) struct ClonedFunction<'a> {
     pub(crate) neighbours: Neighbours,
     liveness: Liveness,
     indexing: Indexing,
+    /// Where its waves start if their arguments are preloaded: what is before that is no work of the kernel's.
+    pub(crate) preloaded_entry: Option<InstId>,
     /// Its sites.
     pub(crate) sites: Vec<PlacedSite>,
     pending: OnceCell<Vec<RegSet>>,
@@ -51,8 +53,19 @@ impl<'a> ClonedFunction<'a> {
         guards::check_dealloc(body, &cfg)?;
         let liveness = Liveness::compute(body, &cfg, &analysis.summaries);
         let (indexing, neighbours) = (Indexing::of(body), Neighbours::of(body));
-        let (pending, assigned, slow_results) = Default::default();
-        Ok(ClonedFunction { body, cfg, neighbours, liveness, indexing, sites: Vec::new(), pending, assigned, slow_results })
+        let (preloaded_entry, pending, assigned, slow_results) = Default::default();
+        Ok(ClonedFunction {
+            body,
+            cfg,
+            neighbours,
+            liveness,
+            indexing,
+            preloaded_entry,
+            sites: Vec::new(),
+            pending,
+            assigned,
+            slow_results,
+        })
     }
 
     /// Refuses an insertion at an instruction where vector registers may be indexed at run time, or vector instructions may be skipped.
@@ -121,6 +134,7 @@ impl<'k, 'a> KernelFacts<'k, 'a> {
         let target = program.body(id).target();
         let mut own = ClonedFunction::of(analysis, id, &kernel.descriptor)?;
         guards::check_preload(own.body, &own.liveness, &kernel.descriptor)?;
+        own.preloaded_entry = guards::preloaded_entry(own.body, &kernel.descriptor)?;
         let mut table = SiteTable::default();
         own.sites = table.add(&own, probes)?;
         let clones = clones(analysis, id, &kernel.descriptor, probes);

@@ -75,6 +75,12 @@ pub(crate) fn check_preload(body: &Body, liveness: &Liveness, descriptor: &Kerne
     Err(Refusal::at(Reason::KernargPreload, entry, detail).into())
 }
 
+/// The instruction at which waves with preloaded arguments start, where the code before it loads them for firmware that preloads none.
+pub(crate) fn preloaded_entry(body: &Body, descriptor: &KernelDescriptor) -> Result<Option<InstId>, Stop> {
+    let preloads = initial_registers(descriptor, body.target())?.kernarg_preload.is_some() && !begins_with_arguments(body.target());
+    Ok(body.at(body.entry_address() + PRELOADED_ENTRY).filter(|_| preloads))
+}
+
 /// Where waves with preloaded arguments start, behind the entry (AMDGPUUsage, "Preloaded Kernel Arguments").
 const PRELOADED_ENTRY: u64 = 256;
 

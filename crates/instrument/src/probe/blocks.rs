@@ -17,7 +17,16 @@ pub(crate) struct Blocks;
 
 impl Probe for Blocks {
     fn sites(&self, function: &ClonedFunction<'_>) -> Result<Vec<ProbeSite>, Stop> {
-        let mut sites: Vec<ProbeSite> = function.cfg.blocks().iter().map(|block| ProbeSite { inst: block.first, kind: &BLOCK }).collect();
+        let (body, cfg) = (function.body, &function.cfg);
+        // Instrumented code loads arguments as for firmware that preloads none. The original's waves start after that code.
+        let start = function.preloaded_entry;
+        let is_before_start = |first| start.is_some_and(|start| (body.entry()..start).contains(&first));
+        let first = |first, last| match start {
+            Some(start) if is_before_start(first) => (start <= last).then_some(start),
+            _ => Some(first),
+        };
+        let blocks = cfg.blocks().iter().filter_map(|block| first(block.first, block.last));
+        let mut sites: Vec<ProbeSite> = blocks.map(|inst| ProbeSite { inst, kind: &BLOCK }).collect();
         sites.sort_by_key(|site| site.inst);
         Ok(sites)
     }
