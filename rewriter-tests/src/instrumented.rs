@@ -221,6 +221,14 @@ impl<'a> Subject<'a> {
         self.rewritten.iter().filter_map(|rewritten| Some((rewritten.mode, &rewritten.map.refused[of(rewritten)?]))).collect()
     }
 
+    /// How many dispatches [`Subject::compare`] compares with so many seeds, if none ends otherwise.
+    #[must_use]
+    pub fn dispatches(&self, kernel: &str, seeds: u64) -> u64 {
+        let further = seeds.min(further_seeds() as u64);
+        let counted = self.rewritten.iter().filter(|rewritten| rewritten.map.kernels.iter().any(|map| map.name == kernel));
+        counted.map(|rewritten| if rewritten.is_further { further } else { seeds }).sum()
+    }
+
     /// The functions that the profile of a kernel names because their branches may be missing in it, by mode.
     #[must_use]
     pub fn uncounted(&self, kernel: &str) -> Vec<(&'static str, &[String])> {

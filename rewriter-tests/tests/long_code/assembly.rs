@@ -153,9 +153,8 @@ pub fn counted(subject: &Subject<'_>, kernel: &str, seeds: u64) -> Result<u64, F
     if outcome.buffers[1] == launch.buffers[1] {
         return Err(format!("{kernel} writes nothing"));
     }
-    let modes = 2 - subject.refusals(kernel).len() as u64;
     let compared = subject.compare(&launch, 0..seeds).map_err(|e| format!("{kernel}: {e}"))?;
-    if compared.dispatches != modes * seeds || compared.unordered > 0 || compared.executions == 0 {
+    if compared.dispatches != subject.dispatches(kernel, seeds) || compared.unordered > 0 || compared.executions == 0 {
         return Err(format!("{kernel}: {compared:?}"));
     }
     Ok(compared.executions)
