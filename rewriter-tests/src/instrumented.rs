@@ -214,11 +214,12 @@ impl<'a> Subject<'a> {
         Ok(Subject { original, target, rewritten })
     }
 
-    /// Why the kernel is not instrumented, by mode.
+    /// Why the branches of the kernel are not instrumented, by mode.
     #[must_use]
     pub fn refusals(&self, kernel: &str) -> Vec<(&'static str, &Refused)> {
         let of = |rewritten: &'_ Rewritten| rewritten.map.refused.iter().position(|refused| refused.name == kernel);
-        self.rewritten.iter().filter_map(|rewritten| Some((rewritten.mode, &rewritten.map.refused[of(rewritten)?]))).collect()
+        let of_branches = self.rewritten.iter().filter(|rewritten| !rewritten.is_further);
+        of_branches.filter_map(|rewritten| Some((rewritten.mode, &rewritten.map.refused[of(rewritten)?]))).collect()
     }
 
     /// How many dispatches [`Subject::compare`] compares with so many seeds, if none ends otherwise.
