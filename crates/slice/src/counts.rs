@@ -1,4 +1,4 @@
-//! How often waves executed each block, worked out from the counters of branch sites.
+//! How often waves executed each block, as counted or worked out from the counters of branch sites.
 //!
 //! A site's counters give its block's executions, a uniform branch's also its edges'. What a block gets along its edges in, and at the entry one arrival per wave,
 //! equals what it passes on along its edges out; applied until nothing new follows, this usually gives every block. A result is labelled: read from
@@ -10,6 +10,7 @@ use wavetap_analysis::cfg::{Cfg, EdgeKind};
 use wavetap_analysis::kernel::Body;
 use wavetap_base::entity::BlockId;
 use wavetap_profile::file::{KernelTotals, SiteTotals};
+use wavetap_profile::probes::blocks;
 use wavetap_profile::probes::branches::BranchCounts;
 
 /// How a number of executions is known.
@@ -71,8 +72,14 @@ impl BlockCounts {
         let mut solver = Solver::new(cfg);
         let mut counted = vec![false; cfg.len()];
         for site in sites {
-            let (Some(id), Some(counts)) = (body.at(site.address), BranchCounts::of(&site.counts)) else { continue };
+            let Some(id) = body.at(site.address) else { continue };
             let block = cfg.block_of(id);
+            // Where code is shared, what begins a block of one function may be in the middle of another's.
+            if let Some(whole) = blocks::BlockCounts::of(&site.counts).filter(|_| cfg.block(block).first == id) {
+                counted[block.index()] = true;
+                solver.block(block, Some(whole.executions));
+            }
+            let Some(counts) = BranchCounts::of(&site.counts) else { continue };
             counted[block.index()] = true;
             match counts {
                 BranchCounts::Exec(exec) => solver.block(block, exec.executions.checked_add(exec.empty)),

@@ -12,6 +12,7 @@ use wavetap_analysis::kernel::assembly::{Listing, Op, branch_scc1, end, op};
 use wavetap_analysis::kernel::random::{Random, random_kernel};
 use wavetap_profile::file::{KernelTotals, SiteTotals};
 use wavetap_profile::pc_samples::{Place, SampleKind, SampledObject};
+use wavetap_profile::probes::blocks;
 use wavetap_profile::probes::branches::ScalarCounts;
 
 pub(super) fn totals(waves: u64, sites: Vec<SiteTotals>) -> KernelTotals {
@@ -88,6 +89,24 @@ fn reaches_itself_without_branches(cfg: &Cfg, from: wavetap_base::entity::BlockI
         }
     }
     true
+}
+
+#[test]
+fn counted_blocks_need_no_branches() {
+    let body = Listing::at(0).push(branch_scc1("out")).push(op("s_x")).label("out").push(end()).kernel();
+    let cfg = Cfg::build(&body);
+    let site = |block: wavetap_base::entity::BlockId, executions| SiteTotals {
+        address: body.address(cfg.block(block).first),
+        instruction: String::new(),
+        source: None,
+        counts: blocks::BlockCounts { executions, lanes: 0 }.into(),
+    };
+    let sites = cfg.ids().zip([10, 6, 9]).map(|(block, executions)| site(block, executions)).collect();
+    // Two waves are missing, so nothing is derived: what was counted stays.
+    let totals = KernelTotals { unfinished: 2, ..totals(10, sites) };
+    let counts = BlockCounts::derive(&body, &cfg, Some(KernelCounts::of(&totals)));
+    let found: Vec<_> = cfg.ids().map(|block| counts.of(block)).collect();
+    assert_eq!(found, [10, 6, 9].map(|executions| (Some(executions), CountSource::Counted)));
 }
 
 #[test]
