@@ -264,7 +264,10 @@ impl<'a> Subject<'a> {
         let original = self.original(launch, first).map_err(|e| format!("the original, seed {first}: {e}"))?;
         let mut compared = Compared::default();
         for rewritten in &self.rewritten {
-            let Some(index) = rewritten.map.kernels.iter().position(|kernel| kernel.name == launch.kernel) else { continue };
+            let Some(index) = rewritten.map.kernels.iter().position(|kernel| kernel.name == launch.kernel) else {
+                self.check_refused(launch.kernel, rewritten)?;
+                continue;
+            };
             for seed in seeds.clone().take(if rewritten.is_further { further_seeds() } else { usize::MAX }) {
                 let at = |e: Failure| format!("--counters {}, seed {seed}: {e}", rewritten.mode);
                 let side = Side { rewritten, index, seed };
@@ -272,6 +275,15 @@ impl<'a> Subject<'a> {
             }
         }
         Ok(compared)
+    }
+
+    /// A kernel whose branches can be measured is not to be refused for measuring more of it.
+    fn check_refused(&self, kernel: &str, further: &Rewritten) -> Result<(), Failure> {
+        if !further.is_further || self.refusals(kernel).len() == self.rewritten.iter().filter(|rewritten| !rewritten.is_further).count() {
+            return Ok(());
+        }
+        let refused = further.map.refused.iter().find(|refused| refused.name == kernel);
+        Err(format!("--counters {}: refused, but for its branches it is not: {refused:?}", further.mode))
     }
 
     /// Runs the kernel in each mode that it is instrumented in, where the original faults: it must do so, too, at an instruction and in a way in which the

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::planned::branches;
 use rewriter_tests::cores::on_all_cores;
 use rewriter_tests::kernels::build::{self, Variant};
 use rewriter_tests::random::Random;
@@ -12,7 +13,7 @@ use wavetap::cfg::Program;
 use wavetap::code_object::{Argument, CodeObject, Field, Kernel, KernelMetadata, ValueKind, metadata};
 use wavetap::emit::code_object::{Changes, CodeSymbol, Plan};
 use wavetap::emulator::{CodeAddress, Device, Dispatch, Fault, LoadedObject, Options, Trace};
-use wavetap::instrument::{Analysis, Instrumented, KernelFacts, ProbeKind, Request, SpillTo, instrument};
+use wavetap::instrument::{Analysis, Instrumented, Request, SpillTo};
 use wavetap::isa::Target;
 use wavetap::kernel::{Image, Stop};
 use wavetap::layout::{Code, place};
@@ -22,11 +23,6 @@ use wavetap::profile::map::CounterMode;
 use wavetap::profile::probes;
 use wavetap::profile::record::{HEADER, Header};
 use wavetap::profile::schema::KindSchema;
-
-/// The branch probe in a kernel.
-fn branches(analysis: &Analysis<'_>, kernel: &Kernel, request: &Request) -> Result<Instrumented, Stop> {
-    instrument(&KernelFacts::of(analysis, kernel, &[ProbeKind::Branches])?, request)
-}
 
 /// Wave-instructions of an original dispatch: made-up arguments may loop for long.
 const FUEL: u64 = 400_000;

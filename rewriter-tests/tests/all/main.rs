@@ -10,6 +10,7 @@ mod every_processor;
 mod odd_parts;
 mod overlapping_dispatches;
 mod placed_code;
+mod planned;
 mod real_code;
 mod triton_objects;
 mod verify_code;

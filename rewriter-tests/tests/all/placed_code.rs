@@ -2,40 +2,22 @@
 //! nothing that original code names, and LLVM's disassembler reads every word as ours does.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
+use crate::planned::{branches, samples};
 use llvm_oracle::Oracle;
 use wavetap::cfg::{BodyId, Program};
 use wavetap::code_object::{CodeObject, Kernel};
 use wavetap::dataflow::{RegSet, UsedRegisters, callable_registers};
-use wavetap::instrument::{Analysis, Instrumented, KernelFacts, ProbeKind, Request, instrument};
+use wavetap::instrument::{Analysis, Instrumented, Request};
 use wavetap::isa::{self, Branch, Inst, Reg, RegFile, Role, Target};
-use wavetap::kernel::{Body, CallTarget, Flow, Image, Stop};
+use wavetap::kernel::{Body, CallTarget, Flow, Image};
 use wavetap::layout::{Code, place};
 use wavetap::offload_bundle::Input;
 use wavetap::profile::map::CounterMode;
 use wavetap::profile::probes;
 
-/// The branch probe in a kernel.
-fn branches(analysis: &Analysis<'_>, kernel: &Kernel, request: &Request) -> Result<Instrumented, Stop> {
-    instrument(&KernelFacts::of(analysis, kernel, &[ProbeKind::Branches])?, request)
-}
-
 const BASE: u64 = 0x40_0000;
 const CONTROL: u64 = 0x3f_f000;
-
-/// Names and contents of the prebuilt samples.
-fn samples() -> Vec<(String, Vec<u8>)> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../hip-samples/bin");
-    let mut samples: Vec<_> = std::fs::read_dir(folder)
-        .expect("the samples")
-        .map(|entry| entry.expect("an entry").path())
-        .map(|path| (path.file_name().expect("a name").to_string_lossy().into_owned(), std::fs::read(&path).expect("readable")))
-        .collect();
-    samples.sort();
-    assert!(samples.len() >= 13, "all samples are there");
-    samples
-}
 
 /// One kernel, planned and placed.
 struct Placed<'a> {

@@ -1,39 +1,22 @@
 //! The checker of instrumented code: it accepts every kernel of the samples as instrumented, and names what is wrong with a damaged one.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
+use crate::planned::{branches, samples};
 use wavetap::cfg::{BodyId, Cfg, Program};
 use wavetap::code_object::{CodeObject, InitialRegisters, Kernel, initial_registers};
 use wavetap::dataflow::{Liveness, RegSet, Summaries, UsedRegisters, callable_registers, reachable_registers};
 use wavetap::entity::InstId;
-use wavetap::instrument::{Analysis, Instrumented, KernelFacts, ProbeKind, Request, instrument};
+use wavetap::instrument::{Analysis, Request};
 use wavetap::isa::{self, Inst, Reg, Role, Target, Value};
-use wavetap::kernel::{BodyKind, Image, Stop};
+use wavetap::kernel::{BodyKind, Image};
 use wavetap::layout::{Code, place};
 use wavetap::offload_bundle::Input;
 use wavetap::profile::map::{AddressPair, CounterMode};
 use wavetap::verify::{Finding, KernelCode, Rule, check_code};
 
-/// The branch probe in a kernel.
-fn branches(analysis: &Analysis<'_>, kernel: &Kernel, request: &Request) -> Result<Instrumented, Stop> {
-    instrument(&KernelFacts::of(analysis, kernel, &[ProbeKind::Branches])?, request)
-}
-
 const BASE: u64 = 0x40_0000;
 const CONTROL: u64 = 0x3f_f000;
-
-/// Names and contents of the prebuilt samples.
-fn samples() -> Vec<(String, Vec<u8>)> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../hip-samples/bin");
-    let mut samples: Vec<_> = std::fs::read_dir(folder)
-        .expect("the samples")
-        .map(|entry| entry.expect("an entry").path())
-        .map(|path| (path.file_name().expect("a name").to_string_lossy().into_owned(), std::fs::read(&path).expect("readable")))
-        .collect();
-    samples.sort();
-    samples
-}
 
 /// One kernel, instrumented.
 struct Case<'a> {

@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 
+use crate::planned::branches;
 use md5::{Digest, Md5};
+use rewriter_tests::place::sample_names;
 use wavetap::cfg::Program;
-use wavetap::code_object::{CONTROL_SYMBOL, CodeObject, Field, Kernel, KernelDescriptor, demangle, metadata};
+use wavetap::code_object::{CONTROL_SYMBOL, CodeObject, Field, KernelDescriptor, demangle, metadata};
 use wavetap::elf::Symbol;
 use wavetap::emit::code_object::{Changes, CodeSymbol, Plan};
 use wavetap::emit::{Packing, Replacement, merge};
-use wavetap::instrument::{Analysis, Instrumented, KernelFacts, ProbeKind, Request, instrument};
-use wavetap::kernel::{Image, Stop};
+use wavetap::instrument::{Analysis, Instrumented, Request};
+use wavetap::kernel::Image;
 use wavetap::layout::{Code, place};
 use wavetap::offload_bundle::Input;
 use wavetap::profile::control::{self, Control};
@@ -18,14 +20,6 @@ use wavetap::verify::{Rule, check_files, check_object};
 
 fn sample(name: &str) -> Vec<u8> {
     std::fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../hip-samples/bin").join(name)).expect("a sample")
-}
-
-fn samples() -> Vec<String> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../hip-samples/bin");
-    let names = std::fs::read_dir(folder).expect("the samples").map(|entry| entry.expect("an entry").file_name());
-    let mut names: Vec<_> = names.map(|name| name.to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
 }
 
 /// What a test may change while an object is rewritten.
@@ -122,7 +116,7 @@ fn rewrite_file(file: &[u8], mode: CounterMode) -> Vec<u8> {
 #[test]
 fn rewritten_samples_have_no_findings() {
     let mut bad = 0;
-    for name in samples() {
+    for name in sample_names() {
         let file = sample(&name);
         for mode in [CounterMode::Global, CounterMode::Lds] {
             let rewritten = rewrite_file(&file, mode);
@@ -164,11 +158,6 @@ fn flip(object: &CodeObject<'_>, bytes: &mut [u8], address: u64) {
 }
 
 use CounterMode::{Global, Lds};
-
-/// The branch probe in a kernel.
-fn branches(analysis: &Analysis<'_>, kernel: &Kernel, request: &Request) -> Result<Instrumented, Stop> {
-    instrument(&KernelFacts::of(analysis, kernel, &[ProbeKind::Branches])?, request)
-}
 
 #[test]
 fn damaged_bytes_are_found() {

@@ -1,0 +1,21 @@
+//! What the tests of planned code begin with: the samples, and the branch probe in one kernel.
+
+use std::fs;
+
+use rewriter_tests::place;
+use wavetap::code_object::Kernel;
+use wavetap::instrument::{Analysis, Instrumented, KernelFacts, ProbeKind, Request, instrument};
+use wavetap::kernel::Stop;
+
+/// Names and contents of the prebuilt samples.
+pub fn samples() -> Vec<(String, Vec<u8>)> {
+    let read = |name: String| (name.clone(), fs::read(place::samples().join(&name)).expect("a sample"));
+    let samples: Vec<_> = place::sample_names().into_iter().map(read).collect();
+    assert!(samples.len() >= 13, "all samples are there");
+    samples
+}
+
+/// The branch probe in a kernel.
+pub fn branches(analysis: &Analysis<'_>, kernel: &Kernel, request: &Request) -> Result<Instrumented, Stop> {
+    instrument(&KernelFacts::of(analysis, kernel, &[ProbeKind::Branches])?, request)
+}
