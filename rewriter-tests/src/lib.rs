@@ -23,6 +23,7 @@ use libtest_mimic::{Arguments, Trial};
 
 pub mod accept;
 pub mod access;
+pub mod blocks;
 pub mod case;
 pub mod command;
 pub mod cores;

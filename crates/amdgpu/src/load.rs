@@ -25,7 +25,7 @@ const FIXED_OPERAND: u8 = 0x80;
 /// Every row, and for every instruction set what finds the row of a word.
 pub(super) struct Tables {
     pub(super) variants: Vec<Variant>,
-    /// By instruction set, for waves of 64 and then of 32.
+    /// By instruction set, for wave64 and then wave32.
     dispatch: Vec<OnceLock<Dispatch>>,
 }
 

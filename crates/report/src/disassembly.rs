@@ -87,7 +87,7 @@ pub struct CodeText {
     #[serde(with = "hex")]
     #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub address: u64,
-    /// Address behind its last byte.
+    /// Address after its last byte.
     #[serde(with = "hex")]
     #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub end: u64,
@@ -191,7 +191,7 @@ pub struct BlockText {
     #[serde(with = "hex")]
     #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub address: u64,
-    /// Address behind its last instruction.
+    /// Address after its last instruction.
     #[serde(with = "hex")]
     #[cfg_attr(feature = "schema", schemars(with = "wavetap_profile::HexText"))]
     pub end: u64,
@@ -249,7 +249,7 @@ pub struct InstText {
     /// Where a branch goes, or what a call calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Destination>,
-    /// The symbol whose address is complete in registers behind this instruction: `table+0x10`.
+    /// The symbol whose address is complete in registers after this instruction: `table+0x10`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<Destination>,
     /// What a wait waits for, by counter.
@@ -261,7 +261,7 @@ pub struct InstText {
     /// What was counted at it: the sum over [`CountedText::kernels`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts: Option<BranchCounts>,
-    /// Registers live behind it.
+    /// Registers live after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<Live>,
     /// Source line.

@@ -124,7 +124,7 @@ impl ScalarSource {
             }
             ScalarSource::Scavenged { .. } => {
                 asm.states(ENTER_STATES)?;
-                // In waves of 32 the high half is not used.
+                // In wave32 the high half is not used.
                 for half in 0..2 {
                     let lane = c(EXEC_LANE + u32::from(half));
                     asm.op("v_writelane_b32", &[v(vectors.data), s(scalar::EXEC + half), lane])?;
