@@ -30,7 +30,7 @@ use wavetap_profile::map::ObjectMap;
 
 use crate::collector::Collector;
 use crate::memory::DeviceMemory;
-use attached::Attached;
+use attached::{Attached, MemberState};
 
 /// Device memory that the records of one buffer may take, unless the options say otherwise.
 pub const MEMORY_LIMIT: u64 = 256 << 20;
@@ -228,7 +228,7 @@ impl Session {
     /// Malformed if block, records and site table do not fit one another; Limit if a counter exceeds 64 bits; what the memory reports.
     pub fn end_dispatch<M: DeviceMemory>(&mut self, memory: &mut M, ticket: Ticket, shape: Option<LaunchShape>) -> Result<Vec<usize>> {
         let attached = self.objects.get_mut(ticket.object.0).and_then(Option::as_mut).ok_or_else(gone)?;
-        attached.end(memory, &mut self.collector, ticket.number, Some(shape))
+        attached.end(memory, &mut self.collector, ticket.number, MemberState::Ended(shape))
     }
 
     /// Forgets a dispatch that faulted: its records are not added. Where dispatches of its kernel overlapped with it, theirs are not, either. Returns what
@@ -238,7 +238,7 @@ impl Session {
     /// As those of [`Session::end_dispatch`].
     pub fn abandon<M: DeviceMemory>(&mut self, memory: &mut M, ticket: Ticket) -> Result<Vec<usize>> {
         let attached = self.objects.get_mut(ticket.object.0).and_then(Option::as_mut).ok_or_else(gone)?;
-        attached.end(memory, &mut self.collector, ticket.number, None)
+        attached.end(memory, &mut self.collector, ticket.number, MemberState::Abandoned)
     }
 
     /// The collector.

@@ -53,10 +53,11 @@ struct Member {
     state: MemberState,
 }
 
+/// What becomes of a dispatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum MemberState {
+pub(super) enum MemberState {
     InFlight,
-    /// Its records are not in the totals yet.
+    /// It ended, launched in this way where that is known; its records are not in the totals yet.
     Ended(Option<LaunchShape>),
     /// It faulted.
     Abandoned,
@@ -200,19 +201,19 @@ impl Attached {
         self.windows.iter().position(has).ok_or_else(|| Error::internal(format!("dispatch {ticket} is not in flight")))
     }
 
-    /// Ends a dispatch: with how it was launched, or as one that faulted.
+    /// Ends a dispatch, which is in this state from here on.
     pub(super) fn end<M: DeviceMemory>(
         &mut self,
         memory: &mut M,
         collector: &mut Collector,
         ticket: u64,
-        ended: Option<Option<LaunchShape>>,
+        state: MemberState,
     ) -> Result<Vec<usize>> {
         let index = self.window_of(ticket)?;
         let is_installed = self.installed == Some(self.windows[index].id);
         let window = &mut self.windows[index];
         let Some(member) = window.members.iter_mut().find(|member| member.ticket == ticket) else { return Ok(Vec::new()) };
-        member.state = ended.map_or(MemberState::Abandoned, MemberState::Ended);
+        member.state = state;
         let kernel = member.kernel;
         let in_flight = |member: &Member| member.state == MemberState::InFlight;
         let is_last = !window.members.iter().any(in_flight);

@@ -9,7 +9,7 @@ pub(crate) mod lds;
 pub(crate) use global::GlobalSink;
 pub(crate) use lds::LdsSink;
 
-use crate::asm::{Asm, s};
+use crate::asm::{Asm, c, s, v2};
 use crate::frame::Frame;
 use crate::scavenge::registers::Scalars;
 use wavetap_base::error::Result;
@@ -68,8 +68,8 @@ pub(crate) trait CounterSink: std::fmt::Debug {
 /// scratch pair.
 pub(crate) fn reach_record(asm: &mut Asm, r: Scalars, base: u16, counters: Counters) -> Result<()> {
     if counters.offset > asm.largest_global_offset() {
-        asm.op("s_add_u32", &[s(r.scratch), s(base), crate::asm::c(counters.offset)])?;
-        asm.op("s_addc_u32", &[s(r.scratch + 1), s(base + 1), crate::asm::c(0)])?;
+        asm.op("s_add_u32", &[s(r.scratch), s(base), c(counters.offset)])?;
+        asm.op("s_addc_u32", &[s(r.scratch + 1), s(base + 1), c(0)])?;
     }
     Ok(())
 }
@@ -77,7 +77,7 @@ pub(crate) fn reach_record(asm: &mut Asm, r: Scalars, base: u16, counters: Count
 /// Adds to counters of the record that [`reach_record`] made reachable from `base`.
 pub(crate) fn add_to_record(frame: &Frame<'_>, asm: &mut Asm, r: Scalars, base: u16, counters: Counters) -> Result<()> {
     let far = counters.offset > asm.largest_global_offset();
-    let data = crate::asm::v2(frame.vectors.data);
+    let data = v2(frame.vectors.data);
     let base = if far { r.scratch } else { base };
     asm.global("atomic_add_x2", frame.at(base, r.scratch), data, if far { 0 } else { counters.offset })
 }
